@@ -1,6 +1,6 @@
 /**
- * The engine behind `createFakeRedis`, without sockets, clock or timers, for programs that bring their own. It may change
- * in any release.
+ * The engine behind `createFakeRedis`, for programs that bring their own sockets, clock and timers. This module may
+ * change in any release.
  *
  * @since 0.1.0
  */

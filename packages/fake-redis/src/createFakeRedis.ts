@@ -20,18 +20,18 @@ import { TimedEngine } from "./internal/timedEngine.ts"
 export interface Options {
   /** Default: a free port. */
   readonly port?: number | undefined
-  /** The address of this machine to listen on. Default: `127.0.0.1`, which only this machine reaches. */
+  /** The local address to listen on. Default: `127.0.0.1`, which only this machine can reach. */
   readonly host?: string | undefined
   /** The path of a Unix socket, instead of a port. */
   readonly path?: string | undefined
-  /** The seed of every random choice, such as `RANDOMKEY`'s. Default: `fake-redis`. */
+  /** The seed for all random choices, such as `RANDOMKEY`'s. Default: `fake-redis`. */
   readonly seed?: string | undefined
   /**
-   * How late the server removes an expired key that nobody accesses, in milliseconds: a random delay between the two,
-   * because real servers are late. A command never sees an expired key. Default: 0 to 100.
+   * How long after its deadline an expired key that nobody accesses is removed, in milliseconds. Each key gets a random
+   * delay between the two, because real servers are late too. Commands never see an expired key. Default: 0 to 100.
    */
   readonly expiryDelay?: readonly [minimum: number, maximum: number] | undefined
-  /** How many of the last writes `failover` can lose. Default: 16. */
+  /** The maximum number of recent writes that `failover` can lose. Default: 16. */
   readonly undoDepth?: number | undefined
 }
 
@@ -55,28 +55,34 @@ export interface Options {
  * @since 0.1.0
  */
 export interface FakeRedis {
-  /** In the form that clients take: `redis://127.0.0.1:6379`, or `unix:///tmp/redis.sock`. */
+  /** The URL in the form that clients accept: `redis://127.0.0.1:6379`, or `unix:///tmp/redis.sock`. */
   readonly url: string
-  /** Empty with a Unix socket. */
+  /** Empty for a Unix socket. */
   readonly host: string
-  /** 0 with a Unix socket. */
+  /** 0 for a Unix socket. */
   readonly port: number
-  /** Empty without a Unix socket. */
+  /** Empty unless the server listens on a Unix socket. */
   readonly path: string
   /** The server's wall clock, in milliseconds since the epoch. */
   readonly now: () => number
-  /** Moves the server's clock forward by this many milliseconds: keys expire, and blocking commands time out. */
+  /** Moves the server's clock forward by this many milliseconds. Keys expire, and blocking commands time out. */
   readonly advance: (millis: number) => void
-  /** Closes all connections and forgets scripts and settings, and the data unless `keepData` is true. */
+  /**
+   * Restarts the server. Closes all connections and discards scripts, settings and, unless `keepData` is true, the
+   * data.
+   */
   readonly restart: (options?: { readonly keepData?: boolean }) => void
   /**
-   * Fails over to a replica that lacks the last writes, and closes all connections. Returns how many writes were lost.
-   * Throws a `RangeError` for more than `undoDepth`.
+   * Fails over to a replica that lacks the last writes, and closes all connections. Returns the number of lost writes.
+   * Throws a `RangeError` for a number greater than `undoDepth`.
    */
   readonly failover: (loseLastWrites: number) => number
-  /** Refuses commands with this error, such as `LOADING` or `READONLY`, until it is set to `undefined` or restarted. */
+  /**
+   * Refuses commands with this error, such as `LOADING` or `READONLY`, until it is set to `undefined` or the server
+   * restarts.
+   */
   readonly setErrorState: (state: ErrorState | undefined) => void
-  /** Closes all connections, and stops listening. */
+  /** Closes all connections and stops listening. */
   readonly close: () => Promise<void>
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
@@ -102,11 +108,12 @@ const addressOf = (address: AddressInfo | string): Pick<FakeRedis, "host" | "pat
 }
 
 /**
- * Starts a server in this process. Rejects if it cannot listen.
+ * Starts a server in this process. Rejects if the server cannot listen.
  *
  * **Details**
  *
- * The server uses the process's time: a test runner's fake timers move it, and so does `advance`.
+ * The server runs on the process's clock, so it follows a test runner's fake timers. `advance` moves only the server's
+ * own clock.
  *
  * **Example** (A session that expires)
  *

@@ -54,7 +54,7 @@ describe("blocked commands", () => {
     assert.deepStrictEqual(a.replies, [])
   })
 
-  it("notifies group readers that the group or the stream is gone", () => {
+  it("unblocks group readers with an error if their group or stream vanishes", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     const read = ["XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "STREAMS", "x", ">"]
@@ -74,7 +74,7 @@ describe("blocked commands", () => {
     ])
   })
 
-  it("keeps commands that a session sends while it is blocked", () => {
+  it("runs the commands that a blocked session sent once it is unblocked", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     a.run("BLPOP", "l", "0")
@@ -84,7 +84,7 @@ describe("blocked commands", () => {
     assert.deepStrictEqual(a.replies, [["l", "1"], "PONG"])
   })
 
-  it("forgets a session that is closed", () => {
+  it("serves nothing to a blocked session that is closed", () => {
     const { engine, peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     a.run("BLPOP", "l", "1")
@@ -97,7 +97,7 @@ describe("blocked commands", () => {
 })
 
 describe("transactions", () => {
-  it("fails when a watched key has changed", () => {
+  it("EXEC returns nil if a watched key has changed", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     a.run("WATCH", "k")
@@ -108,7 +108,7 @@ describe("transactions", () => {
     assert.strictEqual(a.run("GET", "k"), "1")
   })
 
-  it("fails when a watched key has expired", () => {
+  it("EXEC returns nil if a watched key has expired", () => {
     const { advance, peer } = makeFixture()
     const a = peer()
     a.run("SET", "k", "1", "PX", "10")
@@ -121,7 +121,7 @@ describe("transactions", () => {
 })
 
 describe("several blocked sessions", () => {
-  it("a blocked BLMOVE onto a wrong type fails, and leaves the element to the next in line", () => {
+  it("a blocked BLMOVE fails if its destination has the wrong type, and the next client gets the element", () => {
     const { peer } = makeFixture()
     const [a, b, c] = [peer(), peer(), peer()]
     c.run("SET", "d", "v")
@@ -132,7 +132,7 @@ describe("several blocked sessions", () => {
     assert.deepStrictEqual(b.replies, [["l", "1"]])
   })
 
-  it("SWAPDB serves blocked sessions from the new database", () => {
+  it("SWAPDB serves blocked sessions from the database that is swapped in", () => {
     const { peer } = makeFixture()
     const [a, b, c] = [peer(), peer(), peer()]
     a.run("BLMOVE", "l", "m", "LEFT", "RIGHT", "0")
@@ -148,7 +148,7 @@ describe("several blocked sessions", () => {
     assert.deepStrictEqual(c.run("LRANGE", "m", "0", "-1"), ["1"])
   })
 
-  it("SWAPDB keeps the database number of blocked sessions", () => {
+  it("blocked sessions keep their database number after SWAPDB", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     a.run("BLPOP", "l", "0")

@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { commands } from "../src/internal/commandTable.ts"
 
-/** Where commands are compared with a redis-server. */
+/** The files that compare commands with a redis-server. */
 const sources = [
   "templates.ts",
   "generator.ts",
@@ -13,7 +13,7 @@ const sources = [
   "../foreign/bytes.test.ts"
 ].map((name) => readFileSync(new URL(`./differential/${name}`, import.meta.url), "utf8"))
 
-/** The replies of these commands depend on chance, or on the start time of the server. */
+/** Commands whose replies are random or depend on when the server started. */
 const incomparable = ["lastsave", "randomkey"]
 
 it("every command is compared with a redis-server, or excluded with a reason", () => {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { examples } from "./differential/examples.ts"
 import { makeFixture } from "./differential/fixture.ts"
 
-describe.each(Object.entries(examples))("the engine replies as redis-server does: %s", (_, rows) => {
+describe.each(Object.entries(examples))("the engine returns redis-server's reply: %s", (_, rows) => {
   for (const [name, commands, expected] of rows) {
     it(name, () => {
       const { peer } = makeFixture()

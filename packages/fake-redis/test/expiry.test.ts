@@ -5,7 +5,7 @@ const messages = (pushes: ReadonlyArray<{ readonly channel: string; readonly mes
   pushes.map(({ channel, message }) => `${channel} ${message}`)
 
 describe("expiry", () => {
-  it("keeps a key through its last millisecond", () => {
+  it("keeps a key for the whole millisecond of its deadline", () => {
     const { advance, peer } = makeFixture({ expiryDelayMillis: [1000, 1000] })
     const a = peer()
     a.run("SET", "k", "v", "PX", "900")
@@ -16,7 +16,7 @@ describe("expiry", () => {
     assert.isNull(a.run("GET", "k"))
   })
 
-  it("publishes an expiry late, or when the key is accessed", () => {
+  it("publishes an expiry after the delay, or as soon as the key is accessed", () => {
     const { advance, engine, peer } = makeFixture({ expiryDelayMillis: [50, 50] })
     const [a, b] = [peer(), peer()]
     a.run("CONFIG", "SET", "notify-keyspace-events", "Ex")
@@ -33,7 +33,7 @@ describe("expiry", () => {
     assert.isUndefined(engine.nextWake())
   })
 
-  it("wakes later when a key's expiry is extended, and earlier for an earlier expiry", () => {
+  it("schedules its next wake-up for the earliest expiry", () => {
     const { advance, engine, peer } = makeFixture()
     const a = peer()
     a.run("SET", "k", "v", "PX", "100")
@@ -69,7 +69,7 @@ describe("expiry", () => {
     assert.strictEqual(engine.scheduled, 0)
   })
 
-  it("freezes time within a script", () => {
+  it("time stands still inside a script", () => {
     let micros = START * 1000
     const { peer } = makeFixture({ nowMicros: () => (micros += 700) })
     const reply = peer().run(
@@ -81,7 +81,7 @@ describe("expiry", () => {
     assert.deepStrictEqual(reply, [1])
   })
 
-  it("publishes what Redis publishes", () => {
+  it("publishes the same keyspace events as Redis", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     a.run("CONFIG", "SET", "notify-keyspace-events", "KEA")
@@ -135,7 +135,7 @@ describe("control", () => {
     assert.strictEqual(a.run("GET", "k"), "2")
   })
 
-  it("replies with error states", () => {
+  it("refuses commands in an error state", () => {
     const { engine, peer } = makeFixture()
     const a = peer()
     engine.setErrorState("READONLY")
@@ -147,7 +147,7 @@ describe("control", () => {
     assert.strictEqual(a.run("SET", "k", "1"), "OK")
   })
 
-  it("drops sessions when it restarts", () => {
+  it("drops all sessions on a restart", () => {
     const { engine, peer } = makeFixture()
     const a = peer()
     let closed = 0
@@ -157,10 +157,10 @@ describe("control", () => {
     engine.restart({ keepData: false })
     assert.strictEqual(engine.subscriptions(), 0)
     assert.strictEqual(closed, 1)
-    b.execute(["PING"], () => assert.fail("a dead session sends no reply"))
+    b.execute(["PING"], () => assert.fail("a dropped session gets no reply"))
   })
 
-  it("refuses commands in a subscribed session", () => {
+  it("refuses most commands in a subscribed session", () => {
     const { peer } = makeFixture()
     const a = peer()
     a.run("SUBSCRIBE", "c")

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { globMatch } from "../src/internal/glob.ts"
 import { makeFixture } from "./differential/fixture.ts"
 
-/** Tries every length for each star, as the Redis manual defines it. */
+/** A reference implementation that tries every length for each star. */
 const matches = (pattern: string, text: string): boolean => {
   if (pattern === "") return text === ""
   if (pattern[0] === "*") {
@@ -15,7 +15,7 @@ const words = (alphabet: string, length: number): ReadonlyArray<string> =>
   length === 0 ? [""] : words(alphabet, length - 1).flatMap((word) => [word, ...[...alphabet].map((c) => word + c)])
 
 describe("glob patterns", () => {
-  it("match like an exhaustive search over the lengths of all stars", () => {
+  it("match like the reference implementation", () => {
     const texts = new Set(words("ab", 5))
     texts.delete("")
     for (const pattern of new Set(words("ab*?", 5))) {
@@ -25,7 +25,7 @@ describe("glob patterns", () => {
     }
   })
 
-  it("with twenty stars do not block the server", () => {
+  it("with twenty stars match in reasonable time", () => {
     const { peer } = makeFixture()
     const { run } = peer()
     run("SET", "a".repeat(200), "1")

@@ -66,18 +66,18 @@ describe("the Lua dialect of Redis 7.0", () => {
     })
   }
 
-  it("stops a script that does not end", { tags: ["long"] }, () => {
+  it("kills a script that never ends", { tags: ["long"] }, () => {
     assert.match(String(evaluate("while true do end")), /Script killed by the engine/)
   })
 
-  it("leaves nothing behind between runs", () => {
+  it("a script does not see the keys and arguments of the previous one", () => {
     const { peer } = makeFixture()
     const { run } = peer()
     run("EVAL", "return KEYS[1]", "1", "a", "b")
     assert.deepStrictEqual(run("EVAL", "return {#KEYS, #ARGV}", "0"), [0, 0])
   })
 
-  it("knows scripts by their hash until they are flushed", () => {
+  it("runs scripts by their hash until they are flushed", () => {
     const { engine, peer } = makeFixture()
     const { run } = peer()
     const sha = String(run("SCRIPT", "LOAD", "return 7"))

@@ -1,12 +1,15 @@
-/** Bytes to and from a server, without a client library. */
+/** Sends and receives raw bytes, without a client library. */
 import { connect, type Socket } from "node:net"
 
 export interface RawSocket {
   readonly socket: Socket
   readonly write: (text: string) => void
-  /** The bytes received so far, one character per byte, once they meet the condition or the server has disconnected. */
+  /**
+   * Waits until the bytes received so far meet the condition, or the server disconnects. Returns them, one character
+   * per byte.
+   */
   readonly until: (condition: (text: string) => boolean) => Promise<string>
-  /** Everything that arrives before the server closes the connection. */
+  /** Waits until the server closes the connection. Returns all bytes received so far. */
   readonly rest: () => Promise<string>
 }
 

@@ -1,4 +1,4 @@
-/** `createFakeRedis` and its command line: sockets, time, faults, closing. */
+/** Tests `createFakeRedis` and its command line: sockets, time, faults and closing. */
 import { createFakeRedis, type Options } from "@effect-simba/fake-redis"
 import { assert, describe, it } from "@effect/vitest"
 import { Redis } from "ioredis"
@@ -50,7 +50,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "takes inline commands, arrays and partial commands, and replies in order",
+    "parses inline commands, arrays and partial commands, and replies in order",
     served(async ({ port }) => {
       const client = await openRaw({ port })
       client.write("PING\r\nSET k \"a\\x00b\"\n*2\r\n$3\r\nGE")
@@ -87,7 +87,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "forgets a client that disconnects while it is blocked",
+    "serves nothing to a client that disconnects while it is blocked",
     served(async ({ port, url }) => {
       const blocked = await openRaw({ port })
       const redis = new Redis(url)
@@ -115,7 +115,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "waits for a client that does not read, and keeps every byte",
+    "waits for a client that does not read, and loses no byte",
     served(async ({ port, url }) => {
       const redis = new Redis(url)
       await redis.set("big", "x".repeat(60_000))
@@ -157,7 +157,7 @@ describe("createFakeRedis", () => {
     })
   )
 
-  it("closes although a client reads nothing", async () => {
+  it("closes even if a client does not read its replies", async () => {
     const server = await createFakeRedis()
     const client = await openRaw({ port: server.port })
     client.write(`SET big ${"x".repeat(60_000)}\r\n`)
@@ -169,7 +169,7 @@ describe("createFakeRedis", () => {
     client.socket.destroy()
   })
 
-  it("survives what a fuzzer sends", async () => {
+  it("survives fuzzed input", async () => {
     const { cases, closed } = await fuzz({ seed: 1, cases: 400 })
     assert.strictEqual(cases, 400)
     assert.isAbove(closed, 0)
@@ -205,7 +205,7 @@ describe("time", () => {
   )
 
   it(
-    "expires keys on its own",
+    "blocking commands time out without a call of advance",
     served(async ({ url }) => {
       const redis = new Redis(url)
       const waiting = redis.blpop("list", 0.02)
@@ -234,7 +234,7 @@ describe("time", () => {
   })
 })
 
-describe("with fake timers for everything", () => {
+describe("with all timers faked", () => {
   const all = ["Date", "performance", "setTimeout", "clearTimeout", "setImmediate", "clearImmediate", "queueMicrotask"]
   const withFakeTimers = (steps: () => Promise<void>) => async () => {
     vi.useFakeTimers({ toFake: all as Array<"Date"> })
@@ -291,7 +291,7 @@ describe("faults", () => {
   )
 
   it(
-    "an error state refuses commands until it is cleared; a restart drops the data",
+    "an error state refuses commands until it is cleared, and a restart drops the data",
     served(async (server) => {
       const redis = new Redis({ port: server.port, enableReadyCheck: false })
       await redis.set("a", 1)

@@ -1,5 +1,8 @@
 #!/usr/bin/env node
-/** Command line: prints the address as its first line, and serves until a signal. */
+/**
+ * The `fake-redis` command: starts a server, prints its address on the first line, and serves until it receives a
+ * signal.
+ */
 import process from "node:process"
 import { createFakeRedis, type Options } from "../createFakeRedis.ts"
 import { help, parse } from "../internal/socket/arguments.ts"

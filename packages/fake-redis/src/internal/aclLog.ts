@@ -1,6 +1,4 @@
-/**
- * Denied commands and logins, as ACL LOG lists them, and their error messages.
- */
+/** The log of denied commands and logins behind ACL LOG, and the error messages of denied commands. */
 import type { Client } from "./client.ts"
 import { describeClient } from "./clientInfo.ts"
 import type { Server } from "./server.ts"
@@ -21,7 +19,7 @@ export interface AclLogEntry extends Failure {
   client: string
 }
 
-/** Within this time, an equal failure increments the count of the earlier entry. */
+/** An identical failure within this time only increments the count of the earlier entry. */
 const groupingMillis = 60_000
 
 export class AclLog {

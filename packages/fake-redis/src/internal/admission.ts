@@ -1,6 +1,6 @@
 /**
- * Decides whether a command may run: it exists, its number of arguments is right, its user may run it, and the server's
- * state admits it.
+ * Decides whether a command may run. Checks that the command exists, its number of arguments, the user's permissions,
+ * the server's state, and the mode of the connection.
  */
 import { denialText } from "./aclLog.ts"
 import { refusedWhileBusy } from "./busyScript.ts"
@@ -17,7 +17,7 @@ export interface Admitted {
   readonly spec: CommandSpec
 }
 
-/** Commands that a subscriber may send in RESP2. */
+/** The commands that a RESP2 client may send while it is subscribed. */
 const whileSubscribed = new Set(
   "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe ping quit reset".split(" ")
 )
@@ -53,7 +53,7 @@ const refusedHere = (
   return queue !== undefined && spec.flags.has("no_multi") ? "ERR Command not allowed inside a transaction" : undefined
 }
 
-/** The command, or why it is refused. */
+/** Returns the command if it may run, and otherwise the error text. */
 export const admit = (server: Server, client: Client, args: ReadonlyArray<string>): Admitted | string => {
   const command = server.commands.get(args[0]!.toLowerCase())
   if (command === undefined) return unknownCommand(args)

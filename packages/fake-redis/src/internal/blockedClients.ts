@@ -1,6 +1,6 @@
 /**
- * Blocked clients: which keys each waits for, in order of arrival, and which is served when a key becomes ready. A key
- * is marked while a command runs and served after it, so that scripts and transactions stay atomic.
+ * Blocked clients: the keys that each one waits for, in order of arrival, and which client is served when a key becomes
+ * ready. A key is marked while a command runs and served after it, so that scripts and transactions stay atomic.
  */
 import type { Client } from "./client.ts"
 import type { Context } from "./context.ts"
@@ -9,17 +9,20 @@ import type { Keyspace } from "./keyspace.ts"
 import type { Value } from "./reply.ts"
 import { Fail } from "./reply.ts"
 
-/** What a command waits for. */
+/** What a blocked command waits for, and how it replies. */
 export interface Wait {
   readonly type: TypeName
   readonly keys: ReadonlyArray<string>
-  /** Micros, or Infinity. */
+  /** Server time in microseconds, or Infinity. */
   readonly deadline: number
-  /** The reply if the key can serve the client now. SWAPDB may have replaced the first database. */
+  /**
+   * The reply if the key can serve the client now. The context may have another database than before, because of
+   * SWAPDB.
+   */
   readonly serve: (context: Context, key: string) => Value | undefined
   /** The reply after a timeout. */
   readonly timedOut: Value
-  /** The reply when a key vanishes or changes its type, for clients that must not keep waiting. */
+  /** The reply if the key vanishes or changes its type. Missing for clients that then continue to wait. */
   readonly vanished?: () => Value
 }
 
@@ -81,7 +84,7 @@ export class BlockedClients {
     return this.ready.length > 0
   }
 
-  /** Serves all that can be served; their writes may make further keys ready. */
+  /** Serves every client that can be served. The writes of one may make more keys ready. */
   serveReady(run: (blocked: Blocked, serve: (context: Context) => Value | undefined) => void): void {
     while (this.ready.length > 0) {
       const batch = this.ready
@@ -107,7 +110,7 @@ export class BlockedClients {
     return next === Infinity ? undefined : next
   }
 
-  /** Clients whose timeouts have passed, earliest first. */
+  /** The clients whose timeouts have passed, earliest first. */
   due(micros: number): Array<Blocked> {
     return Array.from(this.all).filter((blocked) => blocked.deadline <= micros)
       .sort((a, b) => a.deadline - b.deadline || a.client.id - b.client.id)
@@ -120,7 +123,7 @@ export class BlockedClients {
   }
 }
 
-/** The timeout argument of a blocking command, in seconds, as a deadline in micros. */
+/** Converts the timeout argument of a blocking command from seconds to a deadline in microseconds. */
 export const blockUntil = (text: string, micros: number): number => {
   // Infinity overflows to a negative number of milliseconds in Redis.
   if (/^[+-]?inf(?:inity)?$/i.test(text)) throw new Fail("ERR timeout is negative")

@@ -1,5 +1,5 @@
 /**
- * A script that has run for longer than `busy-reply-threshold`: other clients are served meanwhile, and may kill it.
+ * A script that has run for longer than `busy-reply-threshold`. Other clients are served meanwhile, and may kill it.
  */
 import type { Client } from "./client.ts"
 import type { CommandSpec } from "./commandSpec.ts"
@@ -22,11 +22,11 @@ export interface BusyScript {
 const busyText = (kind: "script" | "function"): string =>
   `BUSY Redis is busy running a script. You can only call ${kind.toUpperCase()} KILL or SHUTDOWN NOSAVE.`
 
-/** Why a command is refused while a script runs, if it is. */
+/** Returns the error for a command that is refused while a script runs, or `undefined` if the command may run. */
 export const refusedWhileBusy = (busy: BusyScript | undefined, { flags }: CommandSpec): string | undefined =>
   busy === undefined || flags.has("allow_busy") ? undefined : busyText(busy.kind)
 
-/** SCRIPT KILL and FUNCTION KILL. */
+/** Runs SCRIPT KILL or FUNCTION KILL. */
 export const killBusy = (busy: BusyScript | undefined, kind: "script" | "function"): Value => {
   if (busy === undefined) return fail("NOTBUSY No scripts in execution right now.")
   if (busy.hasWritten()) {

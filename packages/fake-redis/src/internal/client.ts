@@ -1,6 +1,4 @@
-/**
- * The server's side of one connection.
- */
+/** The server's state for one connected client. */
 import type { Blocked } from "./blockedClients.ts"
 import type { Command } from "./command.ts"
 import type { CommandSpec } from "./commandSpec.ts"
@@ -31,15 +29,15 @@ export interface Client {
   readonly id: number
   readonly push: (push: BinaryPush) => void
   readonly createdAt: number
-  /** Whether replies and pushes are sent as bytes: they then have the types and shapes of the protocol. */
+  /** Whether replies and pushes are encoded as bytes. They then use the types and shapes of the client's protocol. */
   readonly wire: boolean
   protocol: 2 | 3
-  /** CLIENT REPLY: the mode for this command and for the next. */
+  /** The mode that CLIENT REPLY set, for this command and for the next. */
   replies: "on" | "off" | "skip next" | "skip"
   tracking: Tracking | undefined
   isMonitor: boolean
   db: number
-  /** `undefined` until it has authenticated, if that is required. */
+  /** `undefined` until the client has authenticated, if the server requires it. */
   user: User | undefined
   name: string
   libName: string
@@ -52,13 +50,13 @@ export interface Client {
   readonly shards: Set<string>
   queue: Array<Queued> | undefined
   queueFailed: boolean
-  /** A watched key changed since WATCH. */
+  /** Whether a watched key has changed since WATCH. */
   touched: boolean
   watched: Array<Watched>
   blocked: Blocked | undefined
-  /** Receives the client's messages while it runs a transaction: they go between the replies. */
+  /** Collects messages to the client while its transaction runs, to send them between the replies. */
   interleaved: Array<BinaryPush> | undefined
-  /** What arrived while the client was blocked. */
+  /** Requests that arrived while the client was blocked. */
   readonly waiting: Array<Request>
 }
 

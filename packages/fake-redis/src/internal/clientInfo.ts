@@ -1,10 +1,8 @@
-/**
- * What CLIENT LIST and the logs report about a client.
- */
+/** The description of a client in CLIENT LIST and in the logs. */
 import type { Client } from "./client.ts"
 import { subscriptions } from "./client.ts"
 
-/** Every client has an address, although none has a socket. */
+/** A made-up address: clients in this process have no socket. */
 export const addressOf = (client: Client): string => `127.0.0.1:${40000 + client.id}`
 
 export const kindOf = (client: Client): string => subscriptions(client) > 0 ? "pubsub" : "normal"

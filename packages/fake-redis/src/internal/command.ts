@@ -1,13 +1,11 @@
-/**
- * The definition of a command. `commandTable.ts` collects all of them.
- */
+/** The definition of a command. `commandTable.ts` collects all definitions. */
 import type { CommandSpec } from "./commandSpec.ts"
 import { specOf } from "./commandSpec.ts"
 import type { Context } from "./context.ts"
 import type { Value } from "./reply.ts"
 import { Fail, Status } from "./reply.ts"
 
-/** Stands for the reply of a command that has blocked. */
+/** Returned instead of a reply by a command that has blocked. */
 export const BLOCKED: unique symbol = Symbol("blocked")
 
 export type Handler = (context: Context, args: ReadonlyArray<string>) => Value | typeof BLOCKED
@@ -26,7 +24,7 @@ export const define = (name: string, run: Handler): Command => {
   return { name, spec, write: spec.flags.has("write"), run: spec.subcommands.size > 0 ? withHelp : run }
 }
 
-/** A refusal is thrown, from anywhere within a command. */
+/** Runs a command. Errors may be thrown anywhere inside it, and become the reply. */
 export const runCommand = (command: Command, context: Context, args: ReadonlyArray<string>): Value | typeof BLOCKED => {
   try {
     return command.run(context, args)
@@ -36,7 +34,7 @@ export const runCommand = (command: Command, context: Context, args: ReadonlyArr
   }
 }
 
-/** The subcommands, without Redis's help texts. */
+/** The reply to HELP: the subcommands, without Redis's help texts. */
 const help = ({ name, subcommands }: CommandSpec): Value => [
   new Status(`${name.toUpperCase()} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:`),
   ...Array.from(subcommands.keys(), (subcommand) => new Status(subcommand.toUpperCase()))
@@ -44,7 +42,7 @@ const help = ({ name, subcommands }: CommandSpec): Value => [
 
 const arityOk = (arity: number, count: number): boolean => arity >= 0 ? count === arity : count >= -arity
 
-/** The description of the command, or of its subcommand; an error text if there is no such subcommand. */
+/** Returns the spec of the command or of its subcommand, or an error text if there is no such subcommand. */
 export const describedBy = ({ name, spec }: Command, args: ReadonlyArray<string>): CommandSpec | string => {
   if (spec.subcommands.size === 0 || args.length < 2) return spec
   const subcommand = args[1]!
@@ -52,6 +50,6 @@ export const describedBy = ({ name, spec }: Command, args: ReadonlyArray<string>
     `ERR unknown subcommand '${subcommand.slice(0, 128)}'. Try ${name.toUpperCase()} HELP.`
 }
 
-/** Why the number of arguments of a command is wrong, if it is. */
+/** Returns the error text if the number of arguments is wrong. */
 export const arityProblem = ({ arity, name }: CommandSpec, args: ReadonlyArray<string>): string | undefined =>
   arityOk(arity, args.length) ? undefined : `ERR wrong number of arguments for '${name}' command`

@@ -4,14 +4,15 @@
 import { commandSpecs } from "./commandSpecs.generated.ts"
 
 /**
- * Where keys begin: after a number of arguments, or after a word that is searched for from there, backward if negative.
+ * Where the keys begin: at an index, or after a keyword. The search for the keyword starts at `from`, and runs backward
+ * if that is negative.
  */
 type Begin =
   | { readonly _tag: "index"; readonly index: number }
   | { readonly _tag: "keyword"; readonly keyword: string; readonly from: number }
   | { readonly _tag: "unknown" }
 
-/** Which arguments from there are keys: a range, or as many as an argument says. */
+/** Which arguments from there on are keys: a range, or a number of keys that another argument states. */
 type Find =
   | { readonly _tag: "range"; readonly last: number; readonly step: number; readonly limit: number }
   | { readonly _tag: "keynum"; readonly index: number; readonly first: number; readonly step: number }
@@ -24,9 +25,11 @@ export interface KeySpec {
 }
 
 export interface CommandSpec {
-  /** The name of a subcommand has both parts: `client|kill`. */
+  /** The full name. For a subcommand it has both parts: `client|kill`. */
   readonly name: string
-  /** Exact if positive, a minimum if negative. The command's name counts, and so does a subcommand's. */
+  /**
+   * The exact number of arguments if positive, the minimum if negative. The names of the command and subcommand count.
+   */
   readonly arity: number
   readonly flags: ReadonlySet<string>
   /** First key, last key and step. */
@@ -34,7 +37,7 @@ export interface CommandSpec {
   readonly categories: ReadonlyArray<string>
   readonly tips: ReadonlyArray<string>
   readonly keys: ReadonlyArray<KeySpec>
-  /** As COMMAND DOCS returns them: `string`, `1.0.0`. */
+  /** The group and version as COMMAND DOCS returns them: `string`, `1.0.0`. */
   readonly group: string
   readonly since: string
   readonly subcommands: ReadonlyMap<string, CommandSpec>
@@ -61,7 +64,7 @@ const keySpec = (text: string): KeySpec => {
   return { flags: flags.split(","), begin: beginOf(begin), find: findOf(find) }
 }
 
-/** CLIENT SETINFO came with Redis 7.2, but clients send it to every server. */
+/** CLIENT SETINFO is new in Redis 7.2, but clients send it to every server. */
 const later = "client setinfo|4|noscript loading stale|0,0,0|@slow @connection|||connection|7.2.0"
 
 const read = (): ReadonlyMap<string, CommandSpec> => {

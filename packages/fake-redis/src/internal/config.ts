@@ -1,10 +1,10 @@
 /**
- * The settings of CONFIG. Some change what the server does, some have no effect that a client could see, and some
- * cannot be changed here: CONFIG SET refuses other values by name.
+ * The settings of CONFIG. Some change the server's behaviour, some have no effect that a client could observe, and some
+ * cannot be changed: for those, CONFIG SET refuses other values.
  */
 import { parseBigInt } from "./numbers.ts"
 
-/** The value as Redis stores it, or why it refuses the value. */
+/** The value in the form that Redis stores, or the reason why it refuses the value. */
 type Accepted = { readonly value: string } | { readonly reason: string }
 
 interface Setting {
@@ -40,7 +40,7 @@ const UNITS: Readonly<Record<string, number>> = {
   gb: 1024 ** 3
 }
 
-/** Sizes such as `100mb`, in bytes. */
+/** A setting in bytes, which accepts sizes such as `100mb`. */
 const parseMemory = (text: string): bigint | undefined => {
   const match = /^([0-9]+)(b|k|kb|m|mb|g|gb)?$/i.exec(text)
   return match === null ? undefined : BigInt(match[1]!) * BigInt(UNITS[(match[2] ?? "b").toLowerCase()]!)
@@ -70,7 +70,7 @@ const yesNo = (initial: string): Setting => ({
 
 const text = (initial: string): Setting => ({ initial, accept: (value) => ({ value }) })
 
-/** Keeps its value: the feature that another value enables does not exist here. */
+/** A setting that cannot be changed, because other values enable a feature that does not exist here. */
 const fixed = (initial: string, setting?: Setting): Setting => ({
   initial,
   accept: (value) => {
@@ -99,7 +99,7 @@ const POLICIES: ReadonlyArray<string> = [
 ]
 
 const SETTINGS: Readonly<Record<string, Setting>> = {
-  // They change what commands do or return
+  // Settings that change what commands do or return
   "hash-max-listpack-entries": integer("512"),
   "hash-max-listpack-value": memory("64"),
   "hll-sparse-max-bytes": memory("3000"),
@@ -110,9 +110,9 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   "stream-node-max-entries": integer("100"),
   "zset-max-listpack-entries": integer("128"),
   "zset-max-listpack-value": memory("64"),
-  // Without `maxmemory`, nothing is evicted, so replies do not depend on it
+  // No effect: without `maxmemory` nothing is evicted
   "maxmemory-policy": choice("noeviction", POLICIES),
-  // They trade memory, CPU or latency; no reply depends on them
+  // No effect on replies: these trade memory, CPU or latency
   "active-expire-effort": integer("1", 1n, 10n),
   activerehashing: yesNo("yes"),
   "dynamic-hz": yesNo("yes"),
@@ -124,7 +124,7 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   "lazyfree-lazy-user-flush": yesNo("no"),
   "list-compress-depth": integer("0", 0n, INT_MAX),
   "list-max-listpack-size": integer("-2", -INT_MAX - 1n, INT_MAX),
-  // The features that they enable do not exist here
+  // Fixed: the features that they enable do not exist here
   activedefrag: fixed("no", yesNo("no")),
   appendfsync: fixed("everysec", choice("everysec", ["everysec", "always", "no"])),
   appendonly: fixed("no", yesNo("no")),
@@ -155,7 +155,7 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   }
 }
 
-/** Older names of settings. */
+/** Older names of settings, which Redis still accepts. */
 const ALIASES: Readonly<Record<string, string>> = {
   "hash-max-ziplist-entries": "hash-max-listpack-entries",
   "hash-max-ziplist-value": "hash-max-listpack-value",
@@ -177,7 +177,7 @@ export class Config {
     ...Object.entries(IMMUTABLE)
   ])
 
-  /** Every name, aliases included, with its value. */
+  /** All names, including aliases, with their values. */
   entries(): ReadonlyArray<readonly [name: string, value: string]> {
     return [
       ...this.values,
@@ -201,7 +201,7 @@ export class Config {
     return Number(this.get(name))
   }
 
-  /** The name and value to store, or why the value is refused. */
+  /** The name and the value to store, or the reason why the value is refused. */
   check(name: string, value: string): Accepted {
     return SETTINGS[ALIASES[name] ?? name]!.accept(value)
   }

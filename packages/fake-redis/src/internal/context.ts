@@ -1,6 +1,4 @@
-/**
- * What a command runs with: the client's current database, frozen time, and where changes are announced.
- */
+/** The context in which a command runs: the client, its current database, the time, and methods that report changes. */
 import type { Client } from "./client.ts"
 import type { Entry } from "./data/values.ts"
 import { isEmpty } from "./data/values.ts"
@@ -12,9 +10,9 @@ export class Context {
   readonly server: Server
   readonly client: Client
   readonly db: Keyspace
-  /** Server time in ms, frozen. */
+  /** Server time in milliseconds, which stands still while the command runs. */
   readonly now: number
-  /** Within MULTI or a script, where nothing blocks. */
+  /** Whether the command runs in a transaction or a script, where nothing blocks. */
   readonly atomic: boolean
   readonly script: boolean
 
@@ -27,13 +25,13 @@ export class Context {
     this.script = script
   }
 
-  /** Notifies watchers and subscribers that a key has changed. */
+  /** Aborts transactions that watch the key, and publishes a keyspace event. */
   changed(key: string, kind: EventClass, event: string, db = this.db): void {
     this.server.touch(db, key)
     this.server.notify(db, key, kind, event)
   }
 
-  /** Removes a key whose collection has become empty, and announces that. */
+  /** Removes a key whose collection has become empty, and publishes its removal. */
   dropIfEmpty(key: string, entry: Entry): boolean {
     if (!isEmpty(entry)) return false
     this.db.remove(key)

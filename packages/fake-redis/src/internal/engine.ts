@@ -1,6 +1,6 @@
 /**
- * A deterministic in-memory Redis 7.0, without a clock, timers or randomness of its own: connections, time, and what a
- * test wants to inspect or break.
+ * A deterministic in-memory Redis 7.0. Its caller supplies the clock, the timers and the randomness, connects clients,
+ * and can inspect and break the server.
  */
 import type { Client } from "./client.ts"
 import { subscriptions } from "./client.ts"
@@ -23,7 +23,7 @@ export interface KeyInfo {
   readonly db: number
   readonly key: string
   readonly type: TypeName
-  /** ms since the epoch, if the key expires. */
+  /** In milliseconds since the epoch, or `undefined` if the key does not expire. */
   readonly expiresAt: number | undefined
 }
 
@@ -38,14 +38,14 @@ export interface Snapshot {
   readonly dbs: ReadonlyArray<ReadonlyMap<string, Entry>>
 }
 
-/** A session in binary strings. */
+/** A session whose commands and replies are binary strings. */
 export interface BinarySession extends Session<Value> {
   readonly protocol: () => 2 | 3
 }
 
 export interface ConnectOptions {
   readonly db?: number
-  /** The server has dropped the connection: CLIENT KILL, QUIT, or a restart. */
+  /** Called when the server drops the connection: CLIENT KILL, QUIT, or a restart. */
   readonly onClose?: () => void
 }
 
@@ -56,7 +56,7 @@ export class Engine {
     this.server = new Server(options, commands)
   }
 
-  /** A session whose strings are decoded from UTF-8, for clients in this process. */
+  /** Opens a session for a client in this process. Strings are decoded as UTF-8. */
   connect(push: (push: Push) => void, options: ConnectOptions = {}): Session {
     const send = (binary: BinaryPush) => {
       const text = toPush(binary)
@@ -69,7 +69,7 @@ export class Engine {
     }
   }
 
-  /** A session in binary strings, whose replies have the shapes of the protocol that the client asks for. */
+  /** Opens a session in binary strings. Its replies have the shapes of the protocol that the client chooses. */
   connectBinary(push: (push: BinaryPush) => void, options: ConnectOptions = {}): BinarySession {
     return this.open(push, options, true)
   }
@@ -118,7 +118,7 @@ export class Engine {
     }
   }
 
-  /** Removes what active expiry would have removed by now, and ends the waits that have timed out. */
+  /** Removes the keys that active expiry would have removed by now, and ends waits that have timed out. */
   tick(): void {
     const { server } = this
     server.readTime()
@@ -132,7 +132,7 @@ export class Engine {
         db.peek(key)
         server.undo.commit()
         const left = db.entries.get(key)
-        // The clock was set back after the draw: check the deadline again.
+        // The clock was set back after the delay was drawn, so the key has not expired: schedule it again.
         if (left !== undefined && left.activeAt !== Infinity) db.setExpiry(key, left, left.expiresAt)
       }
     }
@@ -146,7 +146,7 @@ export class Engine {
     server.flush()
   }
 
-  /** Whether a script has run for so long that other clients are served: `step` continues it. */
+  /** Whether a script has run for so long that other clients are served. Call `step` to continue it. */
   get isBusy(): boolean {
     return this.server.busy !== undefined
   }
@@ -155,29 +155,29 @@ export class Engine {
     this.server.step()
   }
 
-  /** The commands that `run` executes arrived together: broadcasts of changed keys wait for the last one. */
+  /** Runs commands that arrived together. Broadcasts of changed keys are sent after the last one. */
   turn(run: () => void): void {
     this.server.turn(run)
   }
 
-  /** The earliest server time, in micros, at which `tick` has something to do. */
+  /** The earliest server time, in microseconds, at which `tick` has something to do. */
   nextWake(): number | undefined {
     let next = Math.min(this.server.blocked.nextDeadline() ?? Infinity, this.server.pause.deadline)
     for (const db of this.server.dbs) next = Math.min(next, db.nextActive() ?? Infinity)
     return next === Infinity ? undefined : next
   }
 
-  /** How many deadlines it stores, including those of deleted keys. */
+  /** The number of scheduled expiries, including those of deleted keys. */
   get scheduled(): number {
     return this.server.dbs.reduce((sum, db) => sum + db.scheduled, 0)
   }
 
-  /** Called with every command and its reply, just before the session gets the reply. */
+  /** Called with every command and its reply, just before the session receives the reply. */
   set onCommand(hook: ((trace: Trace) => void) | undefined) {
     this.server.onCommand = hook
   }
 
-  /** Every key that has not been removed yet, in order of database and name. */
+  /** All keys that have not been removed yet, sorted by database and name. */
   keys(): ReadonlyArray<KeyInfo> {
     const found: Array<KeyInfo> = []
     for (const db of this.server.dbs) {
@@ -195,7 +195,8 @@ export class Engine {
   }
 
   /**
-   * When a key expires, in milliseconds of server time: Infinity for a key without expiry, undefined for an absent one.
+   * When a key expires, in milliseconds of server time. Infinity if it does not expire, and `undefined` if it does not
+   * exist.
    */
   expiresAt(db: number, key: string): number | undefined {
     return this.server.dbs[db]?.entries.get(toBytes(key))?.expiresAt
@@ -227,13 +228,13 @@ export class Engine {
     }
   }
 
-  /** A stream, for reading only. */
+  /** A stream. Do not modify it. */
   stream(db: number, key: string): Stream | undefined {
     const entry = this.server.dbs[db]?.entries.get(toBytes(key))
     return entry?.type === "stream" ? entry.value as Stream : undefined
   }
 
-  /** Removes a key as expiry does, regardless of its deadline. */
+  /** Removes a key as expiry does, even before its deadline. Returns whether the key existed. */
   forceExpire(db: number, key: string): boolean {
     return this.change(() => {
       const space = this.server.dbs[db]!
@@ -243,7 +244,7 @@ export class Engine {
     })
   }
 
-  /** Removes a key as eviction does. */
+  /** Removes a key as eviction does. Returns whether the key existed. */
   evict(db: number, key: string): boolean {
     return this.change(() => {
       const space = this.server.dbs[db]!
@@ -270,12 +271,15 @@ export class Engine {
     this.server.scripts.clear()
   }
 
-  /** Replies to commands with an error state, except those that Redis serves in it; READONLY concerns only writes. */
+  /** Makes the server refuse commands with an error state, except for commands that Redis serves in that state. */
   setErrorState(state: ErrorState | undefined): void {
     this.server.errorState = state
   }
 
-  /** Drops every session and all volatile state: scripts, configuration changes, subscriptions, blocked commands. */
+  /**
+   * Drops every session and all volatile state: scripts, blocked commands, subscriptions and, unless `keepConfig` is
+   * true, settings and users.
+   */
   restart(options: { readonly keepData: boolean; readonly keepConfig?: boolean }): void {
     const { server } = this
     for (const client of Array.from(server.clients.values())) server.drop(client)
@@ -305,7 +309,7 @@ export class Engine {
     }
   }
 
-  /** Restores the data. Nobody is notified, as after a failover. */
+  /** Restores the data without notifying anyone, as after a failover. */
   restore(snapshot: Snapshot): void {
     this.server.dbs.forEach((db, index) => {
       db.clear()
@@ -314,19 +318,22 @@ export class Engine {
     this.server.undo.clear()
   }
 
-  /** Undoes the last commands that wrote something, at most `undoDepth`; returns how many. */
+  /**
+   * Undoes the last `count` commands that wrote something, but at most `undoDepth`. Returns the number of undone
+   * commands.
+   */
   rollback(count: number): number {
     return this.server.undo.rollback(count)
   }
 
-  /** The number of subscriptions of all sessions. */
+  /** The total number of subscriptions. */
   subscriptions(): number {
     let count = 0
     for (const client of this.server.clients.values()) count += subscriptions(client)
     return count
   }
 
-  /** The number of open sessions, and how many of them wait in a blocking command. */
+  /** The number of open sessions, and of those that are blocked. */
   sessions(): { readonly open: number; readonly blocked: number } {
     return { open: this.server.clients.size, blocked: this.server.blocked.all.size }
   }

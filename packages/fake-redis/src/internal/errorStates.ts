@@ -15,7 +15,7 @@ const ERROR_STATES: Readonly<Record<ErrorState, string>> = {
   TRYAGAIN: "TRYAGAIN Multiple keys request during rehashing of slot"
 }
 
-/** The flag of commands that are served in a state. */
+/** The flag of the commands that are served in each state. */
 const serves: Readonly<Record<Exclude<ErrorState, "READONLY">, string>> = {
   LOADING: "loading",
   BUSY: "allow_busy",
@@ -24,10 +24,13 @@ const serves: Readonly<Record<Exclude<ErrorState, "READONLY">, string>> = {
   TRYAGAIN: "loading"
 }
 
-/** This server has no replicas. */
+/** The fake never has replicas. */
 const NO_REPLICAS = "NOREPLICAS Not enough good replicas to write."
 
-/** Why a command is refused, if it is: READONLY and NOREPLICAS concern only writes; each state serves some commands. */
+/**
+ * Returns the error for a command that is refused, or `undefined` if the command may run. READONLY and NOREPLICAS
+ * refuse only writes.
+ */
 export const refusalIn = (
   state: ErrorState | undefined,
   config: Config,

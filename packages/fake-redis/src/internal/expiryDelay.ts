@@ -1,6 +1,6 @@
 /**
- * How late the server removes an expired key that nobody accesses, like Redis's active expiry. `server` draws a delay
- * for each key when its expiry is set, and `keyspace` removes the key once that delay has passed.
+ * The delay between an expired key's deadline and its removal, if nobody accesses it, as in Redis's active expiry.
+ * `server` draws a delay when a key's expiry is set, and `keyspace` removes the key once that delay has passed.
  */
 
 /** In milliseconds. */
@@ -8,7 +8,10 @@ export type ExpiryDelay = readonly [minimum: number, maximum: number]
 
 export const defaultExpiryDelay: ExpiryDelay = [0, 100]
 
-/** When a key that expires at `deadlineMillis` is removed, in microseconds. A key lives through its last millisecond. */
+/**
+ * When a key that expires at `deadlineMillis` is removed, in microseconds. The key still exists during the millisecond
+ * of its deadline.
+ */
 export const removalMicros = (
   deadlineMillis: number,
   [minimum, maximum]: ExpiryDelay,

@@ -1,10 +1,10 @@
 /**
- * Glob patterns, as Redis's `stringmatchlen` reads them: `*`, `?`, `[a-z]`, `[^a]` and backslash escapes. The time is
- * at most the product of both lengths: where the text after a star does not match, only the last star takes one more
- * character, because a longer match of an earlier star leaves less text for the rest of the pattern.
+ * Matches glob patterns like Redis's `stringmatchlen`: `*`, `?`, `[a-z]`, `[^a]` and backslash escapes. On a mismatch,
+ * only the last star takes one more character: a longer match of an earlier star would leave less text for the rest of
+ * the pattern. The time is therefore at most proportional to the product of both lengths.
  */
 export const globMatch = (pattern: string, text: string): boolean => {
-  // Redis compares nothing with an empty text
+  // Redis matches an empty text only with an empty pattern
   if (text === "") return pattern === ""
   let at = 0
   let pi = 0
@@ -33,7 +33,7 @@ export const globMatch = (pattern: string, text: string): boolean => {
   return false
 }
 
-/** Matches one character, and returns where the pattern continues, or -1. */
+/** Matches one character. Returns the index at which the pattern continues, or -1. */
 const matchOne = (pattern: string, at: number, character: string): number => {
   const first = pattern[at]!
   if (first === "?") return at + 1
@@ -42,7 +42,9 @@ const matchOne = (pattern: string, at: number, character: string): number => {
   return pattern[literal] === character ? literal + 1 : -1
 }
 
-/** `at` is after the bracket. A class that the pattern does not close ends with the pattern. */
+/**
+ * Matches a class that starts after the bracket at `start - 1`. An unclosed class extends to the end of the pattern.
+ */
 const matchClass = (pattern: string, start: number, character: string): number => {
   let at = start
   const not = pattern[at] === "^"
@@ -62,5 +64,5 @@ const matchClass = (pattern: string, start: number, character: string): number =
   return found === not ? -1 : at + 1
 }
 
-/** Redis compares bytes as signed if its compiler does, as on x86. */
+/** Redis compares bytes as signed chars if its compiler does, as on x86. */
 const signed = (character: string): number => (character.charCodeAt(0) << 24) >> 24

@@ -1,6 +1,6 @@
 /**
- * An undo log of the last k commands that wrote something: what their keys held before. A failover that loses the last
- * writes undoes them.
+ * An undo log of the last write commands, with the previous values of their keys. A failover that loses the last writes
+ * rolls them back.
  */
 import type { Entry } from "./data/values.ts"
 import { cloneEntry } from "./data/values.ts"

@@ -1,6 +1,4 @@
-/**
- * Which arguments of a command are keys, and what the command does with them.
- */
+/** Finds out which arguments of a command are keys, and how the command uses them. */
 import type { CommandSpec, KeySpec } from "./commandSpec.ts"
 import { parseInteger } from "./numbers.ts"
 
@@ -29,7 +27,10 @@ const beginning = ({ begin }: KeySpec, args: Args): number | undefined => {
   }
 }
 
-/** The positions of a spec's keys; `undefined` if an argument claims more keys than there are, or none. */
+/**
+ * The indices of a spec's keys. Returns `undefined` if the stated number of keys exceeds the arguments, or is less than
+ * one.
+ */
 const positions = (spec: KeySpec, args: Args): ReadonlyArray<number> | undefined => {
   const begin = beginning(spec, args)
   if (begin === undefined) return []
@@ -52,7 +53,7 @@ const positions = (spec: KeySpec, args: Args): ReadonlyArray<number> | undefined
 
 const accessOnly = ["RO", "access"]
 
-/** What a command does to a key, if its options decide. */
+/** How a command uses a key. For SET and BITFIELD, that depends on their options. */
 const used = ({ name }: CommandSpec, { flags }: KeySpec, args: Args): ReadonlyArray<string> => {
   const has = (word: string) => args.some((arg) => arg.toLowerCase() === word)
   if (name === "set") return has("get") ? ["RW", "access", "update"] : ["OW", "update"]
@@ -60,13 +61,13 @@ const used = ({ name }: CommandSpec, { flags }: KeySpec, args: Args): ReadonlyAr
   return flags
 }
 
-/** If the last option says so, SORT stores. */
+/** The key that SORT stores its result in, if its last STORE option says so. */
 const sorted = (args: Args): ReadonlyArray<KeyUse> => {
   const at = args.findLastIndex((arg, at) => at > 1 && arg.toLowerCase() === "store")
   return at >= 0 && at + 1 < args.length ? [{ key: args[at + 1]!, flags: ["OW", "update"] }] : []
 }
 
-/** The keys of a command with their use; `undefined` if its arguments are inconsistent. */
+/** The keys of a command and their use. Returns `undefined` if its arguments are inconsistent. */
 export const keyUses = (spec: CommandSpec, args: Args): ReadonlyArray<KeyUse> | undefined => {
   const uses: Array<KeyUse> = []
   for (const keySpec of spec.keys) {

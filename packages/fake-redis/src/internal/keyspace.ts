@@ -1,6 +1,6 @@
 /**
- * One database: keys, lazy and active expiry, and the journal that lets a failover lose the last writes. Commands
- * access a key only through `read` or `write`, so that expiry and the journal cannot be forgotten.
+ * One database: its keys, and their lazy and active expiry. Commands access values only through `read` and `write`,
+ * which expire keys and record writes in the undo journal.
  */
 import type { Entry, TypeName, ValueTypes } from "./data/values.ts"
 import { cloneEntry } from "./data/values.ts"
@@ -9,9 +9,9 @@ import { Fail, WRONGTYPE } from "./reply.ts"
 export const DATABASES = 16
 
 export interface KeyspaceHost {
-  /** Server time of the running command, in ms. */
+  /** Server time of the running command, in milliseconds. */
   readonly now: number
-  /** Draws when a key with this deadline (ms) is actively removed, in micros. */
+  /** Draws the time, in microseconds, at which active expiry removes a key with this deadline in milliseconds. */
   readonly drawActive: (deadline: number) => number
   readonly journal: (db: Keyspace, key: string) => void
   readonly expired: (db: Keyspace, key: string) => void
@@ -40,7 +40,7 @@ export class Keyspace {
     return this.host.now > entry.expiresAt
   }
 
-  /** The entry if it exists and has not expired; an expired one is removed. */
+  /** Returns the entry. Removes it instead if it has expired. */
   peek(key: string): Entry | undefined {
     const entry = this.entries.get(key)
     if (entry === undefined) return undefined
@@ -65,7 +65,7 @@ export class Keyspace {
     return entry
   }
 
-  /** Like `read`, for commands about a key: they do not reset its idle time. */
+  /** Like `read`, but does not reset the key's idle time: for commands that inspect the key itself. */
   inspect(key: string): Entry | undefined {
     const entry = this.peek(key)
     if (entry === undefined) this.host.missed(this, key)
@@ -96,11 +96,11 @@ export class Keyspace {
     return entry as Entry<T>
   }
 
-  /** Puts a value under a key, replacing what was there together with its deadline. */
+  /** Stores a value under a key, replacing its old value and deadline. */
   put<T extends TypeName>(key: string, type: T, value: ValueTypes[T], expiresAt = Infinity): Entry<T> {
     const old = this.peek(key)
     this.host.journal(this, key)
-    // The node of the old value is reused: nodes would pile up if a key is set repeatedly
+    // Reuse the heap node of the old value: otherwise nodes would pile up for a key that is set repeatedly
     const heapAt = old?.heapAt ?? Infinity
     const entry: Entry<T> = { type, value, expiresAt: Infinity, activeAt: Infinity, heapAt, accessedAt: this.host.now }
     this.entries.set(key, entry as Entry)
@@ -129,7 +129,7 @@ export class Keyspace {
       return
     }
     entry.activeAt = this.host.drawActive(expiresAt)
-    // A renewal only postpones the deadline, so the earlier node stays and is reinserted when it is due.
+    // A renewal only postpones the deadline, so keep the earlier node. It is rescheduled when it is due.
     if (entry.activeAt < entry.heapAt) this.schedule(key, entry)
   }
 
@@ -139,7 +139,7 @@ export class Keyspace {
     if (this.heap.length > 1000 && this.heap.length > 2 * this.entries.size) this.compact()
   }
 
-  /** Removes the nodes of deleted keys. */
+  /** Drops the heap nodes of deleted keys. */
   private compact(): void {
     this.heap = []
     for (const [key, { heapAt }] of this.entries) if (heapAt !== Infinity) push(this.heap, { at: heapAt, key })
@@ -150,7 +150,7 @@ export class Keyspace {
     return this.heap.length
   }
 
-  /** The earliest time, in micros, at which active expiry has something to do. */
+  /** The earliest time, in microseconds, at which active expiry removes a key. */
   nextActive(): number | undefined {
     for (;;) {
       const top = this.heap[0]
@@ -166,8 +166,8 @@ export class Keyspace {
   }
 
   /**
-   * Removes the node that `nextActive` found, and returns its key. The caller sets `heapAt` of the entry to Infinity,
-   * because the entry no longer has a node.
+   * Removes the node that `nextActive` found, and returns its key. The caller must set the entry's `heapAt` to
+   * Infinity, because the entry then has no node.
    */
   takeActive(): string {
     return pop(this.heap)!.key
@@ -178,7 +178,7 @@ export class Keyspace {
     this.heap = []
   }
 
-  /** Restores what the journal or a snapshot holds, without notifying anyone. */
+  /** Restores an entry from the journal or a snapshot, without notifying anyone. */
   reinstate(key: string, entry: Entry | undefined): void {
     if (entry === undefined) {
       this.entries.delete(key)

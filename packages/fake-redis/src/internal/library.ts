@@ -1,4 +1,4 @@
-/** Functions that were loaded together, with their source. */
+/** A library of functions, with its source. */
 import type { LuaFunction } from "./lua/script.ts"
 
 export interface Library {

@@ -1,6 +1,4 @@
-/**
- * Clients that receive each command that runs.
- */
+/** MONITOR: the clients that receive every command that runs. */
 import type { Client } from "./client.ts"
 import { addressOf } from "./clientInfo.ts"
 import type { CommandSpec } from "./commandSpec.ts"
@@ -29,7 +27,7 @@ export class Monitors {
   readonly clients = new Set<Client>()
   private lines: Array<string> = []
 
-  /** Commands about the server itself are not shown. */
+  /** Records a command for the monitors. Administrative commands are left out, as in Redis. */
   show(server: Server, client: Client, spec: CommandSpec, args: ReadonlyArray<string>, inScript: boolean): void {
     if (this.clients.size === 0 || spec.flags.has("admin")) return
     const seconds = (server.micros / 1e6).toFixed(6)
@@ -37,7 +35,7 @@ export class Monitors {
     this.lines.push(`${seconds} [${client.db} ${from}] ${redacted(spec, args).map(quoted).join(" ")}`)
   }
 
-  /** Sends the commands that have run, after the reply to the last. */
+  /** Sends the recorded commands, after the reply to the last one. */
   settle(server: Server): void {
     if (this.lines.length === 0) return
     for (const line of this.lines.splice(0)) {

@@ -1,6 +1,4 @@
-/**
- * Keyspace notifications: the flags of `notify-keyspace-events` and their normal form.
- */
+/** Keyspace notifications: parses and prints the flags of `notify-keyspace-events`. */
 const FLAGS: Readonly<Record<string, number>> = {
   K: 1,
   E: 2,

@@ -1,5 +1,5 @@
 /**
- * Numbers as Redis reads and prints them: 64-bit integers, doubles with 17 digits, and the 80-bit arithmetic behind
+ * Parses and prints numbers as Redis does: 64-bit integers, doubles with 17 digits, and the 80-bit arithmetic of
  * INCRBYFLOAT.
  */
 import { fail, NOT_FLOAT, NOT_INTEGER } from "./reply.ts"
@@ -15,7 +15,7 @@ export const parseBigInt = (text: string): bigint | undefined => {
   return value > MAX_INT64 || value < MIN_INT64 ? undefined : value
 }
 
-/** A 64-bit integer as a number; beyond 2^53 it is the nearest double, which only comparisons of extremes see. */
+/** Parses a 64-bit integer. Beyond 2^53, the result is the nearest double. */
 export const parseInteger = (text: string): number | undefined => {
   if (text.length < 16) return INTEGER.test(text) ? Number(text) : undefined
   const value = parseBigInt(text)
@@ -24,10 +24,10 @@ export const parseInteger = (text: string): number | undefined => {
 
 export const integer = (text: string, message = NOT_INTEGER): number => parseInteger(text) ?? fail(message)
 
-/** More draws with repetition than this are refused, because a reply holds all of them. */
+/** The maximum number of draws with repetition, because the reply holds all of them. */
 const MOST_DRAWS = 2 ** 24
 
-/** The requested number of random members; a negative number means that a member may be drawn repeatedly. */
+/** Parses the number of random members to draw. Negative numbers allow a member to be drawn repeatedly. */
 export const drawCount = (text: string, pairs: boolean): number => {
   const value = bigInteger(text)
   if (value === MIN_INT64) {
@@ -40,7 +40,7 @@ export const drawCount = (text: string, pairs: boolean): number => {
   return Number(value)
 }
 
-/** A C int. */
+/** Parses a C `int`. */
 export const smallInteger = (text: string, message?: string): number => {
   const value = integer(text, message)
   return value < -2147483648 || value > 2147483647
@@ -54,14 +54,15 @@ const DECIMAL = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 const HEX = /^([+-]?)0[xX]([0-9a-fA-F]+)\.?([0-9a-fA-F]*)(?:[pP]([+-]?[0-9]+))?$/
 
 /**
- * Parses a whole text like C's strtod: leading space is skipped, a zero byte ends the text, and an empty text is zero.
+ * Parses a whole string like C's `strtod`: leading space is skipped, a zero byte ends the string, and an empty string
+ * is zero.
  */
 export const strtod = (text: string): number | undefined => {
   const [visible = ""] = text.split("\0", 1)
   return visible === "" ? 0 : parseDouble(visible.replace(/^[ \t-\r]+/, ""))
 }
 
-/** What strtod accepts as a whole, without surrounding space and without nan. */
+/** The numbers that `strtod` accepts, without surrounding space and without nan. */
 export const parseDouble = (text: string): number | undefined => {
   if (DECIMAL.test(text)) return Number(text)
   const hex = HEX.exec(text)
@@ -85,7 +86,7 @@ export const parseDouble = (text: string): number | undefined => {
 
 export const double = (text: string, message = NOT_FLOAT): number => parseDouble(text) ?? fail(message)
 
-/** C's `%.<digits>g`. */
+/** Formats a number like `%.<digits>g` in C. */
 export const formatG = (value: number, digits: number): string => {
   if (value === 0) return Object.is(value, -0) ? "-0" : "0"
   if (Number.isNaN(value)) return "nan"
@@ -106,7 +107,7 @@ export const formatG = (value: number, digits: number): string => {
 
 export const formatDouble = (value: number): string => formatG(value, 17)
 
-/** An 80-bit float: `sign * mantissa * 2^exponent`, the mantissa below 2^64. */
+/** An 80-bit float: `sign * mantissa * 2^exponent`, with a mantissa below 2^64. */
 interface Extended {
   readonly mantissa: bigint
   readonly exponent: number
@@ -166,7 +167,7 @@ const addExtended = (a: Extended, b: Extended): Extended => {
   return exponent >= 0 ? round64(sum << BigInt(exponent), 1n) : round64(sum, 1n << BigInt(-exponent))
 }
 
-/** `%.17Lf` without trailing zeros. */
+/** Formats an 80-bit float like `%.17Lf` in C, without trailing zeros. */
 const printExtended = (value: Extended): string => {
   const negative = value.mantissa < 0n
   const mantissa = negative ? -value.mantissa : value.mantissa

@@ -1,4 +1,4 @@
-/** CLIENT PAUSE: the commands of all clients wait, or those that may write, until a time or CLIENT UNPAUSE. */
+/** CLIENT PAUSE: delays all commands, or only writes, until a deadline or CLIENT UNPAUSE. */
 import type { CommandSpec } from "./commandSpec.ts"
 
 interface Call {
@@ -11,18 +11,18 @@ interface Pausable {
   readonly queue: ReadonlyArray<Call> | undefined
 }
 
-/** These may write although they are not write commands. */
+/** Commands without the write flag that may write. */
 const mayWrite = new Set(["eval", "evalsha", "fcall", "pfcount", "publish", "spublish"])
 
 export class Pause<Client extends Pausable> {
-  /** Server time in micros. */
+  /** The end of the pause in server time, in microseconds. */
   private until = -Infinity
   private isForAll = false
-  /** Clients whose next command waits. */
+  /** The clients whose next command is delayed. */
   private readonly held = new Set<Client>()
   private released: Array<Client> = []
 
-  /** Another pause extends the current one, and never relaxes it. */
+  /** Begins a pause, or extends the current one. An extension never relaxes the pause. */
   begin(now: number, until: number, isForAll: boolean): void {
     const goesOn = now < this.until
     this.until = goesOn ? Math.max(this.until, until) : until
@@ -35,7 +35,7 @@ export class Pause<Client extends Pausable> {
     this.held.clear()
   }
 
-  /** Whether this command must wait. */
+  /** Whether this command must be delayed. */
   concerns(now: number, spec: CommandSpec, args: ReadonlyArray<string>, { queue }: Client, scripts: Scripts): boolean {
     if (now >= this.until) return false
     const writes = ({ args, spec }: Call) =>
@@ -55,12 +55,12 @@ export class Pause<Client extends Pausable> {
     this.held.delete(client)
   }
 
-  /** The next client that continues after the end. */
+  /** The next client to resume after the pause. */
   next(): Client | undefined {
     return this.released.shift()
   }
 
-  /** When a waiting client must continue. */
+  /** When the delayed clients resume. Infinity if there are none. */
   get deadline(): number {
     return this.held.size > 0 ? this.until : Infinity
   }
@@ -68,7 +68,7 @@ export class Pause<Client extends Pausable> {
 
 type Scripts = ReadonlyMap<string, { readonly readOnly?: boolean }>
 
-/** A script that declares that it does not write. */
+/** Whether a script declares that it does not write. */
 const isReadOnly = ([name, source = ""]: ReadonlyArray<string>, scripts: Scripts): boolean => {
   if (name!.toLowerCase() === "evalsha") return scripts.get(source.toLowerCase())?.readOnly === true
   return /^#!lua .*\bno-writes\b/.test(source)

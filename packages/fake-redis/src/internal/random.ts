@@ -1,4 +1,4 @@
-/** Seeded random numbers in [0, 1): the mulberry32 generator, seeded by an FNV-1a hash. */
+/** A seeded random number generator for [0, 1): mulberry32, seeded with the FNV-1a hash of a string. */
 export const seededRandom = (seed: string): () => number => {
   let state = 0x811c9dc5
   for (let at = 0; at < seed.length; at++) state = Math.imul(state ^ seed.charCodeAt(at), 0x01000193)

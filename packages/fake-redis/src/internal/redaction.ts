@@ -1,4 +1,4 @@
-/** Removes passwords from MONITOR and from the slow log. */
+/** Replaces passwords in the arguments that MONITOR and the slow log show. */
 import type { CommandSpec } from "./commandSpec.ts"
 
 const REDACTED = "(redacted)"

@@ -1,6 +1,7 @@
 /**
- * Values inside the engine. Strings are binary: one character is one byte, so lengths, ranges and order are the same as
- * in Redis. In-process sessions convert them from and to UTF-8. A failure is a plain object: it needs no stack.
+ * The values that commands return. Strings are binary, with one character per byte, so that lengths, ranges and order
+ * are the same as in Redis. In-process sessions convert them from and to UTF-8. An error is a plain object, because it
+ * needs no stack trace.
  */
 import type { BinaryPush, Push, Reply } from "./session.ts"
 import { ReplyError } from "./session.ts"
@@ -59,10 +60,10 @@ export class BigNumber {
   }
 }
 
-/** The nil that RESP2 writes as a nil list. */
+/** A nil that RESP2 encodes as a nil list. */
 export class NullList {}
 
-/** The replies to one SUBSCRIBE or UNSUBSCRIBE: a message for each channel. */
+/** The replies to one SUBSCRIBE or UNSUBSCRIBE: one message per channel. */
 export class Confirmations {
   readonly items: ReadonlyArray<readonly [kind: string, channel: string | null, count: number]>
   constructor(items: ReadonlyArray<readonly [kind: string, channel: string | null, count: number]>) {
@@ -70,7 +71,7 @@ export class Confirmations {
   }
 }
 
-/** A reply within EXEC's reply, after messages that were sent to the client meanwhile. */
+/** A reply inside EXEC's reply, preceded by messages to the client that its command caused. */
 export class Interleaved {
   readonly pushes: ReadonlyArray<BinaryPush>
   readonly value: Value
@@ -151,7 +152,7 @@ export const fromBytes = (bytes: string): string => {
     let taken = 0
     while (taken < size) {
       const next = i < bytes.length ? bytes.charCodeAt(i) : 0
-      // The second byte shows overlong forms, surrogates and code points above U+10FFFF.
+      // The second byte reveals overlong forms, surrogates and code points above U+10FFFF.
       const low = taken > 0 ? 0x80 : lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80
       const high = taken > 0 ? 0xbf : lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf
       if (next < low || next > high) break
@@ -179,7 +180,7 @@ export const toReply = (value: Value): Reply => {
   return value instanceof NullList ? null : value.items.map(toReply)
 }
 
-/** A push for an in-process session, which receives only messages. */
+/** Converts a push for an in-process session, which receives only published messages. */
 export const toPush = (push: BinaryPush): Push | undefined => {
   if (!("channel" in push)) return undefined
   const text = { channel: fromBytes(push.channel), message: fromBytes(push.message) }

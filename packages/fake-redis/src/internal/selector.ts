@@ -1,6 +1,4 @@
-/**
- * What a user of the server may do: which commands, on which keys, on which channels.
- */
+/** A set of permissions: the commands, keys and channels that a user may use. */
 import type { CommandSpec } from "./commandSpec.ts"
 import { CATEGORIES, specOf } from "./commandSpec.ts"
 import { globMatch } from "./glob.ts"
@@ -12,7 +10,7 @@ interface KeyPattern {
   readonly write: boolean
 }
 
-/** Why a rule of ACL SETUSER is refused. */
+/** Thrown for an invalid rule of ACL SETUSER. */
 export class BadRule {
   readonly reason: string
   constructor(reason: string) {
@@ -29,7 +27,7 @@ const AFTER_ALL_CHANNELS =
   "have any effect. Try 'resetchannels' to start with an empty list of channels"
 
 export class Selector {
-  /** `+get`, `-@write`, `+client|list`: a later rule takes precedence. */
+  /** Rules such as `+get`, `-@write` and `+client|list`. A later rule takes precedence. */
   private commands: Array<string> = ["-@all"]
   private keys: Array<KeyPattern> = []
   private channels: Array<string> = []
@@ -103,7 +101,7 @@ export class Selector {
     } else {
       const [name = "", subcommand] = target.split("|")
       const spec = specOf(name)
-      // A command without subcommands may be allowed for one first argument
+      // A command without subcommands may be allowed with one particular first argument
       const isKnown = subcommand === undefined || spec?.subcommands.has(subcommand) === true ||
         (spec?.subcommands.size === 0 && rule.startsWith("+"))
       if (spec === undefined || !isKnown) throw new BadRule(UNKNOWN)
@@ -138,7 +136,7 @@ export class Selector {
     )
   }
 
-  /** `isPattern`: a pattern is allowed only in the same form. */
+  /** Whether the user may subscribe or publish to a channel. A pattern must be allowed literally. */
   mayListen(channel: string, isPattern: boolean): boolean {
     return this.channels.some((allowed) =>
       allowed === "*" || (isPattern ? allowed === channel : globMatch(allowed, channel))

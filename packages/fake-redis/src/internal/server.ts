@@ -1,7 +1,7 @@
 /**
- * The state of the server and the path of a command through it: arity, error states, subscribed mode, MULTI, the
- * command itself, then the clients that it unblocked. Replies and pushes leave only when the state is consistent, so
- * that a client that receives one may send the next command at once.
+ * The server's state, and the path of a command through it: admission, MULTI, the command itself, then the clients that
+ * it unblocked. Replies and pushes are sent only once the state is consistent, so that their receivers may send the
+ * next command immediately.
  */
 import { AclLog } from "./aclLog.ts"
 import { admit } from "./admission.ts"
@@ -51,7 +51,7 @@ export class Server implements KeyspaceHost {
   readonly subscribers = new Subscribers((client, push) => this.push(client, push))
   readonly watchers = new Map<string, Set<Client>>()
   readonly tracker = new Tracker(this.clients, (client, push) => this.push(client, push))
-  /** The client whose command runs. */
+  /** The client whose command is running. */
   running: Client | undefined
   readonly onClosed = new Map<number, () => void>()
   readonly undo: Journal
@@ -72,9 +72,9 @@ export class Server implements KeyspaceHost {
   startedAt: number
   private readonly outbox = new Outbox()
   private turns = 0
-  /** The running command, or its script: the keys that it reads are tracked. */
+  /** The running command, or the script that runs it. Its keys are the ones that are tracked. */
   private outer: Pick<Queued, "args" | "spec"> = { spec: specOf("ping")!, args: [] }
-  /** Clients to drop after the reply to the running command. */
+  /** The clients to drop after the reply to the running command. */
   private readonly leaving: Array<Client> = []
 
   constructor(options: EngineOptions, commands: ReadonlyMap<string, Command>) {
@@ -138,7 +138,7 @@ export class Server implements KeyspaceHost {
     this.outbox.flush()
   }
 
-  /** Receives a command from a session. */
+  /** Accepts a command from a session. */
   submit(client: Client, args: ReadonlyArray<string>, reply: (reply: Value) => void): void {
     if (client.closed || args.length === 0) return
     const micros = this.options.nowMicros()
@@ -147,7 +147,7 @@ export class Server implements KeyspaceHost {
       reply: (value) => {
         if (value instanceof Fail) this.statistics.failed(value)
         const shaped = client.wire ? shape(client.protocol, args, value) : value
-        // Confirmations of subscriptions are always sent
+        // Subscription confirmations are sent even after CLIENT REPLY OFF
         const isHeard = client.replies === "on" || !client.wire || value instanceof Confirmations
         this.outbox.push(() => {
           if (client.closed) return
@@ -170,7 +170,7 @@ export class Server implements KeyspaceHost {
     return client.blocked !== undefined || this.busy?.client === client || this.pause.holds(client)
   }
 
-  /** The commands that `run` submits arrived together. */
+  /** Runs commands that arrived together. */
   turn(run: () => void): void {
     this.turns++
     run()
@@ -184,7 +184,7 @@ export class Server implements KeyspaceHost {
     this.running = client
     const value = this.dispatch(client, request)
     this.running = undefined
-    // The pause holds the command: it has not started
+    // A paused command has not started yet
     if (this.pause.holds(client)) return this.undo.commit()
     if (value !== BLOCKED) request.reply(value)
     for (const leaving of this.leaving.splice(0)) this.outbox.push(() => this.drop(leaving))
@@ -198,7 +198,7 @@ export class Server implements KeyspaceHost {
     this.undo.commit()
   }
 
-  /** Serves blocked and paused clients, and what their sessions sent meanwhile. */
+  /** Serves blocked and paused clients, and then the commands that they sent meanwhile. */
   settle(): void {
     for (let next = this.pause.next(); next !== undefined; next = this.pause.next()) this.processWaiting(next)
     while (this.blocked.pending) {
@@ -226,7 +226,7 @@ export class Server implements KeyspaceHost {
     this.processWaiting(blocked.client)
   }
 
-  /** Runs the script that keeps the server busy for a while. */
+  /** Runs the next slice of the script that keeps the server busy. */
   step(): void {
     const { busy } = this
     if (busy === undefined) return
@@ -278,7 +278,7 @@ export class Server implements KeyspaceHost {
     return this.call(new Context(this, client, false, false), command, spec, args)
   }
 
-  /** The receiver of a blocking command's reply. */
+  /** Receives the reply of a command that blocks. */
   blockedReply: (value: Value) => void = () => {}
 
   call(
@@ -290,7 +290,7 @@ export class Server implements KeyspaceHost {
     const { client, script } = context
     if (!script) this.outer = { spec, args }
     if (client.tracking !== undefined && isReader(spec)) this.tracker.read(client, this.outer.spec, this.outer.args)
-    // A script precedes the commands that it runs
+    // Monitors show a script before the commands that it runs
     const isSource = spec.flags.has("skip_monitor")
     if (isSource) this.monitors.show(this, client, spec, args, script)
     const value = runCommand(command, context, args)
@@ -330,7 +330,7 @@ export class Server implements KeyspaceHost {
     if (onClosed !== undefined) this.outbox.push(onClosed)
   }
 
-  /** Like `drop`, but what was already sent to the client still reaches it. */
+  /** Like `drop`, but output that was already sent still reaches the client. */
   dropLater(client: Client): void {
     this.leaving.push(client)
   }
@@ -340,5 +340,5 @@ export class Server implements KeyspaceHost {
   }
 }
 
-/** Commands that MULTI does not queue. */
+/** Commands that run immediately inside MULTI instead of being queued. */
 const atOnce = new Set("multi exec discard watch quit reset".split(" "))

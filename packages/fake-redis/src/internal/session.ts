@@ -1,20 +1,18 @@
-/**
- * A session with the in-memory server, and what it delivers: replies, and messages that nobody requested.
- */
+/** A session with the in-memory server: commands in, replies and unsolicited messages out. */
 
-/** A reply as a client library returns it: errors are values, `null` is nil, nested arrays nest. */
+/** A reply as a client library returns it: errors are values, and nil is `null`. */
 export type Reply = string | number | null | ReplyError | ReadonlyArray<Reply>
 
 export class ReplyError extends Error {
   override readonly name = "ReplyError"
 }
 
-/** A message that the server sends to a connection without a request. */
+/** A message that the server sends without a request. */
 export type Push =
   | { readonly _tag: "message"; readonly channel: string; readonly message: string }
   | { readonly _tag: "pmessage"; readonly pattern: string; readonly channel: string; readonly message: string }
 
-/** A push in binary strings, as a socket sends it. An invalidation without keys means all keys. */
+/** A push in binary strings, as sockets send it. An `invalidate` without keys invalidates all keys. */
 export type BinaryPush =
   | Push
   | { readonly _tag: "smessage"; readonly channel: string; readonly message: string }
@@ -25,10 +23,10 @@ export type BinaryPush =
 export interface Session<R = Reply> {
   readonly id: number
   /**
-   * Runs one command. `reply` is called exactly once: before `execute` returns, or later for a command that blocks. It
-   * is never called if the session is closed first.
+   * Runs one command. `reply` is called at most once: before `execute` returns, or later for a command that blocks. It
+   * is not called after the session is closed, or if CLIENT REPLY suppresses the reply.
    */
   readonly execute: (args: ReadonlyArray<string>, reply: (reply: R) => void) => void
-  /** Drops the connection: blocked commands and subscriptions end, and no reply follows. */
+  /** Drops the connection. Blocked commands and subscriptions end, and no reply follows. */
   readonly close: () => void
 }

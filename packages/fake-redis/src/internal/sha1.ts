@@ -1,6 +1,4 @@
-/**
- * SHA-1 of a binary string, in hex: the name of a script, and `redis.sha1hex`.
- */
+/** The SHA-1 of a binary string, in hex: identifies scripts, and is `redis.sha1hex`. */
 import { paddedWords } from "./shaBlocks.ts"
 
 const rotate = (value: number, bits: number): number => (value << bits) | (value >>> (32 - bits))

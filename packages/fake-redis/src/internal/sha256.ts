@@ -1,6 +1,4 @@
-/**
- * SHA-256 of a binary string, in hex: the stored form of passwords.
- */
+/** The SHA-256 of a binary string, in hex: passwords are stored in this form. */
 import { paddedWords } from "./shaBlocks.ts"
 
 const fraction = (value: number): number => Math.floor((value - Math.floor(value)) * 2 ** 32) | 0
@@ -10,7 +8,7 @@ for (let candidate = 2; primes.length < 64; candidate++) {
   if (primes.every((prime) => candidate % prime !== 0)) primes.push(candidate)
 }
 
-/** The first bits of the roots of primes, as in the standard. */
+/** The first bits of the fractional parts of roots of primes, as the standard defines them. */
 const constants = primes.map((prime) => fraction(Math.cbrt(prime)))
 const initial = primes.slice(0, 8).map((prime) => fraction(Math.sqrt(prime)))
 

@@ -1,4 +1,4 @@
-/** The padding of SHA-1 and SHA-256: the bytes, a one bit, zeros and the length, as whole blocks of 16 words. */
+/** Pads a message for SHA-1 or SHA-256 with a one bit, zeros and its length. Returns blocks of 16 words. */
 export const paddedWords = (bytes: string): Int32Array => {
   const { length } = bytes
   const blocks = ((length + 8) >> 6) + 1

@@ -1,6 +1,6 @@
 /**
- * The types that replies have in each protocol, by command. Commands return RESP2 types; here lists become maps, sets,
- * pairs and doubles where RESP3 has them, and nil becomes a nil list where RESP2 has one.
+ * Converts replies to the types that each protocol uses for a command. Commands return RESP2 types. For RESP3, lists
+ * become maps, sets, pairs and doubles. For RESP2, some nils become nil lists.
  */
 import type { Value } from "./reply.ts"
 import { Dictionary, Double, isList, Members, NullList, Verbatim } from "./reply.ts"
@@ -28,7 +28,7 @@ const mapOf = (value: Value): Value => isList(value) ? new Dictionary(value) : v
 
 const same = (value: Value): Value => value
 
-/** XINFO nests maps: streams have groups, groups have consumers. */
+/** Converts XINFO's nested lists to maps: streams contain groups, and groups contain consumers. */
 const info = (value: Value): Value => {
   if (!isList(value) || value.length === 0) return value
   if (isList(value[0] ?? null)) return value.map(info)
@@ -97,7 +97,7 @@ const isVerbatim = (name: string, args: Args): boolean =>
   name === "info" || name === "client" && (args[1]!.toLowerCase() === "list" || args[1]!.toLowerCase() === "info") ||
   name === "latency" && args[1]!.toLowerCase() === "doctor" || name === "memory" && args[1]!.toLowerCase() === "doctor"
 
-/** The reply to a command, in the shape of the protocol. */
+/** Converts the reply to a command to the given protocol. */
 export const shape = (protocol: 2 | 3, args: Args, value: Value): Value => {
   const name = args[0]!.toLowerCase()
   if (protocol === 2) {

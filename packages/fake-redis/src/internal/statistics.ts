@@ -1,6 +1,6 @@
 /**
- * What the server records about the commands that it ran: counts for INFO, and the slow log. Time stands still within a
- * command, so each takes 0 microseconds.
+ * Statistics about commands: counts for INFO, and the slow log. Time stands still while a command runs, so every
+ * command takes 0 microseconds.
  */
 import type { Client } from "./client.ts"
 import { addressOf } from "./clientInfo.ts"
@@ -25,7 +25,7 @@ export interface SlowEntry {
   readonly name: string
 }
 
-/** Maximum arguments, and maximum bytes of each, that the slow log keeps. */
+/** The maximum number of arguments, and of bytes in each, that the slow log keeps. */
 const mostArguments = 32
 const longestArgument = 128
 
@@ -65,13 +65,13 @@ export class Statistics {
     if (value instanceof Fail) calls.failed++
   }
 
-  /** Counts an error by its first word. */
+  /** Counts an error reply by its code, the first word. */
   failed({ message }: Fail): void {
     const [word = ""] = message.split(" ", 1)
     this.errors.set(word, (this.errors.get(word) ?? 0) + 1)
   }
 
-  /** Without a client the command comes from a script. */
+  /** Adds a command to the slow log. `client` is missing for commands that a script runs. */
   logSlow(server: Server, client: Client | undefined, spec: CommandSpec, args: ReadonlyArray<string>): void {
     const threshold = server.config.number("slowlog-log-slower-than")
     if (threshold !== 0 || spec.flags.has("skip_slowlog")) return

@@ -1,6 +1,4 @@
-/**
- * Subscriptions, and the receivers of a message.
- */
+/** Subscriptions to channels and patterns, and the delivery of published messages. */
 import type { Client } from "./client.ts"
 import { globMatch } from "./glob.ts"
 import type { BinaryPush } from "./session.ts"
@@ -39,7 +37,7 @@ export class Subscribers {
     }
   }
 
-  /** Sends a message to the subscribers of the channel and of matching patterns; returns how many times it was sent. */
+  /** Publishes a message to subscribers of the channel and of matching patterns. Returns the number of deliveries. */
   publish(channel: string, message: string): number {
     let count = this.send({ _tag: "message", channel, message }, this.channels.get(channel))
     for (const [pattern, clients] of this.patterns) {

@@ -1,6 +1,6 @@
 /**
- * An engine on the clock and the timers of the process. It looks both up at each use, so that the fake timers of a test
- * runner move it.
+ * Runs an engine on the clock and timers of the process. Looks them up on each use, so that a test runner's fake timers
+ * take effect.
  */
 import { Engine } from "./engine.ts"
 import type { ExpiryDelay } from "./expiryDelay.ts"
@@ -13,11 +13,11 @@ export interface TimedEngineOptions {
   readonly undoDepth: number
 }
 
-// Taken before a test runner replaces them: its fake timers must not hold up the steps of a long script
+// Saved before a test runner replaces them: fake timers must not stall a long script
 const { clearImmediate, setImmediate } = globalThis
 const elapsedMillis = performance.now.bind(performance)
 
-/** The longest delay that a timer takes. */
+/** The maximum delay of a timer. */
 const longestDelayMillis = 2 ** 31 - 1
 
 export class TimedEngine {
@@ -25,7 +25,7 @@ export class TimedEngine {
   private advanced = 0
   private last = 0
   private disarm = () => {}
-  /** The function that set the timer: if a test runner has replaced it, the timer is lost. */
+  /** The `setTimeout` that set the timer. If a test runner has replaced it since, the timer may never fire. */
   private armedBy: typeof setTimeout | undefined
   private wakeAt = Infinity
   private step: ReturnType<typeof setImmediate> | undefined
@@ -40,7 +40,7 @@ export class TimedEngine {
     })
   }
 
-  /** The server's wall clock, in microseconds since the epoch. No two commands share an instant. */
+  /** The server's wall clock, in microseconds since the epoch. */
   micros(): number {
     return Math.floor((Date.now() + this.advanced) * 1000)
   }
@@ -50,7 +50,7 @@ export class TimedEngine {
     this.run(() => this.engine.tick())
   }
 
-  /** Runs what may change the state, and sets the timer for the next expiry, once for everything that runs within. */
+  /** Runs code that may change the state, then sets the timer for the next expiry. Nested calls set it only once. */
   run<A>(change: () => A): A {
     if (this.isRunning) return change()
     this.isRunning = true
@@ -73,7 +73,7 @@ export class TimedEngine {
     clearImmediate(this.step)
   }
 
-  /** Between two steps of a long script, sockets are read. */
+  /** Lets the process read sockets between two steps of a long script. */
   private stepLater(): void {
     this.isStepping = true
     this.step = setImmediate(() => {

@@ -1,6 +1,4 @@
-/**
- * CLIENT TRACKING: which clients have read which keys, and which are notified that a key has changed.
- */
+/** CLIENT TRACKING: records which clients have read which keys, and notifies them when a key changes. */
 import type { Client } from "./client.ts"
 import type { CommandSpec } from "./commandSpec.ts"
 import { keysOf } from "./keySpecs.ts"
@@ -8,17 +6,17 @@ import type { BinaryPush } from "./session.ts"
 
 export interface Tracking {
   readonly redirect: number
-  /** For broadcasting; a client without prefixes is notified of the keys that it has read. */
+  /** The prefixes in broadcast mode. Without them, the client is notified of the keys that it has read. */
   readonly prefixes: ReadonlyArray<string> | undefined
   readonly mode: "all" | "optin" | "optout"
   readonly noLoop: boolean
-  /** The client to redirect to has disconnected. */
+  /** Whether the client that receives the redirected messages has disconnected. */
   isBroken: boolean
-  /** Set by CLIENT CACHING for the next command. */
+  /** The choice that CLIENT CACHING made for the next command. */
   caching: boolean | undefined
 }
 
-/** A script itself reads nothing: its commands do. */
+/** Whether a command counts as reading its keys. Scripts do not: only the commands that they run do. */
 export const isReader = ({ flags }: CommandSpec): boolean => flags.has("readonly") && !flags.has("skip_monitor")
 
 type Send = (client: Client, push: BinaryPush) => void
@@ -28,9 +26,9 @@ export class Tracker {
   private readonly tracking = new Set<Client>()
   private readonly clients: ReadonlyMap<number, Client>
   private readonly send: Send
-  /** What is sent to the client of the running command after its reply. */
+  /** Messages to the client of the running command, which are sent after its reply. */
   private later: Array<() => void> = []
-  /** Keys that have changed in this turn, and who changed them last. */
+  /** The keys that have changed in this turn, and the client that changed each of them last. */
   private changes = new Map<string, Client | undefined>()
 
   constructor(clients: ReadonlyMap<number, Client>, send: Send) {
@@ -48,7 +46,7 @@ export class Tracker {
     this.tracking.delete(client)
   }
 
-  /** Records the keys of a command that reads. */
+  /** Records the keys that a command reads. */
   read(client: Client, spec: CommandSpec, args: ReadonlyArray<string>): void {
     const { tracking } = client
     if (tracking === undefined || tracking.prefixes !== undefined) return
@@ -63,7 +61,7 @@ export class Tracker {
 
   changed(key: string, writer: Client | undefined): void {
     const readers = this.readers.get(key)
-    // Forget the keys even for clients that track nothing now, because they may resume
+    // Forget the readers even if tracking is off for all of them: they may turn it on again
     if (readers !== undefined) this.readers.delete(key)
     if (this.tracking.size === 0) return
     this.changes.set(key, writer)
@@ -74,7 +72,7 @@ export class Tracker {
     }
   }
 
-  /** Sends broadcasting clients the keys that have changed in this turn: one message for each prefix. */
+  /** Notifies broadcast clients of the keys that have changed in this turn, with one message per prefix. */
   endTurn(): void {
     if (this.changes.size === 0) return
     const changes = Array.from(this.changes).sort(([a], [b]) => a < b ? -1 : 1)
@@ -94,7 +92,7 @@ export class Tracker {
     for (const client of this.tracking) this.invalidate(client, undefined, writer)
   }
 
-  /** Sends what had to wait for the reply of the running command. */
+  /** Sends the messages that had to wait for the reply to the running command. */
   settle(): void {
     for (const send of this.later.splice(0)) send()
   }

@@ -1,12 +1,10 @@
-/**
- * The users of the server: passwords, and what each may do.
- */
+/** The users of the server: their passwords and permissions. */
 import type { CommandSpec } from "./commandSpec.ts"
 import { keyUses } from "./keySpecs.ts"
 import { BadRule, Selector } from "./selector.ts"
 import { sha256 } from "./sha256.ts"
 
-/** What a command was refused for, and for which object. */
+/** The reason why a command was refused, and the command, key or channel concerned. */
 export interface Denial {
   readonly reason: "command" | "key" | "channel"
   readonly object: string
@@ -76,7 +74,10 @@ export class User {
     return this.isEnabled && (this.needsNoPassword || this.passwords.includes(sha256(password)))
   }
 
-  /** Why a command is refused, if it is: what is missing in the first of the selectors that allow the most. */
+  /**
+   * Returns why a command is refused, or `undefined` if it is allowed. Of several selectors, reports the one that comes
+   * closest to allowing the command.
+   */
   denies(spec: CommandSpec, args: ReadonlyArray<string>): Denial | undefined {
     if (this.isUnrestricted || spec.flags.has("no_auth")) return undefined
     let denial: Denial | undefined
@@ -92,7 +93,7 @@ export class User {
     return this.selectors[0]!.isUnrestricted
   }
 
-  /** The result of CONFIG SET requirepass. */
+  /** Sets the password as CONFIG SET requirepass does. */
   setPassword(password: string): void {
     this.apply("resetpass")
     this.apply(password === "" ? "nopass" : `>${password}`)
@@ -152,7 +153,7 @@ const deniedBy = (selector: Selector, spec: CommandSpec, args: ReadonlyArray<str
   return undefined
 }
 
-/** The words between parentheses are one rule. */
+/** Joins the words between parentheses into one rule. */
 const joined = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const rules: Array<string> = []
   for (let at = 0; at < words.length; at++) {
@@ -183,18 +184,18 @@ export class Users {
     return this.all.get("default")!
   }
 
-  /** The user of a new connection. */
+  /** The user of a new connection, or `undefined` if it must authenticate. */
   get firstUser(): User | undefined {
     return this.default.needsNoPassword && this.default.isEnabled ? this.default : undefined
   }
 
-  /** The user with this password. */
+  /** Returns the user if the password is right. */
   authenticate(name: string, password: string): User | undefined {
     const user = this.all.get(name)
     return user?.accepts(password) === true ? user : undefined
   }
 
-  /** Applies all of these rules or none to the user, which is created if necessary. Throws `BadRule`. */
+  /** Applies all rules to a user, creating it if necessary, or none of them if one is invalid. Throws `BadRule`. */
   set(name: string, words: ReadonlyArray<string>): User {
     const rules = joined(words)
     const changed = this.all.get(name)?.clone() ?? new User(name)

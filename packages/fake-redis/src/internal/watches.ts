@@ -1,6 +1,4 @@
-/**
- * Which clients watch which keys, and whose transactions a change aborts.
- */
+/** Tracks which clients watch which keys, and aborts their transactions when a key changes. */
 import type { Client } from "./client.ts"
 import type { Server } from "./server.ts"
 
@@ -35,7 +33,10 @@ export const leaveMulti = (server: Server, client: Client): void => {
   unwatchAll(server, client)
 }
 
-/** A key has changed. The expiry of a key that had already expired when it was watched is not a change. */
+/**
+ * Marks the transactions that a change to a key aborts. The expiry of a key that had already expired at WATCH is not a
+ * change.
+ */
 export const touchWatchers = (server: Server, db: number, key: string, byExpiry: boolean): void => {
   if (server.watchers.size === 0) return
   for (const client of watchersOf(server, db, key)) {

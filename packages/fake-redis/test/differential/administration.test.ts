@@ -1,6 +1,6 @@
 /**
- * Runs the same steps of administration on the fake and on a redis-server: users and their permissions, descriptions of
- * commands, MONITOR, statistics.
+ * Runs the same administrative commands on the fake and on a redis-server: users and their permissions, command specs,
+ * MONITOR, and statistics.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
@@ -13,7 +13,7 @@ import { open } from "./resp.ts"
 
 const { alike, where } = bothServers()
 
-/** Redis lists the single commands of a user in the order of a hash table. */
+/** Normalizes the order in which Redis lists a user's individual commands, which is that of a hash table. */
 const sortedRules = (reply: unknown): unknown =>
   String(reply).replace(/(?:[+-][@a-z|0-9]+ ?){2,}/g, (rules) => rules.trim().split(" ").sort().join(" "))
 
@@ -74,7 +74,7 @@ describe("users", () => {
     `
   )
   alike(
-    "invalid rules are refused with a reason, and leave the user unchanged",
+    "an invalid rule is refused with a reason and leaves the user unchanged",
     `
     ACL SETUSER carol on +foo
     ACL SETUSER carol foo
@@ -114,7 +114,7 @@ describe("users", () => {
     `
   )
   alike(
-    "a password for everybody",
+    "requirepass sets the default user's password",
     `
     AUTH x
     AUTH default x
@@ -136,7 +136,7 @@ describe("users", () => {
     (reply) => String(reply).replace(/"id",[0-9]+/, "")
   )
   alike(
-    "the ACL log has refusals, and merges similar ones",
+    "the ACL log records refusals and merges similar ones",
     `
     ACL LOG RESET
     ACL SETUSER dave on nopass ~a &a +get +publish
@@ -159,14 +159,14 @@ describe("users", () => {
 })
 
 describe("COMMAND", () => {
-  it("lists every Redis command, unless the guide says that it is missing", async () => {
+  it("lists every Redis command, except those that the guide lists as missing", async () => {
     const guide = readFileSync(new URL("../../../../docs/in-memory-redis.md", import.meta.url), "utf8")
     const missing = guide.slice(guide.indexOf("## Missing commands"), guide.indexOf("## Speed"))
     const [theirs, own] = [await open(where().real.path), await open(where().fake.port)]
     const [names] = await theirs.send([["COMMAND", "LIST"]])
     for (const name of (names as ReadonlyArray<string>).toSorted()) {
       const [command = "", subcommand] = name.toUpperCase().split("|")
-      // Without arguments: an existing command refuses the call with another message, or has no effect
+      // Call the commands without arguments: those that exist return another error, or have no effect
       if (["SUBSCRIBE", "MONITOR", "QUIT", "RESET"].includes(command)) continue
       const [reply] = await own.send([subcommand === undefined ? [command] : [command, subcommand]])
       if (!/^-ERR unknown (?:sub)?command/.test(String(toPlain(reply!)))) continue
@@ -182,7 +182,8 @@ describe("COMMAND", () => {
     const own = await open(where().fake.port)
     const [names] = await own.send([["COMMAND", "LIST"]])
     const question = [["COMMAND", "INFO", ...names as ReadonlyArray<string>]]
-    // Redis lists subcommands in the order of a hash table, and its notes are free text; SETINFO came with Redis 7.2
+    // Ignore the order of subcommands, which is that of a hash table in Redis, free-text notes, and SETINFO, which came
+    // with Redis 7.2
     const sorted = (value: unknown): unknown =>
       Array.isArray(value)
         ? value.filter((_, at) => value[at - 1] !== "notes" && value[at] !== "notes").map(sorted)
@@ -197,7 +198,7 @@ describe("COMMAND", () => {
     own.close()
   })
   alike(
-    "finds the keys of a call, and what is done with them",
+    "finds the keys of a call and how it uses them",
     `
     COMMAND GETKEYSANDFLAGS SET a b
     COMMAND GETKEYSANDFLAGS SET a b GET
@@ -228,7 +229,7 @@ describe("COMMAND", () => {
 
 describe("the commands that have run", () => {
   alike(
-    "statistics by command and by error",
+    "INFO counts calls by command and errors by code",
     `
     GET a
     GET
@@ -248,7 +249,7 @@ describe("the commands that have run", () => {
     (reply) => String(reply).replace(/usec=[0-9]+,usec_per_call=[0-9.]+/g, "").split("\\r\\n").sort().join("\n")
   )
   alike(
-    "the slow log, without passwords",
+    "the slow log shows commands without passwords",
     `
     CONFIG SET slowlog-log-slower-than 0
     SLOWLOG RESET
@@ -272,7 +273,7 @@ describe("the commands that have run", () => {
     (reply) =>
       String(reply).replace(/\[[0-9]+,[0-9]+,[0-9]+,/g, "[").replace(/"[^"]*(?:redis\.sock|127\.0\.0\.1)[^"]*"/g, "")
   )
-  it("MONITOR shows each command, a script before the commands that it runs, and no password", async () => {
+  it("MONITOR shows each command without passwords, and a script before its commands", async () => {
     const observed = async (server: { readonly port: number } | { readonly path: string }) => {
       const [monitor, other] = await Promise.all([openRaw(server), openRaw(server)])
       monitor.write("MONITOR\r\n")

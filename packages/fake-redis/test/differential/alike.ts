@@ -12,7 +12,10 @@ const words = (line: string): ReadonlyArray<string> =>
     word.startsWith("\"") ? word.slice(1, -1).replaceAll("\\n", "\n") : word
   )
 
-/** `alice: GET x` is sent over the connection `alice`, and lines without a name over the first connection. */
+/**
+ * Runs lines such as `alice: GET x`, which is sent over the connection `alice`. Lines without a name use the first
+ * connection.
+ */
 const run = async (
   connect: () => Promise<Connection>,
   lines: ReadonlyArray<string>

@@ -1,6 +1,7 @@
 /**
- * Draws a random command from the table, with random arguments: keys where its specification has keys, and words of
- * its group elsewhere. Both servers refuse most of these commands, and must do so with the same error.
+ * Draws a random command from the command table with random arguments. They are keys where the command's spec has keys,
+ * and elsewhere words that commands of its group use. Both servers refuse most of these commands, and must do so with
+ * the same error.
  */
 import { specOf } from "../../src/internal/commandSpec.ts"
 import { commands } from "../../src/internal/commandTable.ts"
@@ -8,8 +9,8 @@ import { choices } from "./choices.ts"
 import type { Draw } from "./draw.ts"
 
 /**
- * Commands that are not drawn here, and why. For most of them, `templates.ts` has arguments for which both servers must
- * reply the same.
+ * Commands that are not drawn here, with the reason. For most of them, `templates.ts` has arguments for which both
+ * servers must reply the same.
  */
 const elsewhere: Readonly<Record<string, string>> = {
   "blpop brpop blmove brpoplpush blmpop bzpopmin bzpopmax bzmpop wait": "may block forever",
@@ -21,8 +22,8 @@ const elsewhere: Readonly<Record<string, string>> = {
   "expire pexpire expireat pexpireat set setex psetex getex": "makes later replies depend on time",
   "georadius georadius_ro georadiusbymember georadiusbymember_ro geosearch sort sort_ro":
     "has a defined order only with some options",
-  "scan hscan sscan zscan": "may split its pages anywhere",
-  "eval eval_ro evalsha evalsha_ro fcall fcall_ro": "runs scripts, which are drawn elsewhere"
+  "scan hscan sscan zscan": "returns pages that may end anywhere",
+  "eval eval_ro evalsha evalsha_ro fcall fcall_ro": "runs scripts, which the generator draws separately"
 }
 const notHere = new Set(Object.keys(elsewhere).flatMap((names) => names.split(" ")))
 

@@ -1,7 +1,8 @@
 /**
- * The generator's vocabulary. It has few keys, members and consumers, so that commands often use the same ones.
+ * The vocabulary of the generator. There are few keys, members and consumers, so that commands often affect the same
+ * ones.
  */
-/** The choices of a placeholder, by its name. */
+/** The values that a placeholder may take, by its name. */
 export const choices: Readonly<Record<string, ReadonlyArray<string>>> = {
   s: ["s1", "s2", "s3"],
   h: ["h1", "h2"],

@@ -1,7 +1,7 @@
 /**
- * The commands of a redis-server, as the lines of `src/internal/commandSpecs.generated.ts`.
+ * Writes the specs of a redis-server's commands to `src/internal/commandSpecs.generated.ts`:
  *
- *     node packages/fake-redis/test/differential/commandSpecs.ts     writes that file
+ *     node packages/fake-redis/test/differential/commandSpecs.ts
  */
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -22,7 +22,7 @@ const place = (search: Result, letters: Readonly<Record<string, string>>): strin
   return letters[String(type)]! + Object.values(fieldsOf(spec!)).join(",")
 }
 
-/** `RO,access:i1:r0,1,0`: flags, where the keys begin, and how they are found from there. */
+/** Formats a key spec as `RO,access:i1:r0,1,0`: flags, where the keys begin, and how to find them from there. */
 const keySpec = (spec: Result): string => {
   const fields = fieldsOf(spec)
   const begin = place(fields["begin_search"]!, { index: "i", keyword: "k" })

@@ -1,12 +1,12 @@
 /**
- * Compares the results of two servers: normalizes what may differ, decides what counts as equal, and prints results.
+ * Compares the results of two servers: normalizes what may differ, decides which results are equal, and prints them.
  */
 import type { Reply } from "../../src/internal/session.ts"
 import { ReplyError } from "../../src/internal/session.ts"
 import type { Result } from "./resp.ts"
 import { Refusal } from "./resp.ts"
 
-/** A time, which depends on when the command arrived. */
+/** A time in a result. It varies a little, because it depends on when the command arrived. */
 class Time {
   readonly value: number
   readonly unit: "s" | "ms"
@@ -16,7 +16,10 @@ class Time {
   }
 }
 
-/** A result without what may differ: the order of sets, the shape of radix trees, an error's position in a script. */
+/**
+ * A normalized result, without details that may differ: the order of sets, the shape of radix trees, an error's
+ * position in a script.
+ */
 export type Normal = string | number | null | Refusal | Time | ReadonlyArray<Normal>
 
 export const isList = <A>(value: A): value is Extract<A, ReadonlyArray<unknown>> => Array.isArray(value)
@@ -26,7 +29,7 @@ export const toResult = (reply: Reply): Result => {
   return isList(reply) ? reply.map(toResult) : reply
 }
 
-/** A result as the tests write it: errors begin with a dash. */
+/** Formats a result as tests expect it. Errors begin with a dash. */
 export const toPlain = (result: Result): unknown => {
   if (result instanceof Refusal) return `-${result.text}`
   return isList(result) ? result.map(toPlain) : result
@@ -47,7 +50,7 @@ const UNORDERED: ReadonlySet<string> = new Set([
 
 const TIMES: Readonly<Record<string, "s" | "ms">> = { TTL: "s", EXPIRETIME: "s", PTTL: "ms", PEXPIRETIME: "ms" }
 
-/** The ids that XADD makes for `*`. */
+/** The ids that XADD generates for `*`. */
 const AUTOMATIC_ID = /^[0-9]{13}-0$/
 
 const sorted = (items: ReadonlyArray<Normal>): ReadonlyArray<Normal> =>
@@ -59,13 +62,13 @@ const pairs = (items: ReadonlyArray<Normal>): ReadonlyArray<Normal> =>
 const timed = (item: Normal, unit: "s" | "ms" = "ms"): Normal =>
   typeof item === "number" && item >= 0 ? new Time(item, unit) : item
 
-/** Pending entries: `[id, consumer, time, deliveries]`, or without the consumer. */
+/** Normalizes pending entries: `[id, consumer, time, deliveries]`, or the same without the consumer. */
 const pendingRows = (result: Normal): Normal =>
   isList(result)
     ? result.map((row) => isList(row) ? row.map((item, at) => at === row.length - 2 ? timed(item) : item) : row)
     : result
 
-/** Alternating names and values, as in XINFO. */
+/** Normalizes alternating names and values, as in XINFO. */
 const fields = (result: Normal): Normal => {
   if (!isList(result)) return result
   if (isList(result[0] ?? null)) return result.map(fields)
@@ -118,7 +121,7 @@ export const same = (real: Normal, fake: Normal, tolerance: number): boolean => 
   if (real instanceof Refusal) return fake instanceof Refusal && real.text === fake.text
   if (real instanceof Time) {
     if (!(fake instanceof Time)) return false
-    // Beyond 2^53 the engine rounds times to the nearest double.
+    // Above 2^53 the engine rounds times to the nearest double.
     const rounding = real.value * Number.EPSILON
     return Math.abs(real.value - fake.value) <= (real.unit === "s" ? 1 : tolerance) + rounding
   }

@@ -10,7 +10,7 @@ import { open } from "./resp.ts"
 const { alike, where } = bothServers()
 
 alike(
-  "the Lua libraries",
+  "the Lua libraries behave as in Redis",
   String.raw`
   EVAL "return cjson.encode({1/0})" 0
   EVAL "return cjson.encode({0/0})" 0
@@ -49,7 +49,7 @@ alike(
   (reply) => String(reply).replace(/table: 0x[0-9a-f]+/, "table")
 )
 alike(
-  "idle times, reference counts and payloads",
+  "OBJECT, DUMP and RESTORE reply as Redis does",
   `
   SET k v
   OBJECT IDLETIME k
@@ -69,11 +69,11 @@ alike(
   RESTORE x 0 garbage ABSTTL
   OBJECT FOO k
   `,
-  // The seconds of both servers tick at different times
+  // The two servers' seconds tick at different times
   (reply) => String(reply).replace(/(IDLETIME k -> )[0-9]+$/, "$1n")
 )
 alike(
-  "a collection whose encoding became a table keeps it, and so does its copy",
+  "a collection that has become a table keeps that encoding, and so does its copy",
   `
   CONFIG SET hash-max-listpack-entries 2 set-max-intset-entries 2 zset-max-listpack-entries 2
   HSET h a 1 b 2
@@ -128,7 +128,7 @@ alike(
   `
 )
 alike(
-  "clients",
+  "CLIENT subcommands reply as Redis does",
   `
   CLIENT UNBLOCK abc
   CLIENT UNBLOCK 999
@@ -154,7 +154,7 @@ alike(
   `
 )
 alike(
-  "transactions",
+  "transactions reply as Redis does",
   `
   MULTI
   MULTI
@@ -185,7 +185,9 @@ alike(
   `
 )
 
-/** What a client receives at once, and what after the pause, while writes or all commands are paused. */
+/**
+ * Returns the replies that a client receives immediately and after the pause, while writes or all commands are paused.
+ */
 const whilePaused = async (at: number | string) => {
   const [admin, client] = [await open(at), await open(at)]
   const replies: Array<unknown> = []
@@ -195,7 +197,7 @@ const whilePaused = async (at: number | string) => {
   }
   await admin.send([["FLUSHALL"], ["SET", "k", "v"], ["CLIENT", "PAUSE", "100000", "WRITE"]])
   await ask("GET k", "EVAL_RO return{1} 0", "PING", "MULTI", "GET k", "EXEC")
-  // One at a time, so that none waits behind another
+  // One at a time, so that no command waits behind another
   for (
     const command of ["SET k 2", "EVAL return{2} 0", "MULTI ; SET k 3 ; EXEC", "PUBLISH c x", "PFCOUNT none"]
   ) {
@@ -208,7 +210,7 @@ const whilePaused = async (at: number | string) => {
     await admin.send([["CLIENT", "PAUSE", "100000", "WRITE"]])
   }
   await admin.send([["CLIENT", "UNPAUSE"]])
-  // A second pause may make the first one stricter, but not shorter
+  // A second pause may make the first one stricter, but may not shorten it
   const start = performance.now()
   await admin.send([["CLIENT", "PAUSE", "300", "WRITE"], ["CLIENT", "PAUSE", "1", "ALL"]])
   await ask("PING", "GET k")
@@ -219,10 +221,10 @@ const whilePaused = async (at: number | string) => {
   return replies
 }
 
-it("CLIENT PAUSE delays the same commands as on Redis", async () => {
+it("CLIENT PAUSE delays the same commands as Redis does", async () => {
   const [own, theirs] = [await whilePaused(where().fake.port), await whilePaused(where().real.path)]
   assert.deepStrictEqual(own, theirs)
-  assert.lengthOf(own.filter((reply) => reply === false), 5, "commands that may write have waited")
+  assert.lengthOf(own.filter((reply) => reply === false), 5, "the five commands that may write are delayed")
 })
 
 it("commands that only inspect a key do not reset its idle time", async () => {
@@ -241,7 +243,7 @@ it("commands that only inspect a key do not reset its idle time", async () => {
   connection.close()
 })
 
-/** The replies to `others` while `script` runs, and how the script ends. */
+/** Returns the replies to `others` while `script` runs, and the result of the script. */
 const whileRunning = async (
   where: { readonly port: number } | { readonly path: string },
   script: ReadonlyArray<string>,
@@ -276,12 +278,12 @@ for (
       [["GET", "a"], ["FUNCTION", "KILL"], ["MULTI"], ["DISCARD"], ["AUTH", "a", "b"], ["SCRIPT", "KILL"]]
     ],
     [
-      "a long function keeps the server busy, too",
+      "a long function keeps the server busy until it is killed",
       ["FCALL", "forever", "1", "a"],
       [["SCRIPT", "KILL"], ["FUNCTION", "STATS"], ["FUNCTION", "KILL"]]
     ],
     [
-      "a script that has written is not killed, and ends on its own",
+      "a script that has written cannot be killed, and runs to its end",
       [
         "EVAL",
         "redis.call('set', KEYS[1], ARGV[1]) for i = 1, 3e7 do end return {KEYS[1], redis.call('get', KEYS[1])}",

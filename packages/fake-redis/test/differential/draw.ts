@@ -1,6 +1,4 @@
-/**
- * A random number generator with a seed.
- */
+/** A seeded random number generator. */
 export type Draw = () => number
 
 /** mulberry32 */

@@ -25,7 +25,7 @@ describe("the engine and redis-server", () => {
   afterAll(() => server?.stop())
 
   for (const seed of SEEDS) {
-    it(`reply alike: seed ${seed}`, async () => {
+    it(`agree on random commands with seed ${seed}`, async () => {
       const connection = await open(server!.path)
       const { comparisons, differences } = await runner.run(
         connection,
@@ -42,7 +42,7 @@ describe("the engine and redis-server", () => {
     })
   }
 
-  it("reply alike over a socket", async () => {
+  it("agree on random commands over a socket", async () => {
     const connection = await open(server!.path)
     const { comparisons, differences } = await overSocket(connection, server!.path, 6, 2000)
     connection.close()
@@ -50,7 +50,7 @@ describe("the engine and redis-server", () => {
     assert.deepStrictEqual(differences.map((difference) => runner.describe(difference)), [])
   })
 
-  it("redis-server replies as in the examples", async () => {
+  it("redis-server returns the replies of the examples", async () => {
     const connection = await open(server!.path)
     for (const [name, commands, expected] of Object.values(examples).flat()) {
       await connection.send([initialSettings, ["FLUSHALL"], ["SELECT", "0"], ["UNWATCH"]])

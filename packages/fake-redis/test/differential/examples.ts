@@ -1,6 +1,6 @@
 /**
- * Replies that the engine once got wrong, grouped by subject: the commands of one session, and the reply of
- * redis-server 7.0.15 to the last of them. Errors begin with a dash.
+ * Replies that the engine once got wrong, grouped by subject. Each example has the commands of one session and the
+ * reply of redis-server 7.0.15 to the last of them. Errors begin with a dash.
  */
 type Row = readonly [name: string, commands: ReadonlyArray<ReadonlyArray<string>>, reply: unknown]
 
@@ -10,7 +10,7 @@ const words: ReadonlyArray<string> = Array.from({ length: 40 }, (_, i) => `w${i}
 
 export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
   patterns: [
-    ["a pattern of two stars does not match an empty text", [["SADD", "s", "", "a"], [
+    ["two stars do not match an empty string", [["SADD", "s", "", "a"], [
       "SSCAN",
       "s",
       "0",
@@ -20,7 +20,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       "0",
       ["a"]
     ]],
-    ["a star before a class that the pattern does not close", [["SADD", "s", "ab", "ba"], [
+    ["a star may precede an unclosed class", [["SADD", "s", "ab", "ba"], [
       "SSCAN",
       "s",
       "0",
@@ -30,56 +30,60 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
   ],
   "sorted sets": [
     ["an empty exclusive score bound is zero", [["ZADD", "z", "1", "a"], ["ZCOUNT", "z", "(", "2"]], 1],
-    ["a small sorted set has no negative zero", [["ZADD", "z", "-0", "a"], ["ZSCORE", "z", "a"]], "0"],
+    [
+      "a sorted set in the compact encoding has no negative zero",
+      [["ZADD", "z", "-0", "a"], ["ZSCORE", "z", "a"]],
+      "0"
+    ],
     [
       "bounds are checked before the key's type",
       [["SET", "z", "1"], ["ZRANGEBYSCORE", "z", "abc", "1"]],
       "-ERR min or max is not a float"
     ],
-    ["LIMIT skips before it checks the far bound", [
+    ["LIMIT applies its offset before the far bound is checked", [
       ["ZADD", "z", "1", "b", "2", "a", "3", "c"],
       ["ZRANGEBYLEX", "z", "[b", "[c", "LIMIT", "1", "1"]
     ], ["a"]]
   ],
   "pages of a scan": [
-    ["a set of words comes in pages, however small", [
+    ["SSCAN returns even a small set of words in pages", [
       ["SADD", "k", ...words],
       ["EVAL", "local r = redis.call('SSCAN', KEYS[1], 0, 'COUNT', 1); return r[1] ~= '0' and #r[2] < 40", "1", "k"]
     ], 1],
-    ["a set of integers comes whole", [
+    ["SSCAN returns a set of integers in a single page", [
       ["SADD", "k", "1", "2", "3", "4"],
       ["SSCAN", "k", "0", "COUNT", "1"]
     ], ["0", ["1", "2", "3", "4"]]],
-    ["a hash with a long value comes in pages", [
+    ["HSCAN returns a hash with a long value in pages", [
       ["HSET", "k", ...words.flatMap((word) => [word, "v"]), "long", "x".repeat(65)],
       ["EVAL", "local r = redis.call('HSCAN', KEYS[1], 0, 'COUNT', 1); return r[1] ~= '0' and #r[2] < 80", "1", "k"]
     ], 1],
-    ["the setting decides from which size on a sorted set comes in pages", [
+    ["zset-max-ziplist-entries is the largest size that ZSCAN returns in a single page", [
       ["CONFIG", "SET", "zset-max-ziplist-entries", "39"],
       ["ZADD", "k", ...words.flatMap((word) => ["1", word])],
       ["EVAL", "local r = redis.call('ZSCAN', KEYS[1], 0, 'COUNT', 1); return r[1] ~= '0' and #r[2] < 80", "1", "k"]
     ], 1]
   ],
   settings: [
-    ["writes need replicas where the setting asks for them", [
+    ["min-replicas-to-write refuses writes on a server without replicas", [
       ["CONFIG", "SET", "min-replicas-to-write", "1"],
       ["SET", "k", "v"]
     ], "-NOREPLICAS Not enough good replicas to write."],
-    ["a script is refused its writes, not its reads", [
+    ["min-slaves-to-write refuses the writes of a script, but not its reads", [
       ["CONFIG", "SET", "min-slaves-to-write", "1"],
       ["EVAL", "redis.call('GET', KEYS[1]); return redis.pcall('SET', KEYS[1], '1').err", "1", "k"]
     ], "NOREPLICAS Not enough good replicas to write."],
     [
-      "save points are checked",
+      "invalid save points are refused",
       [["CONFIG", "SET", "save", "foo"]],
       "-ERR CONFIG SET failed (possibly related to argument 'save') - Invalid save parameters"
     ],
     [
-      "a number has its range",
+      "a number out of range is refused",
       [["CONFIG", "SET", "timeout", "-1"]],
       "-ERR CONFIG SET failed (possibly related to argument 'timeout') - argument must be between 0 and 2147483647 inclusive"
     ],
-    ["~ trims by nodes of as many entries as the setting says", [
+    ["~ trims whole nodes of up to stream-node-max-entries entries", [
       ["CONFIG", "SET", "stream-node-max-entries", "2"],
       ["XADD", "x", "1-1", "a", "b"],
       ["XADD", "x", "2-1", "a", "b"],
@@ -89,41 +93,41 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ], 2]
   ],
   streams: [
-    ["ids that differ in the last of 64 bits are two entries", [
+    ["ids that differ only in the last of 64 bits are distinct", [
       ["XADD", "x", "1125899906842624123-9007199254740992", "a", "1"],
       ["XADD", "x", "1125899906842624123-9007199254740993", "a", "2"],
       ["XRANGE", "x", "(1125899906842624123-9007199254740992", "+"]
     ], [["1125899906842624123-9007199254740993", ["a", "2"]]]],
-    ["the next id after 2^53 is one more", [
+    ["a generated id beyond 2^53 is exactly one more than the last", [
       ["XADD", "x", "9007199254740992-9007199254740992", "a", "1"],
       ["XADD", "x", "9007199254740992-*", "a", "2"]
     ], "9007199254740992-9007199254740993"],
     ["stream ids may have leading zeros", [["XADD", "x", "7-1", "a", "b"], ["XDEL", "x", "007-1"]], 1],
     [
-      "XADD checks the id before the fields",
+      "XADD checks its number of arguments before the id",
       [["XADD", "x", "abc", "a"]],
       "-ERR wrong number of arguments for 'xadd' command"
     ],
-    ["reading nothing leaves no consumer", [
+    ["XREADGROUP creates no consumer if it returns nothing", [
       ["XADD", "x", "1-1", "a", "b"],
       ["XGROUP", "CREATE", "x", "g", "0"],
       ["XDEL", "x", "1-1"],
       ["XREADGROUP", "GROUP", "g", "c", "STREAMS", "x", ">"],
       ["XINFO", "CONSUMERS", "x", "g"]
     ], []],
-    ["a tombstone before the first entry does not blur the lag", [
+    ["the lag is known if all deleted entries precede the first entry", [
       ["XADD", "x", "5-1", "a", "b"],
       ["XGROUP", "CREATE", "x", "g", "0", "ENTRIESREAD", "0"],
       ["XSETID", "x", "9", "ENTRIESADDED", "100", "MAXDELETEDID", "1"],
       ["XINFO", "GROUPS", "x"]
     ], [["name", "g", "consumers", 0, "pending", 0, "last-delivered-id", "0-0", "entries-read", 0, "lag", 100]]],
     [
-      "XSETID may set an id below the largest deleted id",
+      "XSETID accepts an id below the largest deleted id",
       [["XADD", "x", "5-1", "a", "b"], ["XDEL", "x", "5-1"], ["XSETID", "x", "3-1"]],
       "OK"
     ],
     [
-      "XADD parses its id before it checks the combination of its options",
+      "XADD parses the id before it checks how its options combine",
       [["XADD", "x", "MAXLEN", "5", "LIMIT", "3", "abc", "a", "b"]],
       "-ERR Invalid stream ID specified as stream command argument"
     ],
@@ -144,13 +148,13 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["SET", "d", "v"],
       ["BLMOVE", "l", "d", "LEFT", "RIGHT", "0"]
     ], WRONGTYPE],
-    ["BLMOVE that is refused takes nothing", [
+    ["a refused BLMOVE removes nothing", [
       ["RPUSH", "l", "1"],
       ["SET", "d", "v"],
       ["BLMOVE", "l", "d", "LEFT", "RIGHT", "0"],
       ["LRANGE", "l", "0", "-1"]
     ], ["1"]],
-    ["BLMOVE of nothing does not look at its destination", [
+    ["BLMOVE ignores the type of its destination if the source is empty", [
       ["SET", "d", "v"],
       ["MULTI"],
       ["BLMOVE", "l", "d", "LEFT", "RIGHT", "0"],
@@ -168,7 +172,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       [["MULTI"], ["SCRIPT", "nope"]],
       "-ERR unknown subcommand 'nope'. Try SCRIPT HELP."
     ],
-    ["SWAPDB spoils the transaction of who watches a key that the other database has", [
+    ["SWAPDB aborts a transaction that watches a key that exists in the other database", [
       ["SELECT", "1"],
       ["SET", "k", "1"],
       ["SELECT", "0"],
@@ -177,14 +181,14 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["MULTI"],
       ["EXEC"]
     ], null],
-    ["SWAPDB spoils the transaction of who watches a key that this database has", [
+    ["SWAPDB aborts a transaction that watches a key that exists in this database", [
       ["SET", "k", "1"],
       ["WATCH", "k"],
       ["SWAPDB", "0", "1"],
       ["MULTI"],
       ["EXEC"]
     ], null],
-    ["SWAPDB is no change to a watched key that neither database has", [
+    ["SWAPDB does not abort a transaction that watches a key that exists in neither database", [
       ["SET", "other", "1"],
       ["WATCH", "k"],
       ["SWAPDB", "0", "1"],
@@ -192,7 +196,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["GET", "k"],
       ["EXEC"]
     ], [null]],
-    ["EXEC with arguments forgets what is watched", [
+    ["EXEC with arguments unwatches all keys", [
       ["WATCH", "k"],
       ["SET", "k", "1"],
       ["EXEC", "x"],
@@ -200,7 +204,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["GET", "k"],
       ["EXEC"]
     ], ["1"]],
-    ["consumer groups and XSETID are no change to who watches the stream", [
+    ["changes of consumer groups and XSETID do not abort a transaction that watches the stream", [
       ["XADD", "x", "1-1", "a", "b"],
       ["WATCH", "x"],
       ["XGROUP", "CREATE", "x", "g", "0"],
@@ -212,7 +216,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["MULTI"],
       ["EXEC"]
     ], []],
-    ["XGROUP CREATE is a change to who watches the stream that it makes", [
+    ["XGROUP CREATE aborts a transaction that watches the stream that it creates", [
       ["WATCH", "x"],
       ["XGROUP", "CREATE", "x", "g", "0", "MKSTREAM"],
       ["MULTI"],
@@ -226,7 +230,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       [["SET", "n", "9223372036854775807"], ["INCR", "n"]],
       "-ERR increment or decrement would overflow"
     ],
-    ["floats are added with 80 bits", [["SET", "f", "10.5"], ["INCRBYFLOAT", "f", "0.1"]], "10.6"],
+    ["floats are added with 80-bit precision", [["SET", "f", "10.5"], ["INCRBYFLOAT", "f", "0.1"]], "10.6"],
     ["floats may be hexadecimal", [["INCRBYFLOAT", "f", "0x1p3"]], "8"],
     [
       "a float out of range is refused",
@@ -244,16 +248,16 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       "118690058399437163028480"
     ]
   ],
-  "what is refused": [
+  "errors": [
     [
-      "an unknown command is quoted with its arguments",
+      "the error for an unknown command quotes it with its arguments",
       [["FOO", "a", "b"]],
       "-ERR unknown command 'FOO', with args beginning with: 'a' 'b' "
     ]
   ]
 }
 
-/** The initial values of the settings that the tests change. */
+/** The initial values of all settings that the tests change. */
 export const initialSettings: ReadonlyArray<string> = [
   "CONFIG",
   "SET",

@@ -1,6 +1,4 @@
-/**
- * An engine whose clock the test controls, for tests of the engine itself.
- */
+/** An engine with a clock that the test controls, and sessions that record their replies. */
 import { Engine } from "../../src/internal/engine.ts"
 import type { EngineOptions } from "../../src/internal/engineOptions.ts"
 import { loadLua } from "../../src/internal/lua/vm.ts"
@@ -8,7 +6,7 @@ import type { Push, Session } from "../../src/internal/session.ts"
 import { toPlain, toResult } from "./comparison.ts"
 import { makeDraw } from "./draw.ts"
 
-/** A 13-digit time: bugs of number formats cannot show at zero. */
+/** A realistic time of 13 digits, to reveal bugs with large numbers. */
 export const START = 1763678096123
 
 const lua = await loadLua()
@@ -16,7 +14,7 @@ const lua = await loadLua()
 export interface Peer {
   readonly session: Session
   readonly pushes: Array<Push>
-  /** Replies so far, errors as `-text`. */
+  /** All replies so far. Errors are `-text`. */
   readonly replies: Array<unknown>
   /** Runs a command. Returns its reply, or `undefined` while it is blocked. */
   readonly run: (...args: ReadonlyArray<string>) => unknown
@@ -49,7 +47,7 @@ export const makeFixture = (options: Partial<EngineOptions> = {}) => {
       }
     }
   }
-  /** Advances the clock, with a tick at each wake-up on the way, as a driver does. */
+  /** Advances the clock, and ticks at each wake-up time on the way. */
   const advance = (millis: number): void => {
     const end = micros + millis * 1000
     for (;;) {

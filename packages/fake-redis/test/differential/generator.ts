@@ -34,7 +34,7 @@ const fill = (template: string, draw: Draw): Array<string> =>
       return name === undefined ? word : placeholder(name, draw)
     })
 
-/** The next commands: one, or a few that belong together. */
+/** Returns the next commands: one, or several that belong together. */
 export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
   const roll = draw()
   if (roll < 0.14) {
@@ -46,11 +46,11 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
     const [before, after] = pick(draw, blocking)
     const first = fill(before, draw)
     const second = fill(after, draw)
-    // Makes sure that the reader finds an element or a wrong type, so that it never blocks.
+    // Make sure that the reader finds an element or a wrong type, so that it never blocks.
     if (/^B[LR]POP$/.test(second[0]!)) second[1] = first[1]!
     return [["DISCARD"], ["SELECT", "0"], ["DEL", first[1]!], first, second]
   }
-  // Tests whether a command counts as a change of a watched key.
+  // Test whether a command counts as a change to a watched key.
   if (roll < 0.19) {
     return [["DISCARD"], ["WATCH", ...KEYS], ...withEncoding(fill(pick(draw, weighted), draw)), ["MULTI"], ["EXEC"]]
   }
@@ -60,7 +60,7 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
   }
   if (roll < 0.26) return [anyCommand(draw)]
   const args = fill(pick(draw, weighted), draw)
-  // A mutated WAIT may wait forever, a mutated SPOP replies at random, and a mutated CONFIG outlives its seed.
+  // Leave out commands that could wait forever, reply at random, or change settings beyond this seed.
   if (draw() < 0.02 && !/^(?:WAIT|SPOP|SRANDMEMBER|CONFIG)$/.test(args[0]!)) {
     const how = draw()
     if (how < 0.4 && args.length > 1) args.pop()
@@ -72,6 +72,6 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
   return withEncoding(args)
 }
 
-/** Reads the key's encoding before a scan, because it decides whether the scan has pages. */
+/** Precedes a scan with a read of the key's encoding, which decides whether the scan is paged. */
 const withEncoding = (args: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
   /^[HSZ]SCAN$/.test(args[0]!) && args.length > 1 ? [["OBJECT", "ENCODING", args[1]!], args] : [args]

@@ -11,7 +11,7 @@ const SCANS: ReadonlyArray<string> = ["SCAN", "SSCAN", "HSCAN", "ZSCAN"]
 export interface Known {
   readonly name: string
   readonly reason: string
-  /** `encoding`: the latest reply to OBJECT ENCODING before the command. */
+  /** Whether this entry explains a difference. `encoding` is the latest reply to OBJECT ENCODING before the command. */
   readonly matches: (args: ReadonlyArray<string>, real: Normal, fake: Normal, encoding: Normal) => boolean
 }
 
@@ -23,10 +23,10 @@ export const known: ReadonlyArray<Known> = [
       name === "MEMORY" && what === "USAGE" && typeof real === "number" && typeof fake === "number"
   },
   {
-    name: "OBJECT ENCODING of a value that was built in place",
+    name: "OBJECT ENCODING of a value that was modified in place",
     reason:
       "Redis reports raw for a short string after APPEND or SETRANGE, int or embstr depending on how it was written, and " +
-      "hashtable for a set of integers that SDIFFSTORE made by removing words. The engine does not remember that.",
+      "hashtable for a set of integers that SDIFFSTORE made by removing words. The engine does not track these cases.",
     matches: ([name, what], real, fake) =>
       name === "OBJECT" && what === "ENCODING" &&
       (real === "hashtable" ? fake === "intset" : STRINGS.includes(String(real)) && STRINGS.includes(String(fake)))
@@ -39,8 +39,8 @@ export const known: ReadonlyArray<Known> = [
       isList(fake) && JSON.stringify(real.slice().sort()) === JSON.stringify(fake.slice().sort())
   },
   {
-    name: "the order of a set that SORT does not sort",
-    reason: "Redis has the order of a hash table, and the engine the order of insertion.",
+    name: "the order in which SORT BY nosort returns a set",
+    reason: "Redis returns the order of its hash table, the engine the order of insertion.",
     matches: ([name, ...args], real, fake) =>
       (name === "SORT" || name === "SORT_RO") && args.includes("nosort") && isList(real) && isList(fake) &&
       real.length === fake.length
@@ -59,10 +59,10 @@ export const known: ReadonlyArray<Known> = [
       real.length < fake.length
   },
   {
-    name: "where a page of a scan ends",
+    name: "the page boundaries of a scan",
     reason:
-      "A cursor is a position in Redis's hash table, but an order of hashes in the engine. `scans.ts` compares the results " +
-      "of complete scans. A compact collection has one page, which is compared here.",
+      "A cursor is a position in a hash table in Redis, and in an order of hashes in the engine. `scans.ts` compares the " +
+      "results of complete scans. The single page of a compact collection is compared here.",
     matches: ([name, ...args], real, fake, encoding) =>
       SCANS.includes(name!) && isList(real) && isList(fake) &&
       (name === "SCAN" || TABLES.includes(String(encoding))) &&

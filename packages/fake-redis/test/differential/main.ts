@@ -1,7 +1,10 @@
 /**
- * `node main.ts --cases 100000 --seed 7 [--port P] [--context 4]`: compares the engine with a separate redis-server, or
- * with the one at the port. With `--socket` it compares the fake's socket server with a separate redis-server, and the
- * messages of both to clients that track keys.
+ * Compares the engine with a redis-server on random commands.
+ *
+ *     node main.ts --cases 100000 --seed 7 [--port P] [--context 4] [--socket]
+ *
+ * Starts a separate redis-server, unless a port names one. With `--socket`, compares the fake's socket server instead
+ * of the engine, and also the invalidations that tracking clients of both servers receive.
  */
 import { parseArgs } from "node:util"
 import { loadLua } from "../../src/internal/lua/vm.ts"
@@ -34,7 +37,7 @@ try {
   const seconds = (performance.now() - started) / 1000
   connection.close()
   for (const difference of differences) console.log(describe(difference, Number(values.context)))
-  for (const [name, count] of accepted) console.log(`accepted ${count} times: ${name}`)
+  for (const [name, count] of accepted) console.log(`accepted ${count} differences in ${name}`)
   console.log(`redis-server ${version}, ${Math.round(comparisons / seconds)} comparisons/s`)
   console.log(`${comparisons} comparisons, ${differences.length} unexplained differences`)
   process.exitCode = differences.length === 0 ? 0 : 1

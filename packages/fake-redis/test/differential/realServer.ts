@@ -1,5 +1,6 @@
 /**
- * Starts a separate redis-server on a socket in a temporary folder, so that no other server can reply in its place.
+ * Starts a separate redis-server on a socket in a temporary folder, so that the tests cannot reach another server by
+ * mistake.
  */
 import { spawn } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
@@ -9,7 +10,7 @@ import type { Connection } from "./resp.ts"
 import { open } from "./resp.ts"
 
 export interface RealServer {
-  /** The path of the server's socket. */
+  /** The path of the server's Unix socket. */
   readonly path: string
   readonly stop: () => Promise<void>
 }
@@ -43,7 +44,7 @@ export const startServer = async (): Promise<RealServer> => {
   child.stderr.on("data", keep)
   const ended = new Promise<string>((resolve) => {
     child.on("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ENOENT" ? missing : error.message))
-    child.on("close", (code, signal) => resolve(`redis-server ended (${signal ?? code}):\n${log}`))
+    child.on("close", (code, signal) => resolve(`redis-server exited (${signal ?? code}):\n${log}`))
   })
   const stop = async () => {
     process.off("exit", kill)

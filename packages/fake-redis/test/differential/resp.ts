@@ -55,7 +55,7 @@ const parse = (data: Buffer, from: number): readonly [Result, number] | typeof I
 const encode = (args: ReadonlyArray<string>): string =>
   `*${args.length}\r\n${args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`).join("")}`
 
-/** A port on this machine, or the path of a socket. */
+/** Connects to a port on this machine, or to a Unix socket. */
 export const open = (at: number | string): Promise<Connection> =>
   new Promise((resolve, reject) => {
     const socket = typeof at === "number" ? connect(at, "127.0.0.1") : connect(at)

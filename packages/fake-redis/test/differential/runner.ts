@@ -1,6 +1,6 @@
 /**
- * Runs generated commands on the engine and on a real server. The real server's TIME, sent before each command, becomes
- * the engine's clock, so that both read the same time within a millisecond or two.
+ * Runs generated commands on the fake and on a real server. Sends TIME to the real server before each command, and sets
+ * the engine's clock to the reply, so that both clocks agree within a millisecond or two.
  */
 import { Engine } from "../../src/internal/engine.ts"
 import type { LuaVm } from "../../src/internal/lua/script.ts"
@@ -23,20 +23,20 @@ export interface Difference {
   readonly args: Args
   readonly real: string
   readonly fake: string
-  /** The commands before it, with the engine's results. */
+  /** The preceding commands, with the fake's results. */
   readonly context: ReadonlyArray<string>
 }
 
 export interface Outcome {
   readonly comparisons: number
   readonly differences: ReadonlyArray<Difference>
-  /** How often each accepted difference occurred. */
+  /** The number of occurrences of each accepted difference. */
   readonly accepted: ReadonlyMap<string, number>
 }
 
 const BATCH = 100
 
-/** The command that reads a value, by type. A key that has just expired has type `none`. */
+/** The command that reads a key of each type. A key that has just expired has type `none`. */
 const readers: Readonly<Record<string, (key: string) => Args>> = {
   none: (key) => ["EXISTS", key],
   string: (key) => ["GET", key],
@@ -59,7 +59,7 @@ export const describe = (difference: Difference, context = 4): string => {
   ].join("\n")
 }
 
-/** Drops the replies to the TIMEs that were queued with a transaction's commands. */
+/** Removes the replies to the TIME commands that were queued between a transaction's commands. */
 const withoutTimes = (args: Args, real: Result): Result => {
   if (args[0] !== "EXEC" || !isList(real)) return real
   return real.filter((item) =>
@@ -67,16 +67,14 @@ const withoutTimes = (args: Args, real: Result): Result => {
   )
 }
 
-/**
- * The server that is compared with the real one. `micros` is the real server's time before the command, if it is known.
- */
+/** The server under test. `micros` is the real server's time before the command, if it is known. */
 export interface Fake {
   readonly send: (
     commands: ReadonlyArray<readonly [args: Args, micros: number | undefined]>
   ) => ReadonlyArray<Result> | Promise<ReadonlyArray<Result>>
 }
 
-/** The engine itself, on the real server's clock. */
+/** Runs commands on the engine, with the real server's clock. */
 export const engineFake = (lua: LuaVm, seed: number): Fake => {
   let micros = 0
   const engine = new Engine({ nowMicros: () => micros, random: makeDraw(seed + 1), expiryDelayMillis: [0, 0], lua })
@@ -95,14 +93,14 @@ export const engineFake = (lua: LuaVm, seed: number): Fake => {
   }
 }
 
-/** A server behind a socket, with its own clock. */
+/** Runs commands on a server behind a socket, which has its own clock. */
 export const socketFake = (connection: Connection): Fake => ({
   send: (commands) => connection.send(commands.map(([args]) => args))
 })
 
 /**
- * `tolerance`: how many milliseconds times may differ, in addition to pauses of the real server. `trackers`: clients of
- * both servers that receive invalidations.
+ * Compares the servers on `cases` commands. `tolerance` is by how many milliseconds times may differ, in addition to
+ * pauses of the real server. `trackers` are clients of both servers that receive invalidations.
  */
 export const run = async (
   connection: Connection,
@@ -120,17 +118,17 @@ export const run = async (
   let comparisons = 0
   let step = 0
   let encoding: Normal = null
-  /** The real server's longest pause so far, in milliseconds: times may differ by that much. */
+  /** The real server's longest pause so far, in milliseconds. Times may differ by this much. */
   let slack = 0
 
   const both = async (commands: ReadonlyArray<Args>): Promise<ReadonlyArray<readonly [Result, Result]>> => {
     const real = await connection.send(commands.flatMap((args) => [["TIME"], args]))
     const dated = commands.map((args, index): readonly [Args, number | undefined] => {
       const time = real[index * 2]!
-      // Within MULTI, TIME is only queued.
+      // Inside MULTI, the server only queues TIME.
       if (!isList(time)) return [args, undefined]
       const next = Number(time[0]) * 1e6 + Number(time[1])
-      // A busy machine may stop the server between TIME and the command.
+      // On a busy machine, the server may pause between TIME and the command.
       if (index > 0) slack = Math.min(100, Math.max(slack, Math.ceil((next - micros) / 1000)))
       micros = next
       return [args, next]
@@ -151,7 +149,7 @@ export const run = async (
     return true
   }
 
-  /** Compares each result of a transaction as a result of its command. */
+  /** Compares each result of a transaction as its own command would be compared. */
   const agreeOnAll = (commands: ReadonlyArray<Args>, real: ReadonlyArray<Result>, fake: ReadonlyArray<Result>) =>
     real.length === fake.length && real.every((item, index) => {
       const args = commands[index] ?? []
@@ -186,7 +184,7 @@ export const run = async (
     }
     const commands: Array<Args> = []
     while (commands.length < BATCH) commands.push(...generate(draw))
-    // Closes an open transaction, so that later commands run at once.
+    // Close an open transaction, so that later commands are not queued.
     commands.push(["DISCARD"], ["UNWATCH"])
     const results = await both(commands)
     commands.forEach((args, index) => {
@@ -214,7 +212,7 @@ export const run = async (
       compare(trackers.command, real, fake)
     }
     await both([["SELECT", "0"]])
-    // Different data would only report the same difference again.
+    // Start from equal data again: otherwise every later comparison would repeat the difference.
     if (differences.length > before) await both([["FLUSHALL"]])
   }
   return { comparisons, differences, accepted }

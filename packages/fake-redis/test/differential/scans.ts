@@ -1,4 +1,4 @@
-/** Complete scans: page boundaries may differ between the servers, but the elements found must not. */
+/** Compares complete scans. Page boundaries may differ between the servers, but the elements found must not. */
 import { isList } from "./comparison.ts"
 import type { Draw } from "./draw.ts"
 import type { Result } from "./resp.ts"
@@ -20,7 +20,7 @@ const types: ReadonlyArray<Args> = [[], [], ["TYPE", "hash"], ["TYPE", "string"]
 
 const pick = <A>(draw: Draw, items: ReadonlyArray<A>): A => items[Math.floor(draw() * items.length)]!
 
-/** A scan of the keyspace, and a scan of each key whose type has one. */
+/** The scans to compare: one of the keyspace, and one of each key whose type has a scan command. */
 export const scansOf = (
   draw: Draw,
   keys: ReadonlyArray<readonly [key: string, type: string]>
@@ -32,7 +32,7 @@ export const scansOf = (
   })
 ]
 
-/** All elements that a scan finds, sorted and without duplicates; or the error. */
+/** Scans to the end. Returns all elements found, sorted and without duplicates, or the error. */
 export const walk = async (
   send: (commands: ReadonlyArray<Args>) => Promise<ReadonlyArray<Result>>,
   args: Args

@@ -2,8 +2,8 @@
  * Command templates for the generator. Their placeholders draw from `choices`.
  */
 /**
- * `{name}` draws from the choices, and `<a|b|>` takes one of the alternatives; an empty word is removed. `|3` at the
- * end makes a template three times as likely.
+ * `{name}` draws from the choices with that name. `<a|b|>` draws one of the alternatives, and an empty one is left out.
+ * A final `|3` makes a template three times as likely.
  */
 export const templates: ReadonlyArray<string> = `
 SET {s} {v}|3
@@ -267,7 +267,10 @@ GEOSEARCHSTORE <g2|{k}> g1 FROMLONLAT {lon} {lat} <BYRADIUS 3000 km|BYBOX 4000 3
 <SRANDMEMBER {t}|HRANDFIELD {h}|ZRANDMEMBER {z}> -9223372036854775808
 `.trim().split("\n")
 
-/** Pairs of a command that adds an element and a blocking command that finds it, and so does not block forever. */
+/**
+ * Pairs of commands: the first adds an element, and the second is a blocking command that finds it and so does not
+ * block.
+ */
 export const blocking: ReadonlyArray<readonly [string, string]> = [
   ["RPUSH {l} {m}", "BLPOP {l} 0"],
   ["RPUSH {l} {m} {m}", "BRPOP {l} {l} 0"],
@@ -281,7 +284,7 @@ export const blocking: ReadonlyArray<readonly [string, string]> = [
   ["XADD tmp 1-1 a 1", "XREAD BLOCK 0 STREAMS tmp 0"]
 ]
 
-/** Precedes the steps of a consumer group: adds entries, and delivers some of them. */
+/** Prepares a consumer group: adds entries, and delivers some of them. */
 export const groupBeginning: ReadonlyArray<string> = `
 DISCARD
 SELECT 0
@@ -294,7 +297,7 @@ XADD x1 4-0 a {v}
 XREADGROUP GROUP g1 {c} <COUNT 2|> STREAMS x1 >
 `.trim().split("\n")
 
-/** Steps of a consumer group. */
+/** Commands on a consumer group, in any order. */
 export const groupSteps: ReadonlyArray<string> = `
 XREADGROUP GROUP g1 {c} <COUNT 1|COUNT 2|NOACK|> STREAMS x1 >
 XREADGROUP GROUP g1 {c} <COUNT 2|> STREAMS x1 <0|{entry}>

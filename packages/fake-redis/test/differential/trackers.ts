@@ -1,14 +1,14 @@
-/** One client of each server tracks keys. Both must receive the same messages while other clients write. */
+/** Two clients, one on each server, that track keys. Both must receive the same messages while other clients write. */
 import { openRaw } from "../rawSocket.ts"
 import type { Draw } from "./draw.ts"
 import type { Result } from "./resp.ts"
 
 export interface Trackers {
-  /** Names the comparison where a difference is reported. */
+  /** Stands for the command in the report of a difference. */
   readonly command: ReadonlyArray<string>
-  /** Starts to track random keys in a random mode. Returns the replies. */
+  /** Starts tracking random keys in a random mode. Returns the replies of both servers. */
   readonly begin: (draw: Draw) => Promise<readonly [Result, Result]>
-  /** What both clients have received since `begin`, while `commands` were sent. */
+  /** Returns what both clients have received since `begin`, while `commands` ran. */
   readonly end: (commands: ReadonlyArray<ReadonlyArray<string>>) => Promise<readonly [Result, Result]>
   readonly close: () => void
 }
@@ -26,7 +26,7 @@ const modes = [
   "ON FOO"
 ]
 
-/** Reads whose replies have a defined order. */
+/** Commands whose replies have a defined order. Most read keys. */
 const reads = [
   "GET s1",
   "GET s2",
@@ -53,7 +53,7 @@ const reads = [
 
 const pick = <A>(draw: Draw, items: ReadonlyArray<A>): A => items[Math.floor(draw() * items.length)]!
 
-/** The keys of all messages, without duplicates: their grouping depends on the turns of the server's event loop. */
+/** The keys of all messages, without duplicates. The grouping into messages depends on the event loop of the server. */
 const keysOf = (text: string): ReadonlyArray<string> =>
   [...new Set([...text.matchAll(/\$[0-9]+\r\n([a-z]+[0-9]?)\r\n/g)].map(([, key]) => key!))].sort()
 
@@ -64,7 +64,7 @@ export const openTrackers = async (real: Where, fake: Where): Promise<Trackers> 
   let steps = 0
   let isBroadcast = false
   let from = [0, 0]
-  /** Sends commands, and returns what has arrived since the previous step, including their replies. */
+  /** Sends commands. Returns everything that arrived since the previous call, including the replies. */
   const ask = async (commands: ReadonlyArray<string>): Promise<readonly [Result, Result]> => {
     const mark = `step-${++steps}`
     const texts: Array<string> = []
@@ -78,7 +78,7 @@ export const openTrackers = async (real: Where, fake: Where): Promise<Trackers> 
   }
   await ask(["HELLO 3"])
   return {
-    command: ["the client that tracks"],
+    command: ["the tracking client"],
     begin: (draw) => {
       const mode = pick(draw, modes)
       isBroadcast = mode.includes("BCAST")
@@ -87,7 +87,7 @@ export const openTrackers = async (real: Where, fake: Where): Promise<Trackers> 
     },
     end: async (commands) => {
       const [theirs, own] = await ask([])
-      // Redis does not send the changes of a turn that flushes the database
+      // Redis does not broadcast the changes of a turn that flushes the database
       if (isBroadcast && commands.some(([name]) => name === "FLUSHDB")) return [null, null]
       return isBroadcast ? [keysOf(String(theirs)), keysOf(String(own))] : [theirs, own]
     },

@@ -1,5 +1,5 @@
 /**
- * Compares, byte for byte, which client of the fake and of a redis-server receives which invalidation, and when.
+ * Compares, byte for byte, the invalidations that clients of the fake and of a redis-server receive, and their order.
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
@@ -19,8 +19,8 @@ afterAll(() => Promise.all([real.stop(), fake.close()]))
 type Where = { readonly port: number } | { readonly path: string }
 
 /**
- * `b: GET x ; GET y` is one packet on connection b. Every connection has received the effects of a step before the next
- * one is sent.
+ * Runs steps such as `b: GET x ; GET y`, which is one packet on connection b. Waits for the effects of each step on
+ * every connection before the next step. Returns the output of each connection.
  */
 const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Record<string, string>> => {
   const connections = new Map<string, RawSocket>()
@@ -39,13 +39,13 @@ const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Reco
     )
     const actor = connections.get(step[0]!)!
     const isSilent = /BLMOVE|QUIT/.test(step)
-    // ECHO is in the same packet: on both servers, messages at the end of the turn come after its reply
+    // Send ECHO in the same packet: on both servers, messages at the end of the turn come after its reply
     actor.write([...commands, ...isSilent ? [] : [`ECHO turn-${at}`]].map((command) => `${command}\r\n`).join(""))
     if (!isSilent) {
       const text = await actor.until((text) => text.includes(`turn-${at}\r\n`))
       if (step.includes("CLIENT ID")) ids.set(step[0]!, /:([0-9]+)\r\n\$[0-9]+\r\nturn/.exec(text)![1]!)
     }
-    // A client that is blocked or closed gets no replies
+    // A blocked or closed client gets no reply to ECHO
     const listening = [...connections].filter(([name]) => !step.includes("BLMOVE") || name !== step[0])
       .filter(([, { socket }]) => !socket.destroyed && !socket.readableEnded)
     if (step.includes("QUIT")) {
@@ -53,7 +53,7 @@ const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Reco
       connections.delete(step[0]!)
       continue
     }
-    // The acting client comes first: after its reply, the effects are on their way to the others
+    // Start with the acting client: once it has its reply, the other clients' messages have been sent
     listening.sort(([a], [b]) => Number(b === step[0]) - Number(a === step[0]))
     for (const [name, connection] of listening) {
       if (blocked(steps, at, name)) continue
@@ -73,7 +73,7 @@ const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Reco
 
 const ids = new Map<string, string>()
 
-/** Whether a client waits in BLMOVE until the list gets an element. */
+/** Whether a client is blocked in BLMOVE, because no element has been pushed yet. */
 const blocked = (steps: ReadonlyArray<string>, at: number, name: string): boolean =>
   steps.slice(0, at + 1).some((step) => step.startsWith(`${name}: BLMOVE`)) &&
   !steps.slice(0, at + 1).some((step) => step.includes("RPUSH"))
@@ -86,7 +86,7 @@ const alike = (title: string, ...steps: ReadonlyArray<string>) =>
   })
 
 alike(
-  "a key that was read, until its first change",
+  "a client is notified of the first change to a key that it has read",
   "a: CLIENT TRACKING ON",
   "a: GET k",
   "b: SET k 1",
@@ -94,9 +94,15 @@ alike(
   "a: GET k",
   "a: SET k 3"
 )
-alike("several keys of one command", "a: CLIENT TRACKING ON", "a: MGET k l m", "b: MSET k 1 l 2", "b: DEL m")
 alike(
-  "broadcasting: one message for a command, a transaction and a pipeline",
+  "each key that a command reads is tracked separately",
+  "a: CLIENT TRACKING ON",
+  "a: MGET k l m",
+  "b: MSET k 1 l 2",
+  "b: DEL m"
+)
+alike(
+  "broadcasting sends one message for a command, a transaction or a pipeline",
   "a: CLIENT TRACKING ON BCAST",
   "b: MSET k 1 j 2",
   "b: MULTI ; SET z 1 ; SET y 2 ; EXEC",
@@ -104,14 +110,14 @@ alike(
   "a: SET own 1 ; GET own"
 )
 alike(
-  "broadcasting: a message for each prefix",
+  "broadcasting sends a separate message for each prefix",
   "a: CLIENT TRACKING ON BCAST PREFIX x: PREFIX y: NOLOOP",
   "b: MSET x:1 1 y:1 1 z:1 1",
   "a: SET x:2 1",
   "b: SET x:2 2"
 )
 alike(
-  "prefixes that overlap are refused",
+  "overlapping prefixes are refused",
   "a: CLIENT TRACKING ON BCAST PREFIX foo PREFIX foobar",
   "a: CLIENT TRACKING ON BCAST PREFIX foo",
   "a: CLIENT TRACKING ON BCAST PREFIX foobar",
@@ -122,7 +128,7 @@ alike(
   "a: CLIENT TRACKING ON"
 )
 alike(
-  "a redirection whose target is gone",
+  "a client is notified if the target of its redirection disconnects",
   "c: CLIENT ID",
   "a: CLIENT TRACKING ON REDIRECT <id of c>",
   "a: GET k",
@@ -135,7 +141,7 @@ alike(
   "b: SET k 3"
 )
 alike(
-  "scripts: keys that they read, not keys that they write",
+  "scripts track the keys that they read, not those that they write",
   "a: CLIENT TRACKING ON",
   "a: EVAL \"return redis.call('set', KEYS[1], 1)\" 1 w",
   "b: SET w 2",
@@ -148,7 +154,7 @@ alike(
   "b: SET ro 1"
 )
 alike(
-  "a blocked client that wakes",
+  "a blocking command that wakes up notifies tracking clients",
   "a: CLIENT TRACKING ON",
   "a: LRANGE from 0 -1",
   "a: LRANGE to 0 -1",
@@ -159,7 +165,7 @@ alike(
   "b: PING"
 )
 alike(
-  "opting in and out",
+  "OPTIN tracks only the keys of commands after CLIENT CACHING YES",
   "a: CLIENT TRACKING ON OPTIN",
   "a: GET k",
   "b: SET k 1",
@@ -168,9 +174,16 @@ alike(
   "a: CLIENT CACHING YES ; MULTI ; GET k ; GET l ; EXEC",
   "b: MSET k 3 l 3"
 )
-alike("an expiry and a flush", "a: CLIENT TRACKING ON", "a: GET k", "b: SET k 1 PX 1", "b: FLUSHALL", "b: FLUSHDB")
 alike(
-  "keys that were read before tracking was turned off, and changed meanwhile",
+  "tracking clients are notified of expiries and flushes",
+  "a: CLIENT TRACKING ON",
+  "a: GET k",
+  "b: SET k 1 PX 1",
+  "b: FLUSHALL",
+  "b: FLUSHDB"
+)
+alike(
+  "a key that changes while tracking is off is no longer tracked",
   "a: CLIENT TRACKING ON",
   "a: MGET k l",
   "a: CLIENT TRACKING OFF",
@@ -180,7 +193,7 @@ alike(
   "b: SET l 2"
 )
 alike(
-  "databases that are swapped",
+  "SWAPDB affects tracked keys as on Redis",
   "a: CLIENT TRACKING ON",
   "b: SET k 1",
   "a: GET k",
@@ -188,4 +201,4 @@ alike(
   "b: SWAPDB 0 1",
   "b: SET k 2"
 )
-alike("broadcasting reports its prefixes", "a: CLIENT TRACKING ON BCAST", "a: CLIENT TRACKINGINFO")
+alike("TRACKINGINFO reports the prefixes of broadcasting", "a: CLIENT TRACKING ON BCAST", "a: CLIENT TRACKINGINFO")

@@ -1,10 +1,10 @@
-/** The bytes that both servers write, in RESP2 and RESP3: types, nils, pushes, confirmations. */
+/** Compares the bytes that both servers write in RESP2 and RESP3: types, nils, pushes and confirmations. */
 import { openRaw } from "../rawSocket.ts"
 import { alike } from "./servers.ts"
 
 /**
- * Each line has the inline commands of one connection. Their replies have a defined order and are equal on all servers.
- * Each line unsubscribes from its channels, because RESP2 allows few commands in a subscribed connection.
+ * The inline commands of one connection per line. Replies have a defined order and are the same on every server. Each
+ * line unsubscribes from its channels, because RESP2 allows few commands on a subscribed connection.
  */
 const both: ReadonlyArray<string> = [
   "HSET h a 1 ; HGETALL h ; HRANDFIELD h 1 WITHVALUES ; HGET h no ; HMGET h a no ; CONFIG GET maxmemory",
@@ -43,7 +43,7 @@ for (const protocol of [2, 3]) {
     for (const commands of both) {
       const client = await openRaw(where)
       client.write(`FLUSHALL\r\nHELLO ${protocol}\r\n${commands.split(" ; ").join("\r\n")}\r\n`)
-      // ECHO instead of an end of file: Redis drops a blocked client that closes its half of the connection
+      // Mark the end with ECHO: Redis drops a blocked client that closes its half of the connection
       client.write("ECHO the-end\r\n")
       results[commands] = withoutIds(await client.until((text) => text.endsWith("the-end\r\n")))
       client.socket.destroy()

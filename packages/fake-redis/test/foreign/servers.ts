@@ -1,13 +1,10 @@
-/**
- * Runs the same steps of another client library on the fake, over a socket, and on a redis-server, and compares the
- * results.
- */
+/** Runs the same steps with another client library on the fake and on a redis-server, and compares the results. */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { assert, it } from "@effect/vitest"
 import type { RedisClientOptions } from "redis"
 import { startServer } from "../differential/realServer.ts"
 
-/** An address as ioredis takes it for a connection, and node-redis for its socket. */
+/** An address in a form that both ioredis and node-redis accept for their sockets. */
 export type Where = { path: string } | { host: string; port: number }
 
 /** node-redis has a separate type for each kind of address. */
@@ -44,18 +41,18 @@ export const alike = (title: string, names: ReadonlyArray<string>, steps: Steps)
   }, 60_000)
 }
 
-/** The message of a rejection, as a result. */
+/** Returns the message of a rejection. */
 export const refusal = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     (value) => `no refusal: ${String(value)}`,
     (error: unknown) => error instanceof Error ? error.message : String(error)
   )
 
-/** Waits for an effect of another process or connection. */
+/** Waits until a change by another process or connection takes effect. */
 export const eventually = async (condition: () => boolean | Promise<boolean>): Promise<void> => {
   for (let attempt = 0; attempt < 400; attempt++) {
     if (await condition()) return
     await new Promise((resolve) => setTimeout(resolve, 25))
   }
-  throw new Error("it did not come true within 10 seconds")
+  throw new Error("the condition was still false after 10 seconds")
 }

@@ -1,5 +1,5 @@
 /**
- * Sends bad input to the server: garbage, huge lengths, partial frames, mutated commands, broken connections. After
+ * Sends bad input to the server: garbage, huge lengths, partial frames, mutated commands and broken connections. After
  * each batch, another client must still be served.
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
@@ -14,9 +14,9 @@ export interface FuzzOptions {
 
 export interface FuzzOutcome {
   readonly cases: number
-  /** How many connections the server closed. */
+  /** The number of connections that the server closed. */
   readonly closed: number
-  /** How many bytes the server sent. */
+  /** The number of bytes that the server sent. */
   readonly replied: number
 }
 
@@ -77,7 +77,9 @@ const input = (draw: Draw): string => {
   return commands(draw).join("")
 }
 
-/** Sends the input in pieces, disconnects early or late, and returns the output and whether the server closed first. */
+/**
+ * Sends the input in pieces, and disconnects early or late. Returns the output, and whether the server closed first.
+ */
 const attack = async (draw: Draw, port: number): Promise<readonly [text: string, closed: boolean]> => {
   const client = await openRaw({ port })
   client.socket.on("error", () => undefined)

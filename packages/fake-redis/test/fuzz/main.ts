@@ -1,4 +1,4 @@
-/** `node main.ts --cases 100000 --seed 1`: sends bad input to a separate server. */
+/** Sends bad input to a fake server: `node main.ts --cases 100000 --seed 1`. */
 import { parseArgs } from "node:util"
 import { fuzz } from "./fuzz.ts"
 

@@ -1,6 +1,4 @@
-/**
- * ACL: users, their passwords and permissions.
- */
+/** ACL commands: manage users, their passwords and their permissions. */
 import { denialText } from "../aclLog.ts"
 import type { Command, Handler } from "../command.ts"
 import { arityProblem, define, describedBy } from "../command.ts"

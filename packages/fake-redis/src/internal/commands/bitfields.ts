@@ -80,7 +80,9 @@ const write = (bytes: Uint8Array, { bits, offset }: Field, value: bigint): void 
   }
 }
 
-/** The value that fits the field; `undefined` if OVERFLOW FAIL refuses it. */
+/**
+ * Fits a value into the field, by wrapping or saturating. Returns `undefined` if it does not fit and OVERFLOW is FAIL.
+ */
 const fitted = ({ bits, signed }: Field, value: bigint, overflow: Operation["overflow"]): bigint | undefined => {
   const wrapped = signed ? BigInt.asIntN(bits, value) : BigInt.asUintN(bits, value)
   if (wrapped === value || overflow === "wrap") return wrapped
@@ -91,7 +93,7 @@ const fitted = ({ bits, signed }: Field, value: bigint, overflow: Operation["ove
 
 const next = ({ field, kind, operand, overflow }: Operation, old: bigint): bigint | undefined => {
   if (kind === "incrby") return fitted(field, old + operand, overflow)
-  // An unsigned field takes a negative number as a large one
+  // SET on an unsigned field reads a negative number as an unsigned 64-bit integer
   return fitted(field, field.signed ? operand : BigInt.asUintN(64, operand), overflow)
 }
 

@@ -1,6 +1,4 @@
-/**
- * Bits of strings: reading, setting, counting, combining.
- */
+/** Bit commands on strings: read, set, count and combine bits. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -52,7 +50,7 @@ const isBits = (text: string | undefined): boolean => {
   return unit === "bit" || (unit === undefined || unit === "byte" ? false : syntaxError())
 }
 
-/** A range of bits from a range of bytes or bits that may be counted from the end. */
+/** Converts a range of bytes or bits, which may count from the end, to a range of bits. */
 const bitRange = (bytes: string, from: number, to: number, bits: boolean): readonly [number, number] => {
   const size = bits ? bytes.length * 8 : bytes.length
   const start = from < 0 ? Math.max(0, size + from) : from
@@ -84,7 +82,7 @@ const bitpos: Handler = (context, args) => {
   const last = args.length > 4 ? integer(args[4]!) : -1
   const [from, to] = bitRange(bytes, first, last, bits)
   for (let at = from; at < to; at++) if (bitAt(bytes, at) === wanted) return at
-  // Without an end, the string continues with zeros
+  // Without an explicit end, the search continues into the zeros after the string
   return wanted === 0 && args[4] === undefined && from < to ? bytes.length * 8 : -1
 }
 

@@ -1,6 +1,4 @@
-/**
- * CLIENT: the connected clients, their names, and how to disconnect them.
- */
+/** CLIENT subcommands: list, name, configure, pause and disconnect clients. */
 import type { Client } from "../client.ts"
 import { addressOf, describeClient, kindOf } from "../clientInfo.ts"
 import type { Command, Handler } from "../command.ts"
@@ -74,7 +72,7 @@ const client: Handler = (context, args) => {
       return kill(context, args)
     case "unblock":
       return unblock(context, args)
-    default: // NO-EVICT: HELP and unknown subcommands do not get here
+    default: // Only NO-EVICT gets here: HELP and unknown subcommands are handled earlier
       return /^(?:on|off)$/i.test(args[2]!) ? OK : syntaxError()
   }
 }

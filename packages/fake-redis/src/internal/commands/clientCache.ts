@@ -1,6 +1,4 @@
-/**
- * CLIENT TRACKING, CACHING and TRACKINGINFO: a client asks to be notified which keys have changed.
- */
+/** CLIENT TRACKING, CACHING and TRACKINGINFO: a client asks for invalidation messages about keys that change. */
 import type { Client } from "../client.ts"
 import type { Context } from "../context.ts"
 import { integer } from "../numbers.ts"

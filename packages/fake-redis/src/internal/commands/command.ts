@@ -65,7 +65,7 @@ const describe = (spec: CommandSpec): Value => [
   new Members(Array.from(spec.subcommands.values(), describe))
 ]
 
-/** `name` may be the name of a subcommand, such as `client|kill`. */
+/** Finds a command or, for a name such as `client|kill`, a subcommand. */
 const find = (server: Server, name: string): CommandSpec | undefined => {
   const [first = "", second] = name.toLowerCase().split("|")
   const spec = server.commands.get(first)?.spec
@@ -113,7 +113,7 @@ const command: Handler = ({ server }, args) => {
   switch (args[1]?.toLowerCase()) {
     case "count":
       return server.commands.size
-    // Without Redis's texts
+    // Leaves out Redis's summaries
     case "docs":
       return new Dictionary(
         (args.length === 2 ? all() : args.slice(2).flatMap((name) => find(server, name) ?? []))

@@ -1,6 +1,4 @@
-/**
- * CONFIG. A change of several settings is made as a whole or not at all.
- */
+/** CONFIG. CONFIG SET changes all of its settings or none. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import { globMatch } from "../glob.ts"
@@ -8,7 +6,7 @@ import { parseFlags, printFlags } from "../notifications.ts"
 import { fail, OK, syntaxError } from "../reply.ts"
 import type { Server } from "../server.ts"
 
-/** The setting whose value the server stores as flags. */
+/** The setting that the server stores as bit flags. */
 const EVENTS = "notify-keyspace-events"
 
 const config: Handler = ({ server }, args) => {
@@ -38,7 +36,7 @@ const config: Handler = ({ server }, args) => {
 const invalid = (name: string, reason: string): never =>
   fail(`ERR CONFIG SET failed (possibly related to argument '${name}') - ${reason}`)
 
-/** Refuses settings that cannot be changed, before any value is checked. */
+/** Refuses unknown, immutable and repeated settings before any value is checked. */
 const checkName = (server: Server, original: string, names: Set<string>): void => {
   const name = original.toLowerCase()
   if (name !== EVENTS && !server.config.has(name)) {

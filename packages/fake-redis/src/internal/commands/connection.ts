@@ -1,6 +1,4 @@
-/**
- * Commands about the connection itself: greeting, authentication, the choice of a database, and closing.
- */
+/** Commands on the connection itself: greet, authenticate, select a database, close. */
 import { subscriptions } from "../client.ts"
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -12,7 +10,7 @@ import { leaveMulti } from "../watches.ts"
 
 const WRONG_PASSWORD = "WRONGPASS invalid username-password pair or user is disabled."
 
-/** The name that a client gives itself. */
+/** Checks the name that a client sets for itself. */
 export const clientName = (name: string): string =>
   /[^!-~]/.test(name) ? fail("ERR Client names cannot contain spaces, newlines or special characters.") : name
 
@@ -29,7 +27,7 @@ const select: Handler = ({ client }, args) => {
   return OK
 }
 
-/** Authenticates the client as a user, or refuses. */
+/** Authenticates the client as a user, or throws the error reply. */
 const authenticate = ({ client, server }: Context, command: string, name: string, password: string): void => {
   const user = server.users.authenticate(name, password)
   if (user === undefined) {
@@ -59,7 +57,7 @@ const hello: Handler = (context, args) => {
   const { client } = context
   const version = args[1] === undefined ? client.protocol : parseInteger(args[1])
   if (version === undefined) return fail("ERR Protocol version is not an integer or out of range")
-  // A decoded in-process session has RESP2 shapes
+  // Sessions in this process always receive RESP2 shapes
   if (version !== 2 && (version !== 3 || !client.wire)) return fail("NOPROTO unsupported protocol version")
   let name = client.name
   for (let i = 2; i < args.length; i++) {

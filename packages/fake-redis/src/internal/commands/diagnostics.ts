@@ -1,7 +1,4 @@
-/**
- * MEMORY, LATENCY, SLOWLOG and MONITOR. Sizes are estimates: the data is on the JavaScript heap, so the sizes of
- * Redis's allocator do not apply.
- */
+/** MEMORY, LATENCY, SLOWLOG and MONITOR. Memory sizes are estimates, because the data lives on the JavaScript heap. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import { SortedSet } from "../data/sortedSet.ts"
@@ -11,7 +8,7 @@ import { integer, parseInteger } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { Dictionary, fail, OK, syntaxError } from "../reply.ts"
 
-/** The estimated overhead of an element and of a key, in bytes. */
+/** The estimated overhead per element and per key, in bytes. */
 const PER_ELEMENT = 16
 const PER_KEY = 56
 
@@ -79,7 +76,7 @@ const slowlog: Handler = ({ server }, args) => {
     case "reset":
       statistics.slow = []
       return OK
-    default: { // GET: HELP and unknown subcommands do not get here
+    default: { // Only GET gets here: HELP and unknown subcommands are handled earlier
       const count = args[2] === undefined ? 10 : parseInteger(args[2])
       if (count === undefined || count < -1) return fail("ERR count should be greater than or equal to -1")
       const entries = count === -1 ? statistics.slow : statistics.slow.slice(0, count)

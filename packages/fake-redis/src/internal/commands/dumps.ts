@@ -1,7 +1,4 @@
-/**
- * DUMP and RESTORE. The payload has its own format: a real server refuses it, and this server refuses a real server's
- * payload.
- */
+/** DUMP and RESTORE. The payload format is not Redis's: real servers and this one refuse each other's payloads. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -17,7 +14,7 @@ import { sha1 } from "../sha1.ts"
 const MARK = "fake-redis-1:"
 const SUM = 40
 
-/** Values that JSON cannot represent, by class name. */
+/** The values that JSON cannot represent, by class name. */
 const replacer = (_key: string, value: unknown): unknown => {
   if (value instanceof SortedSet) return { $: "zset", items: value.order.map((item) => [item.member, item.score]) }
   if (value instanceof Map) return { $: "map", items: Array.from(value) }

@@ -16,7 +16,7 @@ const units: Readonly<Record<string, number>> = { m: 1, km: 1000, ft: 0.3048, mi
 const unitOf = (text: string): number =>
   units[text.toLowerCase()] ?? fail("ERR unsupported unit provided. please use M, KM, FT, MI")
 
-/** Like `%f` in C. */
+/** Formats a number like `%f` in C. */
 const sixDigits = (value: number): string => {
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf"
   return Math.abs(value) < 1e21 ? value.toFixed(6) : `${BigInt(value)}.000000`
@@ -43,7 +43,7 @@ const geoadd: Handler = (context, args) => {
   return zadd(context, ["zadd", args[1]!, ...options, ...pairs], false)
 }
 
-/** `%.17Lf` without trailing zeros. */
+/** Formats a number like `%.17Lf` in C, without trailing zeros. */
 const coordinate = (value: number): Value => new Double(value.toFixed(17).replace(/\.?0+$/, ""))
 
 const coordinates = (score: number): Value => {
@@ -78,7 +78,7 @@ interface Found {
   readonly metres: number
 }
 
-/** What may follow the centre and the shape. */
+/** The options that may follow the centre and the shape. */
 interface Options {
   withCoordinates: boolean
   withDistance: boolean
@@ -92,7 +92,7 @@ interface Options {
 
 interface Search {
   readonly key: string
-  /** `undefined` if there is no such key. */
+  /** `undefined` if the key does not exist. */
   readonly center: Position | undefined
   readonly shape: Shape
   readonly options: Options
@@ -127,7 +127,7 @@ const noOptions = (): Options => ({
   storesDistances: false
 })
 
-/** Parses an option that all searches have; returns its number of arguments, or 0 for any other option. */
+/** Parses an option that all searches share. Returns how many arguments it took, or 0 if it is not such an option. */
 const takeOption = (options: Options, args: ReadonlyArray<string>, at: number): number => {
   switch (args[at]!.toLowerCase()) {
     case "withdist":
@@ -181,14 +181,14 @@ const find = (context: Context, { center, key, options, shape }: Search): Readon
     if (options.isAny && options.count > 0 && found.length >= options.count) break
   }
   const direction = options.order === "desc" ? -1 : 1
-  // The nearest come first if there is a limit
+  // A limit keeps the nearest members, unless ANY is set
   if (options.order !== "none" || (options.count > 0 && !options.isAny)) {
     found.sort((a, b) => direction * (a.metres - b.metres))
   }
   return options.count > 0 ? found.slice(0, options.count) : found
 }
 
-/** Returns what was found, or stores it under `event`. */
+/** Returns the result of a search, or stores it and publishes `event`. */
 const finish = (context: Context, search: Search, event: string): Value => {
   const { options, shape: { unit } } = search
   const found = find(context, search)
@@ -227,7 +227,7 @@ const check = (options: Options, name: string): void => {
   if (isAny && count === 0) return fail("ERR the ANY argument requires COUNT argument")
 }
 
-/** `from` is where the options begin; options that store are refused unless `mayStore`. */
+/** Parses the options from `from` on. Refuses STORE and STOREDIST unless `mayStore`. */
 const radiusOptions = (args: ReadonlyArray<string>, from: number, mayStore: boolean): Options => {
   const options = noOptions()
   for (let at = from; at < args.length;) {

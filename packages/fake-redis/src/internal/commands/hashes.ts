@@ -1,6 +1,4 @@
-/**
- * Hash commands: fields, counters in fields, iteration.
- */
+/** Hash commands: fields, counters and iteration. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"

@@ -1,6 +1,4 @@
-/**
- * INFO, as far as clients and dashboards read it.
- */
+/** INFO: the fields that clients and dashboards read. */
 import { subscriptions } from "../client.ts"
 import type { Server } from "../server.ts"
 
@@ -59,7 +57,7 @@ const sections: Readonly<Record<string, (server: Server) => ReadonlyArray<string
     })
 }
 
-/** Sections that are shown only on request, or with all. */
+/** The sections that are shown only on request or with `all`. */
 const onDemand: ReadonlyArray<string> = ["Commandstats", "Latencystats"]
 
 export const info = (server: Server, wanted: ReadonlyArray<string>): string => {

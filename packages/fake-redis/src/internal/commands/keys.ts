@@ -29,7 +29,7 @@ const del = (context: Context, args: ReadonlyArray<string>): Value => {
 const count = (find: (context: Context, key: string) => unknown): Handler => (context, args) =>
   args.slice(1).filter((key) => find(context, key) !== undefined).length
 
-/** The deadline, in ms, of an expiry command's argument. A relative argument counts from now. */
+/** The deadline that an expiry command sets, in milliseconds. Relative arguments count from now. */
 export const deadline = (context: Context, name: string, text: string, unit: "s" | "ms", absolute: boolean): number => {
   const invalid = () => fail(`ERR invalid expire time in '${name}' command`)
   let value = bigInteger(text)
@@ -130,7 +130,8 @@ const scan: Handler = (context, args) => {
   const found = page.filter((key) => {
     const entry = context.db.entries.get(key)
     if (entry === undefined) return false
-    // The type is compared before expiry, as in Redis: a different type leaves an expired key alone.
+    // Compare the type before checking expiry, as Redis does: a key of another type is not removed even if it has
+    // expired.
     if (type !== undefined && entry.type !== type) return false
     return context.db.peek(key) !== undefined
   })

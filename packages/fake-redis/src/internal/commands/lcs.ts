@@ -7,7 +7,7 @@ import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { fail, syntaxError } from "../reply.ts"
 
-/** `table[i][j]`: the length of the subsequence of the first i and the first j characters. */
+/** `table[i][j]` is the length of the longest common subsequence of the first i and the first j characters. */
 const tableOf = (a: string, b: string): Array<Uint32Array> => {
   const table = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1))
   for (let i = 1; i <= a.length; i++) {
@@ -49,7 +49,7 @@ const lcs: Handler = (context, args) => {
   const matches: Array<Value> = []
   let i = a.length
   let j = b.length
-  // The match that grows while characters agree: its end in both strings, and its length.
+  // The length of the current match, which grows as long as characters agree.
   let run = 0
   const close = () => {
     if (run >= Math.max(1, shortest)) {

@@ -1,4 +1,4 @@
-/** HDEL, SREM and ZREM: removes members, and the key with its last member. */
+/** HDEL, SREM and ZREM: remove members, and the key once it is empty. */
 import type { Handler } from "../command.ts"
 import type { Entry } from "../data/values.ts"
 

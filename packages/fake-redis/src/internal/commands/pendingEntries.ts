@@ -1,7 +1,4 @@
-/**
- * Entries that were delivered to consumers and not acknowledged: XACK, XPENDING, and claiming them for another
- * consumer.
- */
+/** Pending entries, which were delivered to a consumer but not acknowledged: XACK, XPENDING, XCLAIM and XAUTOCLAIM. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Consumer, Group, Stream, StreamId } from "../data/stream.ts"
@@ -116,7 +113,7 @@ const xclaim: Handler = (context, args) => {
   if (deliveredAt !== -1) {
     if (deliveredAt < 0 || deliveredAt > context.now) deliveredAt = context.now
   } else deliveredAt = context.now
-  // Created only when there is an entry for it: a claim without a result leaves no trace.
+  // Creates the consumer on demand: a claim that finds nothing must not create one.
   const claimant = (): Consumer => consumerOf(context, group, key, consumerName)
   const reply: Array<Value> = []
   for (const id of ids) {
@@ -142,7 +139,7 @@ const xclaim: Handler = (context, args) => {
   return reply
 }
 
-/** The number of ids that Redis can allocate at once. */
+/** The maximum number of ids that Redis can allocate. */
 const MAX_COUNT = 2 ** 59
 
 const xautoclaim: Handler = (context, args) => {
@@ -163,7 +160,7 @@ const xautoclaim: Handler = (context, args) => {
   const { group, stream } = groupIn(context.db.writeAs(key, "stream")?.value, key, name)
   let attempts = count * 10
   let left = count
-  // Created only when there is an entry for it: a claim without a result leaves no trace.
+  // Creates the consumer on demand: a claim that finds nothing must not create one.
   const claimant = (): Consumer => consumerOf(context, group, key, consumerName)
   const claimed: Array<Value> = []
   const deleted: Array<Value> = []

@@ -1,6 +1,4 @@
-/**
- * Publishing and subscribing.
- */
+/** Pub/sub commands: publish, subscribe and inspect subscriptions. */
 import type { Client } from "../client.ts"
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"

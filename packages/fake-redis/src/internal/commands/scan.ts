@@ -1,6 +1,6 @@
 /**
- * Cursors. Elements are visited in the order of a hash of their bytes, and the cursor is a position in that order. So
- * an element that exists during a whole scan is found, regardless of other changes.
+ * Cursors of SCAN, HSCAN, SSCAN and ZSCAN. Elements are visited in order of a hash of their bytes, and a cursor is a
+ * position in that order. An element that exists throughout a scan is therefore found, regardless of other changes.
  */
 import { globMatch } from "../glob.ts"
 import { integer } from "../numbers.ts"
@@ -12,7 +12,7 @@ const hash = (text: string): number => {
   return h >>> 0
 }
 
-/** `args[at]` is the cursor, the options follow; `isCompact` collections are returned in one page. */
+/** Returns one page. The cursor is `args[at]`, and the options follow. A compact collection is a single page. */
 export const scanPage = (
   names: ReadonlyArray<string>,
   args: ReadonlyArray<string>,

@@ -1,6 +1,4 @@
-/**
- * The commands that a script or a function may call.
- */
+/** Runs scripts and functions, and the commands that they call. */
 import { denialInScript } from "../aclLog.ts"
 import { arityProblem, BLOCKED, describedBy } from "../command.ts"
 import { Context } from "../context.ts"
@@ -16,24 +14,24 @@ const ARITY = new Fail("ERR Wrong number of args calling Redis command from scri
 const FORBIDDEN = new Fail("ERR This Redis command is not allowed from script")
 const READ_ONLY = new Fail("ERR Write commands are not allowed from read-only scripts.")
 
-/** Commands that change something although they write no key. */
+/** Commands with an effect on the server although they write no key. */
 const replicated = new Set(["publish", "spublish", "pfcount"])
 
 interface Called {
   readonly kind: "script" | "function"
-  /** In the form that errors use. */
+  /** The name of the script or function as it appears in error messages. */
   readonly name: string
   readonly args: ReadonlyArray<string>
   readonly readOnly: boolean
   readonly run: (host: ScriptHost) => Value | Paused
 }
 
-/** Runs a script or a function, which may keep the server busy. */
+/** Runs a script or a function. A long one pauses, and the server is busy until it ends. */
 export const runScript = (context: Context, { args, kind, name, readOnly, run }: Called): Value | typeof BLOCKED => {
   const { client, server } = context
   const { db } = client
   let hasWritten = false
-  // SELECT inside a script lasts only until the script ends
+  // SELECT inside a script must not change the client's database
   const end = () => {
     client.db = db
   }
@@ -48,7 +46,9 @@ export const runScript = (context: Context, { args, kind, name, readOnly, run }:
   return BLOCKED
 }
 
-/** Whether the script has run for so long that it must pause; a transaction cannot pause. */
+/**
+ * Returns a predicate: whether the script has run for so long that it must pause. Scripts in transactions never pause.
+ */
 const overtime = ({ atomic, server }: Context): (() => boolean) | undefined => {
   const { stopwatch } = server.options
   const threshold = server.config.number("busy-reply-threshold")

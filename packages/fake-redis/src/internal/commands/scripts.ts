@@ -1,6 +1,4 @@
-/**
- * EVAL and its relatives. A script is compiled once per engine and kept until SCRIPT FLUSH.
- */
+/** EVAL, EVALSHA and SCRIPT. Each script is compiled once and kept until SCRIPT FLUSH. */
 import { killBusy } from "../busyScript.ts"
 import type { BLOCKED, Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -35,7 +33,7 @@ const header = (source: string): Header => {
       }
     }
   }
-  // Keep the first line, but empty, so that errors have the right line number.
+  // Blank the shebang line but keep the line break, so that errors have the right line number.
   return { body: source.slice(end), readOnly }
 }
 
@@ -72,7 +70,7 @@ const evaluate = (
   })
 }
 
-/** Digests of known sources, so that EVAL and SCRIPT LOAD do not hash the same text repeatedly. */
+/** SHA-1 digests by source, so that EVAL and SCRIPT LOAD do not hash the same text repeatedly. */
 const names = new Map<string, string>()
 
 const nameOf = (source: string): string => {

@@ -1,5 +1,5 @@
 /**
- * Commands about the server: time, INFO, replication of a server without replicas, SWAPDB, COMMAND.
+ * Commands on the server: TIME, INFO, SWAPDB, COMMAND, and replication commands as a server without replicas runs them.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -21,7 +21,7 @@ const swapdb: Handler = ({ server }, args) => {
   if (a < 0 || b < 0 || a >= DATABASES || b >= DATABASES) return fail("ERR DB index is out of range")
   if (a === b) return OK
   const [first, second] = [server.dbs[a]!, server.dbs[b]!]
-  // For WATCH, every key of both databases has changed. Tracking clients are not notified
+  // WATCH regards every key of both databases as changed, but tracking clients are not notified
   for (const key of [...first.entries.keys(), ...second.entries.keys()]) {
     touchWatchers(server, a, key, false)
     touchWatchers(server, b, key, false)

@@ -1,6 +1,4 @@
-/**
- * SORT and SORT_RO: the elements of a list, set or sorted set, ordered by themselves or by other keys.
- */
+/** SORT and SORT_RO: sort the elements of a list, set or sorted set by their own values or by other keys. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -47,7 +45,7 @@ const parse = (args: ReadonlyArray<string>, mayStore: boolean): Query => {
   return query
 }
 
-/** The value that a pattern names for an element; `hash_*->field` is a field of a hash. */
+/** The value that a BY or GET pattern refers to. `hash_*->field` refers to a field of a hash. */
 const valueOf = ({ db }: Context, pattern: string, element: string): string | undefined => {
   if (pattern === "#") return element
   const star = pattern.indexOf("*")
@@ -61,7 +59,7 @@ const valueOf = ({ db }: Context, pattern: string, element: string): string | un
   return entry.value instanceof Map ? entry.value.get(pattern.slice(arrow + 2)) : undefined
 }
 
-/** The elements in the order in which they are kept. */
+/** The elements in their stored order. */
 const elementsOf = (context: Context, key: string): ReadonlyArray<string> => {
   const value = context.db.read(key)?.value
   if (value === undefined) return []
@@ -100,7 +98,7 @@ const ordered = (context: Context, key: string, query: Query): ReadonlyArray<str
   const elements = elementsOf(context, key).slice()
   const isUnsorted = query.by !== undefined && !query.by.includes("*")
   const type = context.db.peek(key)?.type
-  // A set has no order: the result of a script, or what is stored, must not depend on it
+  // Sets are unordered, so sort the elements if they are stored or if a script runs: the result must be deterministic
   if (isUnsorted && !(type === "set" && (query.store !== undefined || context.script))) {
     return type === "zset" && query.descending ? elements.reverse() : elements
   }

@@ -1,6 +1,4 @@
-/**
- * Unions, intersections and differences of sorted sets (and sets).
- */
+/** Unions, intersections and differences of sorted sets, which may also take plain sets. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"

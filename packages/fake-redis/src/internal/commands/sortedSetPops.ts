@@ -1,6 +1,4 @@
-/**
- * Sorted set commands that remove members from an end, at once or as soon as there are any.
- */
+/** Sorted set commands that pop members from either end. The blocking ones wait until there are members. */
 import { blockUntil } from "../blockedClients.ts"
 import type { BLOCKED, Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -33,7 +31,7 @@ const popping = (edge: Edge) => (context: Context, args: ReadonlyArray<string>):
 
 type Serve = (context: Context, key: string) => Value | undefined
 
-/** Serves the first key that can be served, or waits for one. */
+/** Pops from the first key that has members, or blocks until one does. */
 const popOrWait = (
   context: Context,
   keys: ReadonlyArray<string>,

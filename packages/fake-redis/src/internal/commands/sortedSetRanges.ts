@@ -1,6 +1,4 @@
-/**
- * Sorted set commands on ranges: reading, storing, counting and removing by rank, score or bytes.
- */
+/** Sorted set commands on ranges: read, store, count and remove by rank, score or member. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -22,7 +20,7 @@ interface Query {
   readonly limit: number
 }
 
-/** Bounds are parsed, and refused, before the key is read. */
+/** Parses the bounds before the key is read, so that invalid bounds fail even without a key. */
 const select = (query: Query): (zset: SortedSet | undefined) => ReadonlyArray<Scored> => {
   if (query.by === "rank") {
     const find = parseSpan("rank", query.min, query.max, query.reverse)
@@ -40,7 +38,7 @@ const select = (query: Query): (zset: SortedSet | undefined) => ReadonlyArray<Sc
     if (from >= to || query.offset < 0) return []
     const step = query.reverse ? -1 : 1
     const items: Array<Scored> = []
-    // The offset is skipped before the far bound is tested.
+    // Skip the offset before testing the far bound, as Redis does.
     for (let i = (query.reverse ? to - 1 : from) + step * query.offset; items.length !== query.limit; i += step) {
       const item = zset.order[i]
       if (item === undefined || (query.reverse ? bounds.before(item) : !bounds.within(item))) break
@@ -50,14 +48,14 @@ const select = (query: Query): (zset: SortedSet | undefined) => ReadonlyArray<Sc
   }
 }
 
-/** What the name of a command determines, so that no option can change it. */
+/** Options that the command's name fixes. */
 interface Fixed {
   readonly by?: By
   readonly reverse?: boolean
   readonly store?: boolean
 }
 
-/** `args[at]` and the next one are the bounds, the options follow. */
+/** Parses a query. The bounds are `args[at]` and the next argument, and the options follow. */
 const parseQuery = (
   args: ReadonlyArray<string>,
   at: number,

@@ -1,6 +1,4 @@
-/**
- * Sorted set commands on members: adding, removing, scores and ranks, random members, iteration.
- */
+/** Sorted set commands on members: add, remove, read scores and ranks, draw random members, iterate. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -18,13 +16,13 @@ import { scanPage } from "./scan.ts"
 export const readSorted = (context: Context, key: string): SortedSet | undefined =>
   context.db.readAs(key, "zset")?.value
 
-/** Members, each followed by its score if scores are requested. */
+/** The members, each followed by its score if scores are requested. */
 export const itemsReply = (items: ReadonlyArray<Scored>, withScores: boolean): Array<string> =>
   withScores ? items.flatMap((item) => [item.member, formatDouble(item.score)]) : items.map((item) => item.member)
 
 /**
- * Stores a computed sorted set under a key, or removes the key if the set is empty. With `expected`, it is built member
- * by member, and this is the expected number, if known.
+ * Stores a computed sorted set under a key, or removes the key if the set is empty. `expected` is for commands that add
+ * one member at a time: the number of members that Redis expects, which decides the initial encoding.
  */
 export const storeSorted = (
   context: Context,

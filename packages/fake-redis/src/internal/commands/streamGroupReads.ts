@@ -1,6 +1,4 @@
-/**
- * XREADGROUP: delivers new entries to a consumer, or again those that it has not acknowledged.
- */
+/** XREADGROUP: delivers new entries to a consumer, or redelivers its pending entries. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -45,7 +43,7 @@ const deliver = (
   return entries
 }
 
-/** Entries after an id that were delivered to a consumer and not acknowledged. This counts as one more delivery. */
+/** Redelivers the consumer's pending entries after an id, and counts the delivery. */
 const history = (
   context: Context,
   stream: Stream,

@@ -1,6 +1,6 @@
 /**
- * XGROUP: creates, moves and removes consumer groups and their consumers. Each change is announced, and none of them
- * fails the transaction of a client that watches the stream.
+ * XGROUP: creates, moves and removes consumer groups and consumers. Each change publishes a keyspace event, but only
+ * MKSTREAM's new stream aborts the transactions that watch the key.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -26,7 +26,7 @@ const createConsumer = (context: Context, group: Group, key: string, name: strin
   return consumer
 }
 
-/** The consumer of that name, created if necessary, with a new idle time. */
+/** Returns the consumer of that name, creating it if necessary, and resets its idle time. */
 export const consumerOf = (context: Context, group: Group, key: string, name: string): Consumer => {
   const consumer = group.consumers.get(name) ?? createConsumer(context, group, key, name)
   consumer.seenAt = context.now

@@ -1,6 +1,4 @@
-/**
- * XREAD, and the arguments that XREADGROUP has in common with it.
- */
+/** XREAD, and the arguments that it shares with XREADGROUP. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -52,7 +50,7 @@ export const readArguments = (context: Context, args: ReadonlyArray<string>) => 
   return { block, count, noAck, group, keys: args.slice(at, at + rest / 2), ids: args.slice(at + rest / 2) }
 }
 
-/** Waits for one of the streams: `block` milliseconds, forever if it is 0, not at all if it is undefined. */
+/** Waits for one of the streams. `block` is in milliseconds: 0 waits forever, and `undefined` does not wait. */
 export const blockOnStreams = (
   context: Context,
   keys: ReadonlyArray<string>,

@@ -1,6 +1,4 @@
-/**
- * Trimming: the options of XADD and XTRIM, what `~` keeps, and XTRIM itself.
- */
+/** Trimming: XTRIM, and the trimming options of XADD. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Stream, StreamId } from "../data/stream.ts"
@@ -18,11 +16,11 @@ interface Trimming {
 
 interface TrimOptions extends Trimming {
   readonly noMake: boolean
-  /** Where the options end. */
+  /** The index of the first argument after the options. */
   readonly next: number
 }
 
-/** Parses the options from `args[at]` on, each by itself; `checkTrimming` checks the combination. */
+/** Parses the options from `args[at]` on. `checkTrimming` checks that they can be combined. */
 export const trimOptions = (args: ReadonlyArray<string>, at: number, adding: boolean): TrimOptions => {
   let strategy: "maxlen" | "minid" | undefined
   let keep = Infinity
@@ -74,7 +72,7 @@ export const checkTrimming = ({ approximate, limit, strategy }: Trimming, adding
   }
 }
 
-/** The setting that `trimStream` needs. */
+/** The setting whose value `trimStream` takes. */
 export const NODE_ENTRIES = "stream-node-max-entries"
 
 const defaultLimit = (nodeEntries: number): number => {
@@ -82,7 +80,10 @@ const defaultLimit = (nodeEntries: number): number => {
   return limit <= 0 ? 10_000 : Math.min(limit, 1_000_000)
 }
 
-/** `~` removes whole nodes only, and without LIMIT no more entries than a hundred full nodes have. */
+/**
+ * Trims a stream. `~` removes only whole nodes and, without LIMIT, at most as many entries as a hundred full nodes
+ * hold.
+ */
 export const trimStream = (
   stream: Stream,
   { approximate, keep, limit, minId }: Trimming,

@@ -1,6 +1,4 @@
-/**
- * The entries of a stream: adding, ranges, deleting, and XSETID.
- */
+/** Commands on the entries of a stream: add, read ranges, delete, and XSETID. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -81,7 +79,7 @@ const xadd: Handler = (context, args) => {
   return printId(id!)
 }
 
-/** Where an interval starts: at the id, or after it following a parenthesis. */
+/** Parses the start of an interval: an id, or `(` and an id to exclude it. */
 export const startId = (text: string): StreamId => {
   if (text === "-") return MIN_ID
   if (text === "+") return MAX_ID
@@ -161,7 +159,7 @@ const xsetid: Handler = (context, args) => {
   stream.lastId = id
   if (added !== -1) stream.entriesAdded = added
   if (deleted !== undefined && compareIds(deleted, MIN_ID) !== 0) stream.maxDeletedId = deleted
-  // Announced, but not a change for clients that watch the key.
+  // Publishes the event without aborting the transactions that watch the key.
   context.server.notify(context.db, args[1]!, "t", "xsetid")
   return OK
 }

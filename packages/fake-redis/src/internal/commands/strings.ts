@@ -136,7 +136,7 @@ const mset = (name: string, onlyNew: boolean) => (context: Context, args: Readon
   return onlyNew ? 1 : OK
 }
 
-/** Replaces the text under a key and keeps its deadline. */
+/** Replaces the string under a key and keeps its deadline. */
 const rewrite = (context: Context, key: string, value: string): void => {
   const entry = context.db.writeAs(key, "string")
   if (entry === undefined) context.db.put(key, "string", value)

@@ -59,7 +59,7 @@ const exec: Handler = ({ client, server }) => {
       replies.push(new Fail(denialInTransaction(denial)))
       continue
     }
-    // Messages of a client to itself come between the replies
+    // Messages that the client causes to itself go between the replies
     const pushes: Array<BinaryPush> = []
     if (client.wire && client.protocol === 3) client.interleaved = pushes
     const value = server.call(new Context(server, client, true, false), command, spec, args)

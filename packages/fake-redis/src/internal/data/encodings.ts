@@ -1,6 +1,6 @@
 /**
- * The encoding that OBJECT ENCODING reports. A collection that outgrows its compact encoding becomes a table, and stays
- * one. In the compact encoding, HSCAN, SSCAN and ZSCAN return everything in one page.
+ * Tracks the encodings that OBJECT ENCODING reports. A collection that outgrows its compact encoding becomes a table,
+ * and never changes back. HSCAN, SSCAN and ZSCAN return a compact collection in a single page.
  */
 import type { Config } from "../config.ts"
 import { MAX_INT64, MIN_INT64 } from "../numbers.ts"
@@ -8,7 +8,7 @@ import type { SortedSet } from "./sortedSet.ts"
 import { isTable, toTable } from "./tables.ts"
 import type { TypeName, ValueTypes } from "./values.ts"
 
-/** Call it after fields and values were set. */
+/** Call this after setting fields and values. */
 export const growHash = (hash: Map<string, string>, config: Config, texts: ReadonlyArray<string>): void => {
   if (isTable(hash)) return
   const longest = config.number("hash-max-listpack-value")
@@ -17,14 +17,14 @@ export const growHash = (hash: Map<string, string>, config: Config, texts: Reado
   }
 }
 
-/** Call it after members were added. */
+/** Call this after adding members. */
 export const growSet = (set: Set<string>, config: Config, added: Iterable<string>): void => {
   if (isTable(set)) return
   if (set.size > config.number("set-max-intset-entries")) return toTable(set)
   for (const member of added) if (!isInt64(member)) return toTable(set)
 }
 
-/** Call it before members are added, because only a table has a negative zero. */
+/** Call this before adding members: only a table can store a negative zero. */
 export const growSortedSet = (zset: SortedSet, config: Config, added: ReadonlyArray<string>): void => {
   if (isTable(zset)) return
   const longest = config.number("zset-max-listpack-value")

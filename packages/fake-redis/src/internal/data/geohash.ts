@@ -1,6 +1,4 @@
-/**
- * Positions as scores of a sorted set: 26 bits of longitude and 26 of latitude, interleaved.
- */
+/** Encodes positions as scores of a sorted set: 26 bits each of longitude and latitude, interleaved. */
 
 const steps = 26
 const cells = 2 ** steps
@@ -23,7 +21,7 @@ type Range = { readonly minimum: number; readonly maximum: number }
 const cellOf = (value: number, { maximum, minimum }: Range): number =>
   Math.floor((value - minimum) / (maximum - minimum) * cells)
 
-/** Bits of latitude at the even places, and of longitude at the odd ones. */
+/** Interleaves the bits: latitude in the even positions, longitude in the odd ones. */
 const interleave = (position: Position, latitudeRange: Range): number => {
   const latitude = cellOf(position.latitude, latitudeRange)
   const longitude = cellOf(position.longitude, longitudes)
@@ -55,10 +53,10 @@ export const positionOf = (score: number): Position => {
 
 const alphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
 
-/** The geohash of other systems: eleven characters, with latitudes up to the poles. */
+/** The standard geohash of a position: eleven characters, with latitudes up to the poles. */
 export const printGeohash = (score: number): string => {
   let bits = BigInt(interleave(positionOf(score), { minimum: -90, maximum: 90 }))
-  // Ten characters have 50 bits; the last one adds none
+  // Ten characters hold 50 bits, so the last one is always zero
   bits >>= 2n
   let text = "0"
   for (let at = 0; at < 10; at++) {
@@ -70,7 +68,7 @@ export const printGeohash = (score: number): string => {
 
 const radians = (degrees: number): number => degrees * (Math.PI / 180)
 
-/** Metres over the great circle. */
+/** The great-circle distance in metres. */
 export const distance = (a: Position, b: Position): number => {
   const [first, second] = [radians(a.latitude), radians(b.latitude)]
   const u = Math.sin((second - first) / 2)

@@ -1,12 +1,13 @@
 /**
- * HyperLogLog as Redis stores it in a string: a header, then registers in the sparse or the dense encoding.
+ * Encodes and decodes HyperLogLogs as Redis stores them in strings: a header, then registers in the sparse or the dense
+ * encoding.
  */
 
 const registerCount = 16_384
 const header = 16
 const DENSE = 0
 const SPARSE = 1
-/** The largest register, and the longest zero and value runs, of the sparse encoding. */
+/** Limits of the sparse encoding: the largest register, and the longest runs of zeros and of values. */
 const sparseLargest = 32
 const longestZeros = 16_384
 const longestZeroByte = 64
@@ -17,7 +18,7 @@ const M = 0xc6a4a7935bd1e995n
 const seed = 0xadc83b19n
 const mask = (1n << 64n) - 1n
 
-/** MurmurHash64A of a binary string. */
+/** The MurmurHash64A of a binary string. */
 const hash = (text: string): bigint => {
   const { length } = text
   let h = seed ^ (BigInt(length) * M & mask)
@@ -41,7 +42,10 @@ const hash = (text: string): bigint => {
   return h ^ h >> 47n
 }
 
-/** The register of an element, and its rank: the number of zeros at the end of the remaining hash, plus one. */
+/**
+ * Returns the register of an element and its rank, which is the number of trailing zeros in the rest of the hash, plus
+ * one.
+ */
 const place = (element: string): readonly [register: number, rank: number] => {
   const bits = hash(element)
   let rest = bits >> 14n | 1n << 50n
@@ -55,9 +59,9 @@ const place = (element: string): readonly [register: number, rank: number] => {
 
 export interface HyperLogLog {
   encoding: number
-  /** The value when it was last computed. */
+  /** The cardinality when it was last computed. */
   cardinality: number
-  /** Whether no register has changed since then. */
+  /** Whether the cardinality is still current, because no register has changed. */
   isCounted: boolean
   readonly registers: Uint8Array
 }
@@ -71,7 +75,7 @@ export const emptyHyperLogLog = (): HyperLogLog => ({
 
 const denseSize = header + registerCount * 6 / 8
 
-/** `undefined` if the string is something else, `corrupt` if its registers do not add up. */
+/** Returns `undefined` for a string that is not a HyperLogLog, and `corrupt` if its registers do not add up. */
 export const decodeHyperLogLog = (text: string): HyperLogLog | "corrupt" | undefined => {
   if (text.length < header || !text.startsWith("HYLL") || text.charCodeAt(4) > SPARSE) return undefined
   const encoding = text.charCodeAt(4)
@@ -142,7 +146,7 @@ const writeSparse = (registers: Uint8Array): string => {
   return text
 }
 
-/** The string; a sparse one that is too long or has too large a rank becomes dense. */
+/** Encodes a HyperLogLog. A sparse one becomes dense if it is too long or a rank is too large. */
 export const encodeHyperLogLog = (log: HyperLogLog, sparseMaxBytes: number): string => {
   let body: string | undefined
   if (log.encoding === SPARSE && log.registers.every((value) => value <= sparseLargest)) {
@@ -162,7 +166,7 @@ export const encodeHyperLogLog = (log: HyperLogLog, sparseMaxBytes: number): str
   return `HYLL${String.fromCharCode(log.encoding, 0, 0, 0)}${cached}${body}`
 }
 
-/** Whether a register has grown. */
+/** Adds an element. Returns whether a register has grown. */
 export const addElement = (log: HyperLogLog, element: string): boolean => {
   const [register, rank] = place(element)
   if (log.registers[register]! >= rank) return false
@@ -207,7 +211,7 @@ const sigma = (start: number): number => {
   }
 }
 
-/** The estimate of Ertl: "New cardinality estimation algorithms for HyperLogLog sketches", 2017. */
+/** Estimates the cardinality as in Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017. */
 export const estimate = ({ registers }: HyperLogLog): number => {
   const counts = Array.from({ length: 64 }, () => 0)
   for (const value of registers) counts[value]!++

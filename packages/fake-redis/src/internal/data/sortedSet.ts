@@ -1,6 +1,4 @@
-/**
- * A sorted set: scores by member, and the members in order of score and then of bytes.
- */
+/** A sorted set: scores by member, and the members sorted by score and then by bytes. */
 import { isTable } from "./tables.ts"
 
 export interface Scored {
@@ -25,7 +23,7 @@ export class SortedSet {
     return copy
   }
 
-  /** The first position whose item is not before (score, member). */
+  /** The index of the first item at or after (score, member). */
   position(score: number, member: string): number {
     const order = this.order
     let low = 0
@@ -40,7 +38,7 @@ export class SortedSet {
   }
 
   set(member: string, newScore: number): void {
-    // A packed set keeps scores as integers where it can, and so has no negative zero.
+    // Compact encodings store integer scores as integers, so they have no negative zero.
     const score = newScore === 0 && !isTable(this) ? 0 : newScore
     const old = this.scores.get(member)
     if (old !== undefined) this.order.splice(this.position(old, member), 1)

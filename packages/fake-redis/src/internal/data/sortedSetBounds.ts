@@ -1,13 +1,11 @@
-/**
- * Ranges of a sorted set: by rank, by score, and by the bytes of the members.
- */
+/** Finds ranges of a sorted set by rank, by score, or by the bytes of the members. */
 import { integer, strtod } from "../numbers.ts"
 import { fail } from "../reply.ts"
 import type { Scored, SortedSet } from "./sortedSet.ts"
 
 export type By = "rank" | "score" | "lex"
 
-/** A range of positions in the ascending order, the end excluded. */
+/** A range of indices in ascending order, without the end. */
 export type Span = readonly [from: number, to: number]
 
 const rankSpan = (length: number, first: number, last: number, reverse: boolean): Span => {
@@ -58,11 +56,14 @@ const lexBounds = (min: string, max: string): Bounds => {
   }
 }
 
-/** The bounds in two texts, or a failure. */
+/** Parses the bounds of a range by score or by member. Throws the error reply if they are invalid. */
 export const parseBounds = (by: "score" | "lex", min: string, max: string): Bounds =>
   by === "score" ? scoreBounds(min, max) : lexBounds(min, max)
 
-/** The order in which Redis walks: with mixed scores an order by bytes has gaps, so the direction matters. */
+/**
+ * Finds the range by walking from one end, as Redis does. If scores differ, a range by member has gaps, and the
+ * direction determines which members it contains.
+ */
 export const boundsSpan = (zset: SortedSet, { before, within }: Bounds, reverse = false): Span => {
   if (zset.size === 0 || before(zset.order[zset.size - 1]!) || !within(zset.order[0]!)) return [0, 0]
   if (reverse) {
@@ -79,7 +80,10 @@ export const boundsSpan = (zset: SortedSet, { before, within }: Bounds, reverse 
   return [from, to]
 }
 
-/** Parses two texts, or fails, before there is a sorted set to read. */
+/**
+ * Parses the bounds first, so that invalid ones fail even if the key does not exist. Returns a function that finds the
+ * range.
+ */
 export const parseSpan = (by: By, min: string, max: string, reverse = false): (zset: SortedSet) => Span => {
   if (by === "rank") {
     const first = integer(min)

@@ -1,6 +1,6 @@
 /**
- * Streams: entries in order of their ids, consumer groups with their pending entries, and the arithmetic of ids. The two
- * parts of an id are unsigned 64-bit integers.
+ * Streams: entries sorted by id, consumer groups with their pending entries, and arithmetic on ids. Both parts of an id
+ * are unsigned 64-bit integers.
  */
 import { fail } from "../reply.ts"
 import { deleteFromNodes, type StreamNode, trimNodes } from "./streamNodes.ts"
@@ -25,23 +25,23 @@ export interface Pending {
 export interface Consumer {
   readonly name: string
   seenAt: number
-  /** How many of the group's pending entries belong to it. */
+  /** The number of the group's pending entries that belong to this consumer. */
   pending: number
 }
 
 export interface Group {
   readonly name: string
   lastId: StreamId
-  /** How many entries the group has read, or -1 if unknown. */
+  /** The number of entries that the group has read, or -1 if unknown. */
   entriesRead: number
   readonly consumers: Map<string, Consumer>
-  /** In order of ids. */
+  /** Sorted by id. */
   readonly pending: Array<Pending>
 }
 
 export interface Stream {
   readonly entries: Array<StreamEntry>
-  /** The nodes that hold the entries, in order. */
+  /** The radix tree nodes that would hold the entries in Redis, in order. */
   readonly nodes: Array<StreamNode>
   lastId: StreamId
   maxDeletedId: StreamId
@@ -87,7 +87,7 @@ export const parseU64 = (text: string): bigint | undefined => {
   return value > MAX_U64 ? undefined : value
 }
 
-/** `ms` or `ms-seq`; `missing` is the sequence number to use if there is none. */
+/** Parses `ms` or `ms-seq`. `missing` is the default sequence number. */
 export const parseId = (text: string, missing: bigint): StreamId => {
   const at = text.indexOf("-")
   const ms = parseU64(at < 0 ? text : text.slice(0, at))
@@ -101,7 +101,7 @@ export const nextId = (id: StreamId): StreamId | undefined =>
 export const previousId = (id: StreamId): StreamId | undefined =>
   id.seq > 0n ? { ms: id.ms, seq: id.seq - 1n } : id.ms > 0n ? { ms: id.ms - 1n, seq: MAX_U64 } : undefined
 
-/** The position of the first item whose id is not before `id`. */
+/** The index of the first item whose id is `id` or greater. */
 export const position = (items: ReadonlyArray<{ readonly id: StreamId }>, id: StreamId): number => {
   let low = 0
   let high = items.length
@@ -128,7 +128,7 @@ export const removePending = (group: Group, item: Pending): void => {
   item.consumer.pending--
 }
 
-/** Entries between two ids, both included. */
+/** The entries from one id to another, inclusive. */
 export const between = (stream: Stream, from: StreamId, to: StreamId, count = Infinity): Array<StreamEntry> => {
   const found: Array<StreamEntry> = []
   for (let i = position(stream.entries, from); i < stream.entries.length && found.length < count; i++) {
@@ -139,7 +139,10 @@ export const between = (stream: Stream, from: StreamId, to: StreamId, count = In
   return found
 }
 
-/** Removes entries from the front until at most `keep` are left, or none is before `minId`. */
+/**
+ * Removes entries from the front until at most `keep` are left, or until no entry precedes `minId`. Returns the number
+ * of removed entries.
+ */
 export const trim = (stream: Stream, keep: number, minId: StreamId | undefined): number => {
   let count = Math.max(0, stream.entries.length - keep)
   if (minId !== undefined) count = position(stream.entries, minId)
@@ -150,7 +153,7 @@ export const trim = (stream: Stream, keep: number, minId: StreamId | undefined):
   return count
 }
 
-/** Removes the entry at a position. */
+/** Removes the entry at an index. */
 export const removeAt = (stream: Stream, at: number): void => {
   stream.entries.splice(at, 1)
   deleteFromNodes(stream.nodes, at)
@@ -161,12 +164,12 @@ const hasTombstone = (stream: Stream, from: StreamId): boolean =>
   compareIds(stream.entries[0]!.id, stream.maxDeletedId) <= 0 &&
   compareIds(from, stream.maxDeletedId) <= 0
 
-/** The id of the last existing entry, which may be smaller than the last one ever added. */
+/** The id of the last remaining entry, which may be smaller than the last id ever added. */
 export const lastEntryId = (stream: Stream): StreamId => stream.entries.at(-1)?.id ?? MIN_ID
 
 const firstId = (stream: Stream): StreamId => stream.entries[0]?.id ?? MIN_ID
 
-/** How many entries up to `id` were ever added, or -1 if unknown. */
+/** The number of entries up to `id` that were ever added, or -1 if unknown. */
 export const estimateEntriesRead = (stream: Stream, id: StreamId): number => {
   if (stream.entriesAdded === 0) return 0
   if (stream.entries.length === 0 && compareIds(id, stream.lastId) < 1) return stream.entriesAdded
@@ -182,7 +185,7 @@ export const estimateEntriesRead = (stream: Stream, id: StreamId): number => {
   return -1
 }
 
-/** What XINFO calls the lag of a group, or null if unknown. */
+/** The lag of a group as XINFO reports it, or null if unknown. */
 export const lag = (stream: Stream, group: Group): number | null => {
   if (stream.entriesAdded === 0) return 0
   if (group.entriesRead !== -1 && !hasTombstone(stream, group.lastId)) {
@@ -192,7 +195,7 @@ export const lag = (stream: Stream, group: Group): number | null => {
   return read === -1 ? null : stream.entriesAdded - read
 }
 
-/** Moves the group past an entry that it has just read, and keeps its count if that can be known. */
+/** Moves the group past an entry that it has just read, and updates its count of entries read if possible. */
 export const advance = (stream: Stream, group: Group, id: StreamId): void => {
   if (compareIds(id, group.lastId) <= 0) return
   if (group.entriesRead !== -1 && !hasTombstone(stream, id)) {

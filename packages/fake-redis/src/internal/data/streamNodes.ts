@@ -1,27 +1,28 @@
 /**
- * The nodes in which Redis keeps the entries of a stream: `~` trims whole nodes only, and a node takes entries until it
- * has `stream-node-max-entries` of them or `stream-node-max-bytes`, measured as in Redis's listpack.
+ * The radix tree nodes in which Redis stores the entries of a stream. A node is full at `stream-node-max-entries`
+ * entries or `stream-node-max-bytes` bytes, measured as in Redis's listpack. Trimming with `~` removes only whole
+ * nodes.
  */
 import type { Config } from "../config.ts"
 import { MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 
 export interface StreamNode {
-  /** Entries, and entries that were deleted from the middle: they keep their places. */
+  /** The number of remaining entries, and of entries deleted from the middle, which still take space. */
   live: number
   deleted: number
-  /** The listpack without its two counters. */
+  /** The size of the listpack without its two counters. */
   bytes: number
-  /** The first entry: others store the difference from its id, and no field names if they are the same. */
+  /** The first entry. Later entries store their ids relative to it, and omit field names that are the same. */
   readonly ms: bigint
   readonly seq: bigint
   readonly fields: ReadonlyArray<string>
 }
 
-/** A listpack has a six-byte header and a one-byte end. */
+/** The size of an empty listpack: a six-byte header and a one-byte end. */
 const EMPTY = 7
 const LARGEST_NODE = 2 ** 30
 
-/** An element ends with its own length, seven bits per byte. */
+/** Each element is followed by its length, in groups of seven bits. */
 const withLength = (size: number): number =>
   size + (size <= 127 ? 1 : size < 16383 ? 2 : size < 2097151 ? 3 : size < 268435455 ? 4 : 5)
 
@@ -45,7 +46,7 @@ const counters = ({ deleted, live }: StreamNode): number => integerSize(BigInt(l
 
 const asInt64 = (value: bigint): bigint => value > MAX_INT64 || value < MIN_INT64 ? BigInt.asIntN(64, value) : value
 
-/** Puts an entry into the last node, or into a new one. `pairs` are fields and values in turn. */
+/** Adds an entry to the last node, or to a new one if that is full. `pairs` alternates fields and values. */
 export const appendToNodes = (
   nodes: Array<StreamNode>,
   id: { readonly ms: bigint; readonly seq: bigint },
@@ -77,7 +78,7 @@ export const appendToNodes = (
   node.live++
 }
 
-/** Records that an entry was removed from the middle. `at` counts the entries of all nodes. */
+/** Records that an entry was deleted from the middle. `at` is its index among the entries of all nodes. */
 export const deleteFromNodes = (nodes: Array<StreamNode>, at: number): void => {
   let i = 0
   for (; at >= nodes[i]!.live; i++) at -= nodes[i]!.live
@@ -87,7 +88,7 @@ export const deleteFromNodes = (nodes: Array<StreamNode>, at: number): void => {
   if (node.live === 0) nodes.splice(i, 1)
 }
 
-/** Records that the first `count` entries were removed. */
+/** Records that the first `count` entries were trimmed. */
 export const trimNodes = (nodes: Array<StreamNode>, count: number): void => {
   while (count > 0) {
     const node = nodes[0]!

@@ -1,4 +1,4 @@
-/** Hashes, sets and sorted sets that are tables: they have outgrown their compact encoding. */
+/** Marks hashes, sets and sorted sets that have outgrown their compact encoding and become tables. */
 const tables = new WeakSet<object>()
 
 export const isTable = (collection: object): boolean => tables.has(collection)

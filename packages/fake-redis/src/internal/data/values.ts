@@ -1,6 +1,4 @@
-/**
- * The values that a key can hold, and how to copy them.
- */
+/** The types of values that a key can hold, and how to copy them. */
 import { SortedSet } from "./sortedSet.ts"
 import type { Stream } from "./stream.ts"
 import { cloneStream } from "./stream.ts"
@@ -20,16 +18,19 @@ export type TypeName = keyof ValueTypes
 export interface Entry<T extends TypeName = TypeName> {
   readonly type: T
   value: ValueTypes[T]
-  /** The deadline in ms since the epoch, or Infinity. */
+  /** The deadline in milliseconds since the epoch, or Infinity. */
   expiresAt: number
-  /** When active expiry would remove it, in micros, and the earliest time at which the expiry heap checks it. */
+  /**
+   * When active expiry removes the key, in microseconds, and the earliest time at which the expiry heap checks the
+   * key.
+   */
   activeAt: number
   heapAt: number
-  /** When a command last used it, in ms. */
+  /** When a command last accessed the key, in milliseconds. */
   accessedAt: number
 }
 
-/** A copy of a table is a table. */
+/** Copies a value. The copy of a table is a table. */
 export const cloneValue = ({ value }: Entry): ValueTypes[TypeName] => {
   if (typeof value === "string") return value
   const copy = copyOf(value)
@@ -53,7 +54,7 @@ export const cloneEntry = (entry: Entry): Entry => ({
   accessedAt: entry.accessedAt
 })
 
-/** Whether an aggregate is empty, in which case its key is removed. Streams stay when empty. */
+/** Whether a collection is empty, so that its key must be removed. Empty streams remain. */
 export const isEmpty = (entry: Entry): boolean => {
   const value = entry.value
   if (typeof value === "string") return false

@@ -1,16 +1,16 @@
-/**
- * What the library functions of the prelude request from the host.
- */
+/** The host side of the Lua prelude: the functions that its libraries call. */
 import { sha1 } from "../sha1.ts"
 import { bitwise, errorText, formatInteger, Lrand48, toHex } from "./libraries.ts"
 import type { Run } from "./script.ts"
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
-/** Registers a function of the library that is loading: returns the number of its callback, or why it is refused. */
+/**
+ * Registers a function of the library that is being loaded. Returns the number of its callback, or an error message.
+ */
 type Register = (name: string, flags: ReadonlyArray<string>, description: string | undefined) => number | string
 
-/** The first argument names the request. */
+/** Handles one call from Lua. The first argument names the function. */
 export const hostFunction = (stack: LuaStack, L: number, run: Run, register: Register): number => {
   const { m } = stack
   const number = (at: number) => m._lua_tonumber(L, at)

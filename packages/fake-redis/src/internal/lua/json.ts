@@ -1,6 +1,6 @@
 /**
- * The functions behind `cjson.encode` and `cjson.decode`, as Lua calls them. Raising an error unwinds by a JavaScript
- * exception that belongs to the VM, so it is done outside of `try`.
+ * `cjson.encode` and `cjson.decode` as C functions for Lua. Errors are raised outside of `try`, because the VM unwinds
+ * with a JavaScript exception that must not be caught.
  */
 import { decodeJson } from "./jsonDecoder.ts"
 import { encodeJson } from "./jsonEncoder.ts"

@@ -1,6 +1,4 @@
-/**
- * `cjson.decode` as Redis ships it: which texts are refused, and with which errors.
- */
+/** `cjson.decode` as Redis ships it, with the same error messages. */
 import { refuse } from "./jsonError.ts"
 import type { JsonSettings } from "./jsonSettings.ts"
 import type { LuaStack } from "./stack.ts"
@@ -28,7 +26,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: "\t"
 }
 
-/** Decodes onto the Lua stack. */
+/** Parses JSON, and pushes the result onto the Lua stack. */
 export const decodeJson = (stack: LuaStack, L: number, text: string, settings: JsonSettings): void => {
   const { m } = stack
   let at = 0

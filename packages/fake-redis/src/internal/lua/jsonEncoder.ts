@@ -1,5 +1,6 @@
 /**
- * `cjson.encode` as Redis ships it: what is an array, how numbers and strings are printed, and what has no JSON form.
+ * `cjson.encode` as Redis ships it: which tables are arrays, how numbers and strings are printed, and which values it
+ * refuses.
  */
 import { formatG } from "../numbers.ts"
 import { refuse } from "./jsonError.ts"
@@ -33,7 +34,7 @@ const number = (value: number, { encodesInvalid, precision }: JsonSettings): str
   return encodesInvalid === "null" ? "null" : formatG(value, precision)
 }
 
-/** The only argument of a C function, encoded. */
+/** Encodes the only argument of a C function. */
 export const encodeJson = (stack: LuaStack, L: number, settings: JsonSettings): string => {
   const { m } = stack
   const encode = (index: number, depth: number): string => {

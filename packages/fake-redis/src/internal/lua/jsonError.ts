@@ -1,6 +1,4 @@
-/**
- * How `cjson` refuses. The error never leaves the host: Lua receives its message.
- */
+/** An error of `cjson`. It never leaves the host: Lua receives its message. */
 export class JsonError {
   readonly message: string
   constructor(message: string) {

@@ -1,6 +1,4 @@
-/**
- * The settings of `cjson`, which last for one script, and the functions that read and change them.
- */
+/** The settings of `cjson`, which last for one run of a script, and the functions that get and set them. */
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
@@ -10,7 +8,10 @@ export interface JsonSettings {
   encodeDepth: number
   decodeDepth: number
   precision: number
-  /** Whether an excessively sparse array becomes an object, and what counts as one. */
+  /**
+   * Whether an excessively sparse array is encoded as an object instead of refused, and what counts as excessively
+   * sparse.
+   */
   sparseConverts: boolean
   sparseRatio: number
   sparseSafe: number
@@ -40,7 +41,7 @@ export const settingNames = [
   "decode_invalid_numbers"
 ] as const
 
-/** The function `name` of `cjson`: sets the values that are passed, and returns the current ones. */
+/** A setter of `cjson`, such as `encode_max_depth`. Sets the values that are passed, and returns the current ones. */
 export const configureJson = (
   stack: LuaStack,
   L: number,

@@ -1,13 +1,13 @@
 /**
- * The functions behind the Lua libraries: 64-bit integer formats, the `bit` library, seeded random numbers, and the
- * text of `redis.error_reply`.
+ * The pure functions behind the Lua libraries: formatting of 64-bit integers, the `bit` library, seeded random numbers,
+ * and the error text of `redis.error_reply`.
  */
 const wide = (value: number): bigint => {
   if (Number.isNaN(value) || value >= 9223372036854775808 || value < -9223372036854775808) return -(2n ** 63n)
   return BigInt(Math.trunc(value))
 }
 
-/** C's `%<spec><kind>` of a 64-bit integer. */
+/** Formats a 64-bit integer like `%<spec><kind>` in C. */
 export const formatInteger = (spec: string, kind: string, value: number): string => {
   const match = /^([-+ #0]*)([0-9]*)(?:\.([0-9]*))?$/.exec(spec)
   const flags = match?.[1] ?? ""
@@ -80,7 +80,7 @@ export const toHex = (value: number, digits: number): string => {
   return digits < 0 ? text.toUpperCase() : text
 }
 
-/** The generator that Redis uses for `math.random` after `math.randomseed`. */
+/** The random number generator behind `math.random` in Redis. */
 export class Lrand48 {
   private state: bigint
 
@@ -94,7 +94,7 @@ export class Lrand48 {
   }
 }
 
-/** The text of an error table: with a code if it has none, and without a leading dash. */
+/** Converts the message of an error table to an error reply: adds a code if it has none, and removes a leading dash. */
 export const errorText = (text: string): string => {
   const plain = (text.startsWith("-") ? text.slice(1) : text).replace(/[\r\n]+$/, "")
   return plain.includes(" ") ? plain : `ERR ${plain}`

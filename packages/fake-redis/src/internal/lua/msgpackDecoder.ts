@@ -1,6 +1,4 @@
-/**
- * `cmsgpack.unpack`: MessagePack as Lua values.
- */
+/** `cmsgpack.unpack`: decodes MessagePack to Lua values. */
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
@@ -72,7 +70,7 @@ class Reader {
     this.stack.m._lua_pushnumber(this.L, value)
   }
 
-  /** Pushes the next value. */
+  /** Decodes the next value, and pushes it. */
   value(): void {
     const { L, stack: { m } } = this
     if (m._lua_checkstack(L, 8) === 0) throw new MsgpackError("too many values")
@@ -124,7 +122,10 @@ class Reader {
   }
 }
 
-/** Pushes up to `limit` values from an offset; the new offset, or -1 at the end, comes first if requested. */
+/**
+ * Pushes up to `limit` values, starting at an offset. If requested, the first pushed value is the new offset, or -1 at
+ * the end.
+ */
 const unpackFrom = (stack: LuaStack, L: number, at: number, limit: number, withOffset: boolean): number => {
   const { m } = stack
   let problem: string

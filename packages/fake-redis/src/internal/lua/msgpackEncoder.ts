@@ -1,10 +1,8 @@
-/**
- * `cmsgpack.pack`: Lua values as MessagePack.
- */
+/** `cmsgpack.pack`: encodes Lua values as MessagePack. */
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
-/** Deeper tables become nil, as in Redis. */
+/** The maximum nesting. Deeper tables are encoded as nil, as in Redis. */
 const DEEPEST = 16
 
 const view = new DataView(new ArrayBuffer(8))
@@ -60,7 +58,7 @@ const sized = (small: number, wide: number, count: number): string => {
   return count <= 0xffff ? char(wide) + big(count, 2) : char(wide + 1) + big(count, 4)
 }
 
-/** The number of items if the keys of the table at `at` are 1 to n, and the number of fields. */
+/** Whether the keys of the table at `at` are exactly 1 to n, and the number of its fields. */
 const measure = (stack: LuaStack, L: number, at: number): readonly [list: boolean, count: number] => {
   const { m } = stack
   let count = 0
@@ -93,7 +91,7 @@ const table = (stack: LuaStack, L: number, at: number, depth: number): string =>
   }
   m._lua_pushnil(L)
   while (m._lua_next(L, at) !== 0) {
-    // A key that is a number must not become a string in place
+    // Reading a number as a string would convert the key in place, which would break `lua_next`
     out += value(stack, L, top + 1, depth) + value(stack, L, top + 2, depth)
     m._lua_settop(L, top + 1)
   }

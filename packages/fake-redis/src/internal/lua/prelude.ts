@@ -1,7 +1,8 @@
 /**
- * Lua code that makes a plain Lua 5.1 look like the one inside Redis 7.0. It removes libraries, freezes tables with
- * proxies (plain Lua has no read-only tables), makes `pcall` return the text of an error, and records where an error
- * happened. It receives the host's functions as arguments, and returns the error handler and the table of globals.
+ * Lua code that makes plain Lua 5.1 behave like the Lua in Redis 7.0. It removes libraries, freezes tables with proxies
+ * (plain Lua has no read-only tables), makes `pcall` return the text of an error, and records where an error happened.
+ * It receives the host's functions as arguments. It returns the error handlers, the globals and their proxy, and the
+ * functions that load libraries and invoke their callbacks.
  */
 export const PRELUDE = `
 local host, call, pcallRedis, misc = ...

@@ -1,6 +1,4 @@
-/**
- * Scripts and functions from the server's side, and the state of one run.
- */
+/** Scripts and functions as the server sees them, and the state of one run. */
 import type { Value } from "../reply.ts"
 import { jsonSettings } from "./jsonSettings.ts"
 import type { Lrand48 } from "./libraries.ts"
@@ -8,16 +6,18 @@ import type { Lrand48 } from "./libraries.ts"
 export interface ScriptHost {
   readonly call: (args: ReadonlyArray<string>, protocol: 2 | 3) => Value
   readonly random: () => number
-  /** Whether the user may run a command; `undefined` if there is no such command. */
+  /** Whether the user may run a command. `undefined` if the command does not exist. */
   readonly mayRun: (args: ReadonlyArray<string>) => boolean | undefined
-  /** Whether the script must pause, so that other clients are served. Without it, a long script is ended. */
+  /**
+   * Whether the script must pause to let other clients be served. If this is missing, a long script is killed instead.
+   */
   readonly mustPause?: (() => boolean) | undefined
 }
 
-/** A script that waits to continue. */
+/** A paused script. */
 export class Paused {
   readonly resume: () => Value | Paused
-  /** Makes the script fail when it continues. */
+  /** Makes the script fail when it is resumed. */
   readonly kill: () => void
   constructor(resume: () => Value | Paused, kill: () => void) {
     this.resume = resume
@@ -30,12 +30,12 @@ export class Run {
   readonly host: ScriptHost
   readonly json = jsonSettings()
   lrand: Lrand48 | undefined
-  /** The protocol that `redis.setresp` has chosen. */
+  /** The protocol that the script has chosen with `redis.setresp`. */
   resp: 2 | 3 = 2
   hooks = 0
-  /** Calls of `pcall` that have not returned: within them, a script cannot pause. */
+  /** The number of active `pcall`s. A script cannot pause inside one. */
   protections = 0
-  /** The coroutine of a script that can pause. */
+  /** The coroutine in which the script runs, if it can pause. */
   thread = 0
   isPausing = false
   isKilled = false
@@ -46,7 +46,7 @@ export class Run {
 
 export interface LuaScript {
   readonly readOnly?: boolean
-  /** Keys, arguments and the reply are binary strings; `sha` appears in error messages. */
+  /** Runs the script. Keys, arguments and the reply are binary strings. `sha` appears in error messages. */
   readonly run: (
     keys: ReadonlyArray<string>,
     argv: ReadonlyArray<string>,
@@ -55,7 +55,7 @@ export interface LuaScript {
   ) => Value | Paused
 }
 
-/** A function that a library has registered. */
+/** A function registered by a library. */
 export interface LuaFunction {
   readonly name: string
   readonly flags: ReadonlyArray<string>
@@ -64,8 +64,8 @@ export interface LuaFunction {
 }
 
 export interface LuaVm {
-  /** The script, or the compiler's message. */
+  /** Compiles a script. Returns the compiler's message if it fails. */
   readonly compile: (source: string) => LuaScript | string
-  /** Runs a library; returns its functions, or what is wrong with it. */
+  /** Runs a library. Returns the functions that it registers, or an error message. */
   readonly load: (source: string) => ReadonlyArray<LuaFunction> | string
 }

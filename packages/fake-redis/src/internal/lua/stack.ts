@@ -1,6 +1,6 @@
 /**
- * The stack of a Lua state over the raw C API: texts as bytes, fields, lists, functions, errors, chunks. `L` is the
- * main state, or that of a coroutine that called the host.
+ * Access to the stack of a Lua state through the raw C API: strings as bytes, fields, lists, functions, errors and
+ * chunks. `L` is the main state, or the coroutine that called the host.
  */
 import type { LuaModule } from "./wasmModule.ts"
 import { T } from "./wasmModule.ts"
@@ -28,7 +28,7 @@ export class LuaStack {
     if (at !== this.scratch) m._free(at)
   }
 
-  /** Strings and numbers; a number on the stack is turned into a string in place. */
+  /** Reads a string or a number. A number is converted to a string in place. */
   read(L: number, at: number): string {
     const { m } = this
     const pointer = m._lua_tolstring(L, at, this.lengthAt)
@@ -56,7 +56,7 @@ export class LuaStack {
     }
   }
 
-  /** A field of the table at `at`, as text. */
+  /** Reads a field of the table at `at` as a string. */
   field(L: number, at: number, name: string): string | undefined {
     const { m } = this
     this.push(L, name)
@@ -67,7 +67,7 @@ export class LuaStack {
     return text
   }
 
-  /** Sets a field of the table below the value on top. */
+  /** Sets a field of the table below the top value. */
   setField(L: number, name: string): void {
     const { m } = this
     this.push(L, name)
@@ -79,7 +79,7 @@ export class LuaStack {
     this.m._lua_pushcclosure(L, this.m.addFunction(run, "ii"), 0)
   }
 
-  /** Compiles a chunk onto the stack; the message if it does not compile. */
+  /** Compiles a chunk and pushes it. Returns the error message if it does not compile. */
   loadChunk(L: number, source: string, name: string): string | undefined {
     const { m } = this
     const code = m._malloc(source.length + 1)
@@ -94,7 +94,7 @@ export class LuaStack {
     return message
   }
 
-  /** Raises an error that names where the function at that level was called; returns as a C function must. */
+  /** Raises an error with the position of the caller at that level. C functions return the result of this function. */
   fail(L: number, message: string, level = 1): number {
     const { m } = this
     m._luaL_where(L, level)

@@ -1,5 +1,6 @@
 /**
- * The `struct` library: numbers and strings as C structures, by a format. Sizes are those of a 64-bit server.
+ * The `struct` library: packs numbers and strings as C structures, according to a format. Sizes are those of a 64-bit
+ * server.
  */
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
@@ -22,7 +23,10 @@ const largest = 32
 
 const fixed: Readonly<Record<string, number>> = { b: 1, B: 1, h: 2, H: 2, l: 8, L: 8, T: 8, f: 4, d: 8, x: 1 }
 
-/** Items of a format, each with the padding before it. `size` of "s" is 0 and of "c0" the length that came before. */
+/**
+ * Parses a format into items, each with the padding before it. For "s" the size is 0, and "c0" takes its length from
+ * the previous value.
+ */
 const parse = function*(name: string, format: string): Generator<Item, void, number> {
   let little = true
   let alignment = 1

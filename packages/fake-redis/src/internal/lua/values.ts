@@ -1,6 +1,6 @@
 /**
- * Replies as Lua values and back, by the rules of Redis: nil is `false`, a status or an error is a table with one
- * field, a list ends at its first nil, and a number loses its fraction.
+ * Converts replies to Lua values and back, by Redis's rules. Nil is `false`, a status or an error is a table with one
+ * field, a list ends at its first nil, and numbers lose their fractions.
  */
 import { formatDouble, parseDouble } from "../numbers.ts"
 import type { Confirmations, Value } from "../reply.ts"
@@ -19,7 +19,7 @@ import {
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
-/** How a null of the script's protocol is represented: `false` in RESP2, nil in RESP3. */
+/** Pushes a reply. `nil` selects how null is represented: as nil in RESP3, and as `false` in RESP2. */
 export const pushValue = (stack: LuaStack, L: number, value: Value, nil: boolean): void => {
   const { m } = stack
   if (typeof value === "string") stack.push(L, value)
@@ -51,7 +51,7 @@ export const pushValue = (stack: LuaStack, L: number, value: Value, nil: boolean
 
 type Typed = Double | Dictionary | Members | Verbatim | BigNumber | Confirmations
 
-/** A table with one field, the name of the type. */
+/** Pushes a table with one field, which is named after the type. */
 const pushTyped = (stack: LuaStack, L: number, value: Typed, nil: boolean): void => {
   const { m } = stack
   m._lua_checkstack(L, 12)

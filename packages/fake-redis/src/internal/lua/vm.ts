@@ -1,7 +1,6 @@
 /**
- * The Lua VM that runs the scripts: PUC Lua 5.1 in wasm, through its C API. Strings cross as bytes. An error in the
- * host becomes a Lua error through `lua_error`, which unwinds as Lua itself does; no exception of the host crosses the
- * VM.
+ * The Lua VM that runs scripts: PUC Lua 5.1 compiled to WebAssembly, through its C API. Strings are passed as bytes.
+ * Errors in the host become Lua errors through `lua_error`, so that no JavaScript exception crosses the VM.
  */
 import { formatDouble } from "../numbers.ts"
 import type { Value } from "../reply.ts"
@@ -20,7 +19,7 @@ import { pushValue, toValue } from "./values.ts"
 import type { LuaModule } from "./wasmModule.ts"
 import { GLOBALS, REGISTRY, T } from "./wasmModule.ts"
 
-/** A script is stopped after this many VM instructions: several seconds of looping. */
+/** The number of VM instructions after which a script is killed: several seconds of looping. */
 const INSTRUCTIONS = 200_000_000
 const HOOK_EVERY = 1_000_000
 
@@ -28,7 +27,9 @@ interface Wasmoon {
   readonly LuaApi: { readonly initialize: () => Promise<{ readonly module: LuaModule }> }
 }
 
-/** The package is CommonJS: some loaders expose its exports by name, others only as the default export. */
+/**
+ * Loads the VM. The package is CommonJS: some loaders expose its exports by name, others only as the default export.
+ */
 export const loadLua = (): Promise<LuaVm> =>
   import("wasmoon-lua5.1")
     .then((loaded: unknown) => {
@@ -41,7 +42,7 @@ const outside = new Fail("ERR attempt to yield from outside a coroutine")
 
 const idleHost: ScriptHost = { call: () => null, random: () => 0, mayRun: () => undefined }
 
-/** A Lua thread, and the reference that keeps it from being collected. */
+/** A Lua thread, and the reference that keeps it from being garbage-collected. */
 interface Thread {
   readonly thread: number
   readonly ref: number
@@ -58,9 +59,9 @@ class Vm implements LuaVm {
   private readonly invokeRef: number
   private readonly traceRef: number
   private nextCallback = 1
-  /** The thread of a script that has ended, for the next one. */
+  /** The thread of a script that has ended, for reuse. */
   private idleThread: Thread | undefined
-  /** The functions of the library that is loading. */
+  /** The functions of the library that is being loaded. */
   private registered: Array<LuaFunction> = []
   private current = new Run(idleHost)
 
@@ -91,7 +92,7 @@ class Vm implements LuaVm {
     const register = this.register.bind(this)
     stack.pushFunction(L, (state) => hostFunction(stack, state, this.current, register))
     if (m._lua_pcall(L, 4, 6, 0) !== 0) throw new Error(stack.read(L, -1))
-    // The proxy becomes the environment of every chunk that is loaded from now on.
+    // The proxy becomes the environment of every chunk that is loaded after this.
     m._lua_replace(L, GLOBALS)
     this.traceRef = m._luaL_ref(L, REGISTRY)
     this.invokeRef = m._luaL_ref(L, REGISTRY)
@@ -132,7 +133,9 @@ class Vm implements LuaVm {
     return this.registered.length === 0 ? "No functions registered" : this.registered
   }
 
-  /** Registers a function of the library that is loading: returns the number of its callback, or why it is refused. */
+  /**
+   * Registers a function of the library that is being loaded. Returns the number of its callback, or an error message.
+   */
   private register(name: string, flags: ReadonlyArray<string>, description: string | undefined): number | string {
     if (!/^\w+$/.test(name)) {
       return "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
@@ -148,7 +151,7 @@ class Vm implements LuaVm {
     return id
   }
 
-  /** Called periodically while a script runs. */
+  /** Lua's instruction hook, which kills or pauses a script that runs for too long. */
   private interrupted(L: number): number {
     const { current: run, m, stack } = this
     if (run.isKilled) {
@@ -213,7 +216,8 @@ class Vm implements LuaVm {
   }
 
   /**
-   * `push` pushes a function and its arguments, and returns their number; `prepare` runs each time that it continues.
+   * Runs a function. `push` pushes the function and its arguments, and returns the number of arguments. `prepare` runs
+   * before the function starts, and before it resumes after a pause.
    */
   private start(
     host: ScriptHost,
@@ -291,7 +295,7 @@ class Vm implements LuaVm {
     return new Fail(text.replace(/[\r\n]+$/, "").replace(/[\r\n]/g, " ") + suffix)
   }
 
-  /** `redis.call`, or `redis.pcall` if it must not raise. */
+  /** `redis.call` or, if `raise` is false, `redis.pcall`. */
   private redisCall(L: number, raise: boolean): number {
     const { m, stack } = this
     const count = m._lua_gettop(L)

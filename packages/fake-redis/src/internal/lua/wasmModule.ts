@@ -1,6 +1,4 @@
-/**
- * The part of wasmoon-lua5.1's emscripten module that is used, and the constants of Lua's C API.
- */
+/** The parts of wasmoon-lua5.1's emscripten module that are used here, and the constants of Lua's C API. */
 export interface LuaModule {
   readonly HEAPU8: Uint8Array
   readonly HEAP32: Int32Array

@@ -1,4 +1,4 @@
-/** Arguments of the command line. */
+/** The arguments of the `fake-redis` command. */
 import { parseArgs } from "node:util"
 import type { Options } from "../../createFakeRedis.ts"
 
@@ -12,7 +12,7 @@ export const help = `fake-redis: a Redis 7.0 in memory
 
 The first line of the output is the address. SIGINT and SIGTERM end the server.`
 
-/** Throws an error whose message says what is wrong. */
+/** Parses the arguments. Throws an error whose message says what is wrong. */
 export const parse = (args: ReadonlyArray<string>): Options | "help" => {
   const { values } = parseArgs({
     args: [...args],

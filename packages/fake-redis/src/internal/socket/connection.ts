@@ -1,4 +1,4 @@
-/** Serves one Node connection: reads until the client has to wait, and writes as fast as the client reads. */
+/** Serves one Node socket. Pauses reading while the client must wait, and respects backpressure when writing. */
 import type { Socket } from "node:net"
 import type { TimedEngine } from "../timedEngine.ts"
 import { writePush, writeReply } from "./replyWriter.ts"
@@ -15,7 +15,7 @@ const connect = (timed: TimedEngine) => ({ ended, pushed }: Receiver): Wire => {
 
 export const serve = (timed: TimedEngine, socket: Socket): void => {
   let isScheduled = false
-  /** Node buffers output that the client has not read. */
+  /** Whether Node is buffering output that the client has not read. */
   let isFull = false
   const flush = () => {
     isScheduled = false
@@ -28,11 +28,11 @@ export const serve = (timed: TimedEngine, socket: Socket): void => {
     if (session.isOver) socket.end()
     else if (session.hasRoom) socket.resume()
   }
-  // The output of one turn's commands is sent together
+  // Send the output of all commands of one turn together
   const schedule = () => {
     if (isScheduled || isFull || !socket.writable || !session.hasWork) return
     isScheduled = true
-    // Not `queueMicrotask`, which the fake timers of Jest replace
+    // Not `queueMicrotask`, because Jest's fake timers replace it
     Promise.resolve().then(flush)
   }
   const session: SocketSession = new SocketSession(connect(timed), schedule)
@@ -45,7 +45,7 @@ export const serve = (timed: TimedEngine, socket: Socket): void => {
     flush()
   })
   socket.on("end", () => {
-    // The client may have sent its last commands together with its end of file
+    // The client's last commands may have arrived together with the end of its input
     isFull = false
     while (socket.writable) {
       const bytes = session.take()

@@ -1,11 +1,9 @@
-/**
- * Words of an inline command, with quotes and escapes.
- */
+/** Splits an inline command into words, with quotes and escapes. */
 const isSpace = (char: string | undefined): boolean => char !== undefined && /[ \n\r\t\0]/.test(char)
 
 const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "\b", a: "\x07" }
 
-/** The words, or `undefined` if a quote is not closed or is followed by something other than a space. */
+/** Returns `undefined` if a quote is not closed, or not followed by a space. */
 export const splitInline = (line: string): ReadonlyArray<string> | undefined => {
   const words: Array<string> = []
   let at = 0

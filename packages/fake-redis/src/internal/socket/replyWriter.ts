@@ -1,6 +1,4 @@
-/**
- * Replies and pushes as bytes, in RESP2 and RESP3. A text here has one character for each byte.
- */
+/** Encodes replies and pushes in RESP2 and RESP3. Each character of a string is one byte. */
 import type { Value } from "../reply.ts"
 import {
   BigNumber,
@@ -62,7 +60,7 @@ export const writeReply = (value: Value, protocol: Protocol): string => {
   return value instanceof Dictionary ? `%${value.items.length / 2}\r\n${list(value.items, protocol)}` : ""
 }
 
-/** A whole number without an exponent: a large double is printed in full. */
+/** Prints a whole number in full, without an exponent. */
 const integer = (value: number | bigint): string =>
   typeof value === "number" && Math.abs(value) >= 1e21 ? BigInt(value).toString() : String(value)
 

@@ -1,10 +1,10 @@
 /**
- * Requests from a stream of bytes: lists of bulk strings and inline commands, with the limits and errors of Redis.
+ * Parses requests from a stream of bytes: lists of bulk strings, and inline commands. Limits and errors are Redis's.
  */
 import { Buffer } from "node:buffer"
 import { splitInline } from "./inline.ts"
 
-/** Longest line, in bytes: an inline command, or a count. */
+/** The maximum length in bytes of a line: an inline command or a count. */
 const longestLine = 64 * 1024
 const longestBulk = 512 * 1024 * 1024
 const largestCount = 2 ** 31 - 1
@@ -23,7 +23,7 @@ const STAR = 42
 
 const decimal = (text: string): number | undefined => /^(?:0|-?[1-9][0-9]{0,18})$/.test(text) ? Number(text) : undefined
 
-/** Longest text for which a loop is faster than a call into Node. */
+/** Up to this length, a loop is faster than a call into Node. */
 const shortText = 24
 
 const textOf = (buffer: Buffer, start: number, end: number): string => {
@@ -49,7 +49,7 @@ export class RequestParser {
     this.arrived += chunk.byteLength
   }
 
-  /** The next request; `undefined` until more bytes arrive. */
+  /** Returns the next request, or `undefined` until more bytes arrive. */
   next(): ReadonlyArray<string> | ProtocolError | undefined {
     if (this.arrived < this.needed) return undefined
     if (this.chunks.length > 0) {
@@ -102,7 +102,7 @@ export class RequestParser {
   private line(problem: string): string | ProtocolError | undefined {
     const end = this.buffer.indexOf(CR, this.at)
     if (end < 0) return this.buffer.length - this.at > longestLine ? new ProtocolError(problem) : undefined
-    // The byte after CR is LF, and is not checked
+    // The byte after CR is assumed to be LF, as in Redis
     if (end + 1 >= this.buffer.length) return undefined
     const text = textOf(this.buffer, this.at + 1, end)
     this.at = end + 2
@@ -116,12 +116,12 @@ export class RequestParser {
     return count === undefined || count > largestCount ? new ProtocolError("invalid multibulk length") : count
   }
 
-  /** Takes the strings of the request that have arrived. */
+  /** Takes the bulk strings that have arrived. */
   private bulks(): ProtocolError | undefined {
     while (this.missing > 0) {
       if (this.bulk < 0) {
         if (this.at >= this.buffer.length) return undefined
-        // An incomplete line is parsed when it is complete
+        // Wait for the rest of an incomplete line
         const first = this.buffer[this.at]!
         const start = this.at
         const line = this.line("too big bulk count string")

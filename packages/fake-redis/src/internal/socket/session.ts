@@ -1,32 +1,32 @@
 /**
- * One client over a socket: bytes in, commands to the server in order, bytes out. The code that reads and writes the
- * socket asks for the output, and stops reading while there is no room.
+ * The protocol of one client on a socket: parses its bytes, sends commands to the server in order, and encodes the
+ * replies. The owner of the socket calls `receive` and `take`, and stops reading while `hasRoom` is false.
  */
 import { Buffer } from "node:buffer"
 import { ProtocolError, RequestParser } from "./requestParser.ts"
 
-/** The number of bytes of output, and of requests without a reply, at which a client must wait. */
+/** Limits at which the client must wait: bytes of output, and requests without a reply. */
 const fullOutput = 1024 * 1024
 const manyRequests = 1024
-/** As in Redis, a client that must wait is disconnected if it sends more input than this. */
+/** A waiting client that sends more bytes than this is disconnected, as in Redis. */
 const longestInput = 1024 * 1024 * 1024
-/** What a browser sends first: Redis ends such a connection without a reply. */
+/** The first words that a browser sends. Redis closes such a connection without a reply. */
 const foreign: ReadonlySet<string> = new Set(["post", "host:"])
 
-/** How the session reaches the server, in binary strings. */
+/** The session's connection to the server, in binary strings. */
 export interface Wire {
   readonly send: (args: ReadonlyArray<string>, reply: (bytes: string) => void) => void
   readonly close: () => void
 }
 
-/** What the server does to the connection without a request. */
+/** Events from the server that no request caused. */
 export interface Receiver {
   readonly pushed: (bytes: string) => void
   readonly ended: () => void
 }
 
 export class SocketSession {
-  /** The connection ends once the output is written. */
+  /** Whether the connection ends once the output is written. */
   isOver = false
   private output = ""
   private unanswered = 0
@@ -48,7 +48,7 @@ export class SocketSession {
     return this.output !== "" || this.isOver
   }
 
-  /** Whether the client may send more. */
+  /** Whether the client may send more input. */
   get hasRoom(): boolean {
     return this.output.length < fullOutput || this.isOver
   }
@@ -60,7 +60,7 @@ export class SocketSession {
     if (this.received > longestInput) this.end()
   }
 
-  /** The bytes to write, `undefined` if there are none. Runs requests that had to wait. */
+  /** Runs requests that had to wait, and returns the bytes to write. Returns `undefined` if there are none. */
   take(): Uint8Array | undefined {
     this.run()
     const { output } = this
@@ -79,7 +79,7 @@ export class SocketSession {
   }
 
   private run(): void {
-    // A reply within a command must not start the next one
+    // A reply inside a command must not start the next command
     if (this.isParsing) return
     this.isParsing = true
     while (!this.isOver && this.problem === undefined && !this.mustWait) {
@@ -112,7 +112,7 @@ export class SocketSession {
   private write(bytes: string): void {
     if (this.isOver) return
     this.output += bytes
-    // Replies to commands that arrived together leave together
+    // Send the replies to commands that arrived together in one write
     if (!this.isParsing) this.onChange()
   }
 
