@@ -612,7 +612,7 @@ export const list: Stream.Stream<string, StoreError, Mutex> = Stream.unwrap(Effe
  * **Details**
  *
  * Starts with the current owner, if there is one. A slow reader blocks nobody: it gets a `Gap` if it missed something,
- * and always the latest event.
+ * and always the latest event. The stream fails with `BackendError` when its layer closes, as waiters do.
  *
  * **Example** (An alarm when an owner dies)
  *

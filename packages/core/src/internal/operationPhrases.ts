@@ -11,6 +11,7 @@ const phrases: Readonly<Record<string, string>> = {
   release: "Releasing the lease",
   owner: "Reading who owns the mutex",
   inspect: "Reading the state",
+  events: "Following the owners of the mutex",
   list: "Listing the mutexes",
   "force release": "Taking the mutex from its owner",
   "claim a period": "Claiming the period of a schedule",

@@ -2,7 +2,7 @@ import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Logger, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import * as heldLeases from "../../src/internal/mutex/heldLeases.ts"
@@ -38,6 +38,29 @@ describe("a closed layer whose store lives on", () => {
       closed(yield* Effect.flip(Effect.scoped(mutex.acquireAll(["m", "n"]))))
       assert.strictEqual(runs, 0)
       assert.deepStrictEqual(faults.calls, [])
+    })))
+
+  it.effect("ends the events of its mutexes, and starts no more, with a failure", () =>
+    test(Effect.gen(function*() {
+      const { close, mutex } = yield* open
+      const observed: Array<string> = []
+      const events = Mutex.events("m").pipe(
+        Stream.runForEach(({ _tag }) => Effect.sync(() => observed.push(_tag))),
+        Effect.provideService(Mutex.Mutex, mutex),
+        Effect.flip
+      )
+      const other = Context.get(yield* another("them"), Mutex.Mutex)
+      const following = yield* start(events)
+      yield* Effect.scoped(Effect.andThen(other.acquire("m"), TestClock.adjust("1 second")))
+      assert.deepStrictEqual(observed, ["Acquired"])
+      yield* close
+      const failure = { operation: "events", isRetryable: false }
+      assert.deepInclude(yield* Fiber.join(following), failure)
+      const { calls } = yield* FaultyStore.Faults
+      const before = calls.length
+      assert.deepInclude(yield* events, failure)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(calls.slice(before), [])
     })))
 
   type Ask = (mutex: Mutex.Mutex["Service"]) => Effect.Effect<unknown, unknown>

@@ -48,9 +48,9 @@ export type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }> & {
 
 export const isRefused = (result: HeldLease | Refused): result is Refused => "_tag" in result
 
-export const closed = () =>
+export const closed = (operation = "acquire") =>
   new BackendError({
-    operation: "acquire",
+    operation,
     isRetryable: false,
     cause: new Error("the layer of the mutex is closed")
   })

@@ -16,7 +16,7 @@ import type { InvalidConfig, InvalidName, StoreError } from "../../SimbaError.ts
 import { endlessRetry, isTransient } from "../lease/storeFailure.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
 import { positive } from "../optionChecks.ts"
-import type { AttemptContext } from "./attempt.ts"
+import { type AttemptContext, closed } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { LayerParts } from "./layerParts.ts"
 
@@ -274,6 +274,9 @@ export const events = (
     const every = Duration.toMillis(yield* positive("pollInterval", options.pollInterval ?? "1 second"))
     const follow = yield* ofLayer(parts)
     const reader = yield* makeReader
+    // Closes with the layer or with the stream, and is already closed in a closed layer
+    const open = yield* Effect.acquireRelease(Scope.fork(parts.scope), Scope.close)
+    yield* Scope.addFinalizer(open, Queue.fail(reader, closed("events")))
     yield* follow(mutex, {
       on: (_, events) => Effect.sync(() => serve(reader, events)),
       refused: (cause) => Effect.asVoid(Queue.failCause(reader, cause)),
