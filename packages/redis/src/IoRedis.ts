@@ -1,9 +1,9 @@
 /**
- * Effect's `Redis` service, and `Subscriber`, on ioredis.
+ * Effect's `Redis` service and this library's `Subscriber`, implemented with ioredis.
  *
  * It opens one connection for commands and, on the first subscription, a second one shared by all subscriptions. Each
- * `Redis.reserve` has its own connection. It also keeps one to each Sentinel, to detect failovers. Effect's own modules
- * that use `Redis`, such as `RateLimiter` and `PersistedQueue`, work with it, too.
+ * `Redis.reserve` uses a connection of its own. Behind Sentinel, there is also one connection to each Sentinel, to
+ * detect failovers. Effect modules that use `Redis`, such as `RateLimiter` and `PersistedQueue`, work with it too.
  *
  * @since 0.1.0
  */
@@ -51,10 +51,13 @@ import { RedisTopology } from "./RedisTopology.ts"
  * @since 0.1.0
  */
 export interface Options {
-  /** `redis://`, or `rediss://` for TLS, with user, password and database. Default: `redis://localhost:6379`. */
+  /**
+   * Starts with `redis://`, or `rediss://` for TLS. May contain user, password and database. Default:
+   * `redis://localhost:6379`.
+   */
   readonly url?: string | Redacted.Redacted | undefined
   /**
-   * Further ioredis options (TLS, Sentinel, names). This layer overrides those that affect commands during an outage,
+   * Further ioredis options (TLS, Sentinel, names). The layer overrides those that affect commands during an outage,
    * and refuses `keyPrefix`.
    */
   readonly client?: ClientOptions | undefined
@@ -66,14 +69,14 @@ export interface Options {
   /** How long one attempt to connect may take. Default: 2 seconds. */
   readonly connectTimeout?: Duration.Input | undefined
   /**
-   * Limits of the connections behind `Redis.reserve`. They open on demand: a consumer of data streams uses one, and
-   * another for each 128 data streams whose handlers wait. Default of `maxConnections`: 256.
+   * Limits of the connections behind `Redis.reserve`. They are opened on demand. A consumer of data streams uses one,
+   * plus one for every 128 data streams whose handlers are waiting. Default of `maxConnections`: 256.
    */
   readonly pool?: Redis.PoolOptions | undefined
   /**
-   * Check the server when the layer is built: refuse one that cannot work, log a warning for each setting that may
-   * break a lease, and an Info line without an append-only file. A client of data streams warns of missing keyspace
-   * events. Default: `true`.
+   * Whether to check the server when the layer is built. The check refuses an unusable server, logs a warning for each
+   * setting that may break a lease, and logs an Info line if there is no append-only file. A client of data streams
+   * also warns about missing keyspace events. Default: `true`.
    */
   readonly serverChecks?: boolean | undefined
 }
@@ -99,8 +102,8 @@ export interface Options {
  */
 export interface ClusterOptions extends Omit<Options, "url"> {
   /**
-   * One or more nodes, from which the others are found: a port, `host:port`, a URL, or an object. A URL's user,
-   * password and TLS apply to all nodes, unless `client` sets them.
+   * One or more nodes, through which the others are discovered. Each is a port, `host:port`, a URL, or an object. A
+   * URL's user, password and TLS apply to all nodes, unless `client` sets them.
    */
   readonly nodes: ReadonlyArray<ClusterNode>
   /** Further ioredis options for the Cluster, such as `natMap`. `client` is for the connection to each node. */
@@ -124,17 +127,17 @@ export interface ClusterOptions extends Omit<Options, "url"> {
  */
 export class IoRedis extends Context.Service<IoRedis, {
   readonly client: Client | Cluster
-  /** Fails while commands get no reply, or messages are not received. */
+  /** Fails while commands get no reply or messages cannot be received. */
   readonly health: Effect.Effect<void, BackendError>
 }>()("@effect-simba/redis/IoRedis") {}
 
 /**
- * Pings every server, and fails if one does not reply, or if the subscriber is disconnected.
+ * Pings every server. Fails if one does not reply or if the subscriber is disconnected.
  *
  * **When to use**
  *
- * Use it in readiness probes. A process whose subscriber is down still gets its turns, but each of them may delay the
- * other contenders by a whole lease.
+ * Use it in readiness probes. A process whose subscriber is down can still acquire mutexes, but each of its turns may
+ * delay the other contenders by a whole lease.
  *
  * **Example** (A readiness probe)
  *
@@ -154,7 +157,7 @@ export class IoRedis extends Context.Service<IoRedis, {
 export const health: Effect.Effect<void, BackendError, IoRedis> = Effect.flatMap(IoRedis, ({ health }) => health)
 
 /**
- * Counts the connections that are lost and not restored yet: `simba_redis_connections_down`, by `role`.
+ * The number of connections that are lost and not yet restored: `simba_redis_connections_down`, by `role`.
  *
  * @category metrics
  * @since 0.1.0
@@ -163,8 +166,8 @@ export const connectionsDown: { readonly [Role in "commands" | "subscriber"]: Me
   down.connectionsDown
 
 /**
- * The parts of a URL in code, completed from the environment. If the URL has a password, the environment's user and
- * password are ignored.
+ * Combines a URL set in code with the environment. If the URL has a password, the environment's user and password are
+ * ignored.
  */
 const besides = (environment: ClientOptions, { db, password, username }: url.Parts) => {
   const { password: _, username: __, ...rest } = environment
@@ -209,7 +212,7 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
   )
 })
 
-/** The first layer that needs an optional peer dependency loads it. */
+/** Loads ioredis, an optional peer dependency, when a layer that needs it is built. */
 const loading = <D>(load: () => Promise<D>) =>
   Effect.tryPromise({
     try: load,
@@ -217,7 +220,7 @@ const loading = <D>(load: () => Promise<D>) =>
       new InvalidConfig({ option: "ioredis", problem: `it cannot be loaded, install ioredis 6: ${String(cause)}` })
   })
 
-/** Timers of the connections use real time, even if a test moves the clock. */
+/** Connection timers use real time, even under `TestClock`. */
 const layerOf = <D, E>(
   load: () => Promise<D>,
   open: (driver: D) => Effect.Effect<Driver, E, Scope.Scope>
@@ -226,11 +229,11 @@ const layerOf = <D, E>(
 const loadDriver = () => import("./internal/client/ioredis/driver.ts")
 
 /**
- * What the layers of this module provide.
+ * The services that the layers of this module provide.
  *
  * **Details**
  *
- * Through `CommandSink`, the stores of this package send commands without a fiber for each, which `Redis` cannot.
+ * This package's stores send commands through `CommandSink`, which, unlike `Redis`, needs no fiber per command.
  *
  * @category models
  * @since 0.1.0
@@ -242,9 +245,9 @@ export type Provided = Redis.Redis | Subscriber | IoRedis | CommandSink
  *
  * **Details**
  *
- * Pass `client: { sentinels, name }` for a server behind Sentinel. Fails with `BackendError` when it cannot connect. A
- * connection that is lost later is restored in the background; until then, commands fail at once with a retryable
- * error.
+ * Pass `client: { sentinels, name }` for a server behind Sentinel. The layer fails with `BackendError` if it cannot
+ * connect. A connection that is lost later is restored in the background. Until then, commands fail immediately with a
+ * retryable error.
  *
  * **Example** (Mutexes on a Redis server)
  *
@@ -269,13 +272,13 @@ export const layer = (
  *
  * **Details**
  *
- * Commands follow MOVED and ASK, and fail if the connection is lost before the reply. Scripts are loaded on every
- * reachable primary. `KEYS` and `DBSIZE` query every primary. Each primary has one connection for subscriptions, opened
- * with the first one, so that scripts can count subscribers there. These connections follow the topology.
+ * Commands follow MOVED and ASK redirections. A command fails if its connection is lost before the reply. Scripts are
+ * loaded on every reachable primary. `KEYS` and `DBSIZE` query every primary. The first subscription opens a connection
+ * to each primary, so that scripts can count subscribers there. These connections follow topology changes.
  *
  * **Gotchas**
  *
- * Effect's `RateLimiter` and `PersistedQueue` use keys of several slots in one script, which a Cluster refuses.
+ * Effect's `RateLimiter` and `PersistedQueue` use keys from several slots in one script, which a Cluster refuses.
  *
  * **Example** (Mutexes on a Cluster)
  *
@@ -302,9 +305,8 @@ export const layerCluster = (
  * **Details**
  *
  * Commands share the client's connection, which the layer does not close. Subscriptions and `Redis.reserve` open
- * connections with the client's options, without its timeouts. A client that waits for its first command
- * (`lazyConnect`) is connected. Behind Sentinel, the client reconnects at each failover, like the connections of
- * `layer`.
+ * connections with the client's options, without its timeouts. A `lazyConnect` client that is not connected yet is
+ * connected. Behind Sentinel, the client reconnects at each failover, like the connections of `layer`.
  *
  * `commandTimeout` applies to this layer's commands. During an outage they fail at once and are not sent later,
  * regardless of the client's settings for its own commands.
@@ -313,7 +315,8 @@ export const layerCluster = (
  *
  * The layer refuses clients that have a `keyPrefix`, change the shape of replies (`stringNumbers`, `replyMapping`),
  * read from replicas (`scaleReads`), subscribe or monitor, or are closed. Listen to your client's `error` event:
- * ioredis prints errors that have no listener. Your own blocking commands on the shared connection hold up renewals.
+ * ioredis prints errors if nobody listens. Do not send blocking commands on the shared connection, because they delay
+ * renewals.
  *
  * **Example** (An application that has a client)
  *
@@ -384,7 +387,7 @@ export const layerClusterConfig = (
   Layer.unwrap(Effect.map(Config.unwrap(options), layerCluster))
 
 /**
- * Like `layer`, with options from the environment, unless they are given.
+ * Like `layer`, with options from the environment. Options in code take precedence.
  *
  * **Details**
  *

@@ -1,5 +1,5 @@
 /**
- * Examines a Redis server as an experienced operator would, and says what to change.
+ * Checks whether a Redis server is set up for this library, and advises what to change.
  *
  * @since 0.1.0
  */
@@ -32,15 +32,15 @@ export interface Report {
   readonly isHealthy: boolean
   readonly findings: ReadonlyArray<{
     /**
-     * What was examined: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (of a
-     * Cluster), `keyspaceEvents`, `jobs` (the paused ones), `clock`, `latency`, `permissions`, `writes`, `pauses`,
-     * `messages`. `connection` stands for all of them if a server does not reply.
+     * The name of the check: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (Cluster
+     * only), `keyspaceEvents`, `jobs` (lists paused ones), `clock`, `latency`, `permissions`, `writes`, `pauses`,
+     * `messages`. `connection` replaces them all if a server does not reply.
      */
     readonly check: string
-    /** `info`: good to know. `warning`: it works, and may break a promise of this library. `error`: it cannot work. */
+    /** `info`: worth knowing. `warning`: works, but may break a guarantee of this library. `error`: does not work. */
     readonly status: "ok" | "info" | "warning" | "error"
     readonly message: string
-    /** What to do about it, if anything. */
+    /** What to do about the finding, if anything. */
     readonly advice?: string | undefined
   }>
 }
@@ -49,11 +49,11 @@ type Finding = Report["findings"][number]
 
 type Options = {
   /**
-   * Also examine what data streams need (keyspace events, and the permissions for their commands), and list paused
-   * services. Default: `false`.
+   * Whether to also check keyspace events and permissions that data streams need, and to list paused services. Default:
+   * `false`.
    */
   readonly streams?: boolean | undefined
-  /** The number of pings. The slowest one decides about the latency. Default: 20. */
+  /** The number of pings. The slowest determines the status of `latency`. Default: 20. */
   readonly pings?: number | undefined
 }
 
@@ -71,13 +71,13 @@ const latency = Effect.fnUntraced(function*(send: Send, pings: number) {
   }
   times.sort((a, b) => a - b)
   const [median, longest] = [times[Math.floor(times.length / 2)], times.at(-1)]
-  const text = `a round trip takes ${median?.toFixed(1)} ms, at most ${longest?.toFixed(1)} ms of ${times.length}`
+  const text = `round trip: median ${median?.toFixed(1)} ms, maximum ${longest?.toFixed(1)} ms of ${times.length} pings`
   if (longest === undefined || longest <= 250) return finding("latency", "ok", text)
-  const advice = "check for slow commands (SLOWLOG GET), a busy server or a long distance; use longer leases"
+  const advice = "check for slow commands (SLOWLOG GET), a busy server or a slow network, or use longer leases"
   return finding("latency", "warning", text, advice)
 })
 
-/** This comparison may be off by half a round trip. */
+/** Compares the server's clock with the local one, to within half a round trip. */
 const clock = Effect.fnUntraced(function*(send: Send) {
   const before = yield* Clock.currentTimeMillis
   const [seconds, micros] = yield* send<readonly [string, string]>("TIME")
@@ -90,9 +90,9 @@ const clock = Effect.fnUntraced(function*(send: Send) {
 })
 
 const coverage = (value: string | undefined): Finding => {
-  if (value === undefined) return finding("coverage", "info", "cluster-require-full-coverage is not visible")
-  if (value === "no") return finding("coverage", "ok", "each primary serves while another is down")
-  const problem = "while one primary is down, all others refuse commands, and every lease may expire"
+  if (value === undefined) return finding("coverage", "info", "cluster-require-full-coverage cannot be read")
+  if (value === "no") return finding("coverage", "ok", "a primary keeps working while another is down")
+  const problem = "while one primary is down, all others refuse commands, so every lease may expire"
   return finding("coverage", "warning", problem, "set cluster-require-full-coverage no")
 }
 
@@ -113,7 +113,7 @@ const pausedJobs = (send: Send) =>
     ),
     Stream.runCollect,
     Effect.map((found) => found.flat().sort()),
-    // Another program's key, or a missing permission, which another finding reports
+    // The key belongs to another program, or the permission is missing, which another finding reports
     Effect.orElseSucceed((): ReadonlyArray<string> => []),
     Effect.map((paused) =>
       paused.length === 0
@@ -124,7 +124,7 @@ const pausedJobs = (send: Send) =>
 
 type Command = readonly [name: string, ...args: ReadonlyArray<string>]
 
-/** Every key that this writes expires, because a later command may be refused. */
+/** Every key that these commands write expires, because the command that deletes it may be refused. */
 const mutexCommands = (key: string, inbox: string): ReadonlyArray<Command> => [
   ["SET", key, "doctor", "PX", "5000"],
   ["GET", key],
@@ -204,14 +204,14 @@ const streamCommands = (stream: string): ReadonlyArray<Command> => {
 const permissions = (replies: ReadonlyArray<string>) => {
   const refusals = new Set(replies.filter((text) => text.includes("NOPERM")))
   if (refusals.size === 0) return finding("permissions", "ok", "all commands are permitted")
-  const advice = "grant them (ACL SETUSER): the operations guide has the line"
+  const advice = "grant them with ACL SETUSER: the operations guide has the command"
   return finding("permissions", "error", [...refusals].join("; "), advice)
 }
 
-/** Remedies by the code of the error reply. */
+/** Remedies, by error code. */
 const writeCures = {
   OOM: "free memory or raise maxmemory",
-  MISCONF: "let the server save to its disk: the log of the server has the reason",
+  MISCONF: "let the server save to its disk: its log says why it cannot",
   NOREPLICAS: "restore the replicas, or lower min-replicas-to-write",
   READONLY: "connect to the primary"
 }
@@ -224,7 +224,7 @@ const writes = (replies: ReadonlyArray<string>): Finding => {
   return finding("writes", "ok", "the server accepts writes")
 }
 
-/** Checks both kinds of messages: those to a layer's waiters, and those to observers. */
+/** Checks that messages arrive on the channels of waiters and of observers. */
 const messages = (send: Send, subscriber: Subscriber["Service"], channels: ReadonlyArray<string>) =>
   Effect.flatMap(
     Effect.forEach(channels, (channel) => Effect.map(subscriber.subscribe(channel), (queue) => ({ channel, queue }))),
@@ -269,12 +269,12 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
   return [
     ...received,
     ...(isCluster ? [coverage(yield* checks.setting(send, "cluster-require-full-coverage"))] : []),
-    // A Cluster node publishes events for its own keys only, so consumers do not subscribe there
+    // On a Cluster, consumers do not use keyspace events: each node publishes only those of its own keys
     ...(streams === true && !isCluster
       ? [checks.keyspaceEvents(yield* checks.setting(send, checks.eventsSetting))]
       : []),
     ...(isUsable ? [yield* pausedJobs(send)] : []),
-    // A Sentinel refuses TIME, and is already reported
+    // A Sentinel refuses TIME, but the `mode` finding already reports it
     ...yield* Effect.all([clock(send), latency(send, pings ?? 20)]).pipe(
       Effect.catch((error) => isUsable ? Effect.fail(error) : Effect.succeed([]))
     )
@@ -308,12 +308,12 @@ const pauses = (redis: Redis.Redis["Service"], topology: RedisTopology) =>
   )
 
 /**
- * Examines the server, or each primary of the Cluster, behind the current `Redis`.
+ * Checks the server, or each primary of the Cluster, behind the current `Redis`.
  *
  * **Details**
  *
- * Writes only to keys that begin with `simba:{doctor-`, and removes them. With a `Subscriber`, it also publishes
- * messages and receives them. Never fails: a server that does not reply is a finding.
+ * Writes only to keys that begin with `simba:{doctor-`, and removes them. If there is a `Subscriber`, it also publishes
+ * messages and checks that they arrive. Never fails: a server that does not reply is a finding.
  *
  * **Example** (A program that says what to change)
  *
@@ -365,7 +365,7 @@ export const examine = Effect.fnUntraced(function*(
 /**
  * Formats a report as text, with one line per finding.
  *
- * **Example** (Only findings that need a change)
+ * **Example** (Only findings that need action)
  *
  * ```ts
  * import { RedisDoctor } from "@effect-simba/redis"

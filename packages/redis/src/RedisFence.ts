@@ -1,16 +1,15 @@
 /**
- * Redis as a resource that refuses former owners of a mutex.
+ * Fenced writes: Redis refuses a write from a former owner of a mutex.
  *
  * An owner that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may
- * wake up and write although somebody else owns the mutex by then. Nothing on its side can prevent that, but the
- * resource can: each grant has a larger token than the last. A resource that remembers the largest token and refuses
- * smaller ones accepts no write of a former owner after the first write of its successor.
+ * wake up and write after somebody else has acquired the mutex. The owner cannot prevent that, but the resource can,
+ * because each grant has a larger token than the one before. A resource that remembers the largest token and refuses
+ * smaller ones accepts no write from a former owner after its successor's first write.
  *
- * The token is remembered in a key beside the resource, in the same slot of a Cluster, for seven days after its last
- * use. Fence data that belongs together with one resource and one mutex: tokens of different mutexes cannot be
- * compared.
+ * The token is remembered in a key next to the resource, in the same Cluster slot, for seven days after its last use.
+ * Protect related data with one resource and one mutex, because tokens of different mutexes cannot be compared.
  *
- * **Example** (A write that a stale holder cannot do)
+ * **Example** (A write that a former owner cannot make)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -39,8 +38,8 @@ import * as RedisKeys from "./internal/mutex/keys.ts"
 const keepMillis = 7 * 24 * 60 * 60 * 1000
 
 /**
- * KEYS: the key of the known token, then the snippet's. ARGV: the token, then the snippet's. Tokens have up to 16
- * digits: Lua numbers hold them exactly, and texts are passed on unchanged.
+ * KEYS: the key of the largest token, then the snippet's keys. ARGV: the caller's token, then the snippet's arguments.
+ * Tokens have up to 16 digits, which Lua numbers represent exactly.
  */
 const fenced = (snippet: string) => /* lua */ `
 local largest = redis.call('GET', KEYS[1])
@@ -70,7 +69,7 @@ return { 'done', result or false }
  *
  * **Gotchas**
  *
- * Create it once, at the top of a module: Redis caches every script text.
+ * Create it once, at module level, because Redis caches the text of every script.
  *
  * @see {@link script}
  * @category models
@@ -88,15 +87,15 @@ export interface Script<Params extends ReadonlyArray<unknown>> {
  *
  * **Details**
  *
- * `params` turns a call's parameters into KEYS, as many as `numberOfKeys`, followed by ARGV, as in Effect's
- * `Redis.script`. The snippet sees only these, numbered from 1, and returns the result.
+ * As in Effect's `Redis.script`, `params` turns a call's parameters into a list. The first `numberOfKeys` elements are
+ * the snippet's KEYS, the others its ARGV, both numbered from 1. The snippet returns the result.
  *
  * **Gotchas**
  *
  * The snippet is part of a larger script, so its line numbers differ. On a Cluster, use only keys in the resource's
  * slot.
  *
- * **Example** (A counter that only the holder of a mutex advances)
+ * **Example** (A counter that only the owner of a mutex increments)
  *
  * ```ts
  * import type { Lease } from "@effect-simba/core"
@@ -133,14 +132,14 @@ export const script = <Params extends ReadonlyArray<unknown>>(
 const isToken = Schema.is(FencingToken)
 
 /**
- * Runs a fenced snippet in one step on the server, unless the resource has seen a larger token.
+ * Runs a fenced snippet atomically on the server, unless the resource has seen a larger token.
  *
  * **Details**
  *
- * The token is remembered first, so even a snippet that fails locks out former owners. The result is Redis's raw reply:
- * decode it.
+ * The token is recorded before the snippet runs, so former owners are locked out even if the snippet fails. The result
+ * is the raw Redis reply, so decode it.
  *
- * **Example** (A list that only the holder of a mutex extends)
+ * **Example** (A list that only the owner of a mutex appends to)
  *
  * ```ts
  * import type { Lease } from "@effect-simba/core"
@@ -182,15 +181,16 @@ export const run = <Params extends ReadonlyArray<unknown>>(
 const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
 
 /**
- * Raises the token of the resource, which then refuses all smaller ones.
+ * Raises the largest token of the resource, which then refuses all smaller ones.
  *
  * **When to use**
  *
- * Use it first with a new lease if you read before you write: then no former owner can change the data that you read.
+ * If you read before you write, call it before the first read of a lease. After that, no former owner can change the
+ * data that you read.
  *
  * **Details**
  *
- * Writes nothing else. Fails with `StaleToken` if the resource has seen a larger token.
+ * Writes nothing but the token. Fails with `StaleToken` if the resource has seen a larger one.
  *
  * **Example** (A read that stays valid)
  *
@@ -237,7 +237,7 @@ end`
  *
  * On a Cluster the key must be in the slot of the resource: `{rates}:latest` for the mutex `rates`.
  *
- * **Example** (A value that must not stay forever)
+ * **Example** (A value that expires)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -256,7 +256,7 @@ export const set = (
   key: string,
   value: string,
   options?: {
-    /** When the key expires, rounded up to milliseconds. Default: never. */
+    /** The time until the key expires, rounded up to milliseconds. Default: the key never expires. */
     readonly ttl?: Duration.Input | undefined
   }
 ): Effect.Effect<void, StaleToken | StoreError | InvalidConfig, Redis.Redis> => {

@@ -1,6 +1,6 @@
 /**
- * What `effect-simba`, the command line, needs from this package besides its public modules: key names, the scan over all
- * servers, and how connection options combine with the environment. It may change in any release.
+ * Internals that the `effect-simba` command line uses: key names, the scan over all servers, and the combination of
+ * connection options with the environment. They may change in any release.
  *
  * @since 0.1.0
  */

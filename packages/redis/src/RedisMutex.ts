@@ -1,5 +1,5 @@
 /**
- * Mutexes on Redis: with their own connection, or on the `Redis` service of the application.
+ * Mutexes on Redis, with their own connection or on the application's `Redis` service.
  *
  * @since 0.1.0
  */
@@ -17,11 +17,11 @@ import * as store from "./internal/mutex/store.ts"
 import * as IoRedis from "./IoRedis.ts"
 
 /**
- * Options of the mutexes and of their connection.
+ * Options of the mutexes and their connection.
  *
  * **Details**
  *
- * `commandTimeout` applies to both, unless `redis` has its own.
+ * `commandTimeout` applies to both, unless `redis` sets its own.
  *
  * **Example** (Mutexes and their connection)
  *
@@ -45,16 +45,19 @@ export interface Options<R = never> extends Mutex.Options<R> {
   readonly redis?: IoRedis.Options | undefined
 }
 
-/** The services that the hook requires. They must not become `any` when the layer is merged with others. */
+/**
+ * The services that the hook requires. Without this conditional type, they become `any` when the layer is merged with
+ * others.
+ */
 type HookServices<R> = [R] extends [infer Services] ? Services : never
 
 /**
- * Provides `Mutex` on the Redis server at `redis.url`, by default `redis://localhost:6379`, and its connection.
+ * Provides `Mutex` on the Redis server at `redis.url` (default: `redis://localhost:6379`), and the connection to it.
  *
  * **Details**
  *
- * The connection can be used for anything else: `Redis` for commands and for Effect's own users of it, `IoRedis` for
- * its health. Data streams share it through `RedisStreams.layerRedis`.
+ * The application can use the same connection: `Redis` for commands and for Effect modules that build on it, `IoRedis`
+ * for health checks. Data streams share it through `RedisStreams.layerRedis`.
  *
  * **Example** (An application)
  *
@@ -75,7 +78,7 @@ type HookServices<R> = [R] extends [infer Services] ? Services : never
 export const layer = <R = never>(
   options?: Options<R>
 ): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig, HookServices<R>> =>
-  // First, so that a mistake in the options is reported even if the server is down
+  // Validate the options first, so that a mistake is reported even if the server is down
   Layer.unwrap(Effect.as(
     MutexConfig.make(options),
     layerRedis(options).pipe(Layer.provideMerge(within(options, IoRedis.layer)))
@@ -91,8 +94,8 @@ export const layer = <R = never>(
  *
  * **Gotchas**
  *
- * Providers other than `IoRedis` have no `Subscriber`. Each channel then takes one of the provider's subscriptions, and
- * waiters poll every two seconds, because the provider hides reconnects.
+ * Providers other than `IoRedis` have no `Subscriber`. Each channel then uses one of the provider's subscriptions.
+ * Waiters poll every two seconds, because the provider does not report reconnects.
  *
  * **Example** (Mutexes and data streams on one connection)
  *
@@ -119,8 +122,7 @@ export const layerRedis = <R = never>(
  *
  * **Details**
  *
- * Fails to build with `BackendError` if Redis is unreachable, or does not reply for 30 seconds. Needs Redis 6.2 or
- * newer.
+ * Fails with `BackendError` if Redis is unreachable or does not reply for 30 seconds. Needs Redis 6.2 or newer.
  *
  * **Example** (Testing a custom provider with the contract of stores)
  *
@@ -167,14 +169,14 @@ const switchedOn = (name: string) =>
       on ? Effect.void : Effect.fail(
         new InvalidConfig({
           option: name,
-          problem: "it is off, and a mutex that silently excludes nobody is worse than none: " +
+          problem: "it is false, and a mutex that silently excludes nobody is worse than none: " +
             "enable it, or provide Mutex.layerMemory yourself if there is only one process"
         })
       )
   )
 
 /**
- * Like `layer`, with options from the environment, unless they are given.
+ * Like `layer`, with options from the environment. Options in code take precedence.
  *
  * **Details**
  *

@@ -1,7 +1,7 @@
 /**
- * Simulations of programs that use mutexes on Redis, by `Simulation` of `@effect-simba/testkit`.
+ * Simulates programs that use mutexes on Redis, with `Simulation` from `@effect-simba/testkit`.
  *
- * For tests: import it by its path, with `@effect-simba/testkit` installed. The package's index leaves it out.
+ * For tests: import it by its path, with `@effect-simba/testkit` installed. The package's index does not export it.
  *
  * **Example** (Your own program under all faults)
  *
@@ -48,37 +48,34 @@ import * as lockModel from "./internal/mutex/lockModel.ts"
 import { layerStore } from "./RedisMutex.ts"
 
 /**
- * Options of a simulation: those of `Simulation.run`, with a program that uses `Mutex`.
+ * Options of a simulation: like those of `Simulation.run`, but the program uses `Mutex`.
  *
  * @see {@link run}
  * @category options
  * @since 0.1.0
  */
 export interface Options<E> extends Omit<Simulation.Options<E>, "program" | "lock" | "checkers"> {
-  /** The program of each process. It need not call `note`, and may also use `Redis`. */
+  /** The program of each process. It may also use `Redis`, and need not call `note`. */
   readonly program: (
     client: Simulation.Client
   ) => Effect.Effect<void, E, Mutex.Mutex | Redis | Subscriber | Scope.Scope>
   /** The names of all mutexes that the program uses. */
   readonly mutexes: ReadonlyArray<string>
-  /**
-   * Options of the mutexes of each process. A `ttl` or `transition` of a single lease should not exceed
-   * them.
-   */
+  /** Options of the mutexes of each process. No single lease should have a longer `ttl` or `transition`. */
   readonly config?: Mutex.Options | undefined
-  /** Default: `Checker.all`, with the bounds that follow from `config`. */
+  /** Default: `Checker.all`, with bounds derived from `config`. */
   readonly checkers?: ReadonlyArray<Checker.Checker> | undefined
 }
 
 /**
- * Returns the options of `Simulation.run`, for `Simulation.shrink` and for models that differ in some parts.
+ * Returns options for `Simulation.run` and `Simulation.shrink`. Use it to change some of them first.
  *
  * **Details**
  *
- * The program gets a `Mutex` with the production scripts and layers, which records what the program does. The lock's
- * `keep` accepts the keys of mutexes. Programs that leave other keys need their own `keep`.
+ * The program gets a `Mutex` that uses the production scripts and layers and records what the program does. The lock's
+ * `keep` accepts mutex keys. A program that leaves other keys needs its own `keep`.
  *
- * **Example** (A key of the program that may stay)
+ * **Example** (A program that leaves a key behind)
  *
  * ```ts
  * import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
@@ -113,11 +110,11 @@ export const make = <E>(
 }
 
 /**
- * Runs a program that uses mutexes in simulated processes, and checks what mutexes guarantee.
+ * Runs a program that uses mutexes in simulated processes, and checks that the guarantees of mutexes hold.
  *
  * **Details**
  *
- * The seed decides everything: the same options and the same seed give the same result.
+ * The run is deterministic: the same options and seed produce the same result.
  *
  * @category running
  * @since 0.1.0

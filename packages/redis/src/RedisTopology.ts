@@ -1,5 +1,5 @@
 /**
- * The shape of the Redis behind Effect's `Redis` service.
+ * Describes whether Effect's `Redis` service uses a single primary or a Cluster.
  *
  * @since 0.1.0
  */
@@ -8,17 +8,17 @@ import type * as Effect from "effect/Effect"
 import type { Redis } from "./internal/client/effectRedis.ts"
 
 /**
- * How the keys are spread over servers.
+ * The distribution of keys over servers.
  *
  * **Details**
  *
- * - `Single`: one primary has all keys (also behind Sentinel).
- * - `Cluster`: keys are spread over slots, so a script may only use keys of one mutex. `primaries` are the nodes with
- *   keys, each with its own way to send. A `Subscriber` that is `countable` subscribes at each of them.
+ * - `Single`: one primary has all keys, with or without Sentinel.
+ * - `Cluster`: keys are spread over slots, so a script may only use keys of one mutex. `primaries` returns a `send` for
+ *   each primary. A `countable` `Subscriber` subscribes at each of them.
  *
- * `maxReserved` is how many connections `Redis.reserve` provides at once (default: 8). Consumers of data streams wait
- * for messages on at most half of them. `serverChecks: false` keeps layers on this `Redis` from warnings about the
- * server's settings.
+ * `maxReserved` is the maximum number of concurrent connections from `Redis.reserve` (default: 8). Consumers of data
+ * streams wait for messages on at most half of them. With `serverChecks: false`, layers on this `Redis` do not warn
+ * about the server's settings.
  *
  * **Example** (A provider of `Redis` that reaches a Cluster)
  *
@@ -44,7 +44,7 @@ export type RedisTopology =
   }
 
 /**
- * The topology of the current `Redis`, `Single` unless a layer says otherwise.
+ * The topology of the current `Redis`. Default: `Single`.
  *
  * @category references
  * @since 0.1.0

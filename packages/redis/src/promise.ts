@@ -1,10 +1,11 @@
 /**
  * Mutexes and leadership for programs without Effect, such as Express, Nest and Fastify.
  *
- * The promises wrap `RedisMutex.layer` on a `ManagedRuntime`, with the same guarantees and error classes: `SimbaError`
- * of `@effect-simba/core` has them, and `error._tag` names them. Programs on Effect use `Mutex` and `RedisMutex`.
+ * The promises wrap `RedisMutex.layer` on a `ManagedRuntime`, with the same guarantees and error classes. The classes
+ * are in `SimbaError` of `@effect-simba/core`; `error._tag` has their names. Programs on Effect use `Mutex` and
+ * `RedisMutex`.
  *
- * **Example** (A response 409 while another process is working)
+ * **Example** (Responding with 409 while another process is working)
  *
  * ```ts
  * import { createSimba } from "@effect-simba/redis/promise"
@@ -53,9 +54,9 @@ import * as RedisMutex from "./RedisMutex.ts"
  * @since 0.1.0
  */
 export interface Options extends Omit<Mutex.Options, "onOverrun" | "guard"> {
-  /** `redis://`, or `rediss://` for TLS. Default: `redis://localhost:6379`. */
+  /** Starts with `redis://`, or `rediss://` for TLS. Default: `redis://localhost:6379`. */
   readonly url?: string | undefined
-  /** The application's ioredis client, which stays open. It replaces `url` and `redis.client`. */
+  /** An ioredis client that the application owns and closes. It replaces `url` and `redis.client`. */
   readonly client?: Parameters<typeof IoRedis.layerClient>[0] | undefined
   /** Further connection options: ioredis options and timeouts. */
   readonly redis?: Omit<IoRedis.Options, "url"> | undefined
@@ -69,7 +70,7 @@ export interface Options extends Omit<Mutex.Options, "onOverrun" | "guard"> {
  * @since 0.1.0
  */
 export interface LockOptions extends Omit<Mutex.AcquireOptions, "isAlive"> {
-  /** Stops waiting when it aborts, and aborts the work. The promise rejects with its reason. */
+  /** When it aborts, waiting stops, or the work is aborted. The promise rejects with the reason of the signal. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -81,16 +82,16 @@ export interface LockOptions extends Omit<Mutex.AcquireOptions, "isAlive"> {
  * @since 0.1.0
  */
 export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
-  /** When the work runs, as a cron expression. Default: once, when the leadership begins. */
+  /** A cron expression that says when the work runs. Default: once, when the leadership begins. */
   readonly cron?: string | undefined
-  /** An IANA name, for `cron`. Default: UTC. */
+  /** The IANA time zone of `cron`. Default: UTC. */
   readonly timeZone?: string | undefined
-  /** The maximum age of an instant of `cron` that nobody ran and that a new leader catches up on. Default: none. */
+  /** The maximum age of a missed `cron` instant that a new leader still runs. Default: none is run. */
   readonly catchUp?: Duration.Input | undefined
 }
 
 /**
- * A held mutex, as the work under it sees it. Its members read the local clock, and send nothing.
+ * The lease of a held mutex. Its members use only the local clock and send no requests.
  *
  * **Example** (A check before each step)
  *
@@ -112,10 +113,13 @@ export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
 export interface Lease {
   readonly mutex: string
   readonly id: string
-  /** Grows with every grant. Pass it to the resource that the mutex protects, before you read what you will change. */
+  /**
+   * The fencing token, which grows with every grant. Pass it to the resource that the mutex protects, before you read
+   * what you will change.
+   */
   readonly token: number
   readonly isHeld: boolean
-  /** Milliseconds until the lease ends, unless it is renewed. */
+  /** Milliseconds until the lease ends if it is not renewed. */
   readonly timeLeft: number
   /** Throws `LeaseLost` unless the lease is held. Call it before each step that needs the mutex. */
   readonly ensure: () => void
@@ -124,7 +128,7 @@ export interface Lease {
 /**
  * A mutex that is held until it is released.
  *
- * **Example** (Held until the end of a block)
+ * **Example** (Holding a mutex until the end of a block)
  *
  * ```ts
  * import type { Simba } from "@effect-simba/redis/promise"
@@ -150,8 +154,8 @@ export interface HeldLease extends Lease, AsyncDisposable {
  *
  * **Gotchas**
  *
- * Pass `signal` to everything that waits. The mutex stays taken, and the caller waits, until the promise has settled.
- * Work that acquires its own mutex again waits for itself until its `timeout`.
+ * Pass `signal` to everything that waits. The mutex stays held, and the caller waits, until the promise has settled.
+ * Work that acquires its own mutex again waits for itself until `timeout`.
  *
  * @see {@link Simba}
  * @category models
@@ -176,12 +180,12 @@ export type Work<A> = (lease: Lease, signal: AbortSignal) => PromiseLike<A>
  */
 export interface Contender extends AsyncDisposable {
   readonly isLeader: boolean
-  /** Aborts the work, awaits it, and lets another process lead. */
+  /** Aborts the work, waits for it to end, and lets another process lead. */
   readonly stop: () => Promise<void>
 }
 
 /**
- * Whether the mutex was free, and if so, the result of the work.
+ * Whether the mutex was acquired, and the result of the work if it was.
  *
  * @see {@link Simba}
  * @category models
@@ -209,30 +213,32 @@ export type Attempt<A> = { readonly acquired: true; readonly value: A } | { read
  */
 export interface Simba extends AsyncDisposable {
   /**
-   * Waits for the mutex, and runs `work` while it holds it. Rejects with `AcquireTimeout` after `timeout`, with
-   * `LeaseLost` after a loss, and with the error of `work`.
+   * Waits for the mutex, and runs `work` while holding it. Rejects with `AcquireTimeout` after `timeout`, with
+   * `LeaseLost` if the lease is lost, and with any error that `work` throws.
    */
   readonly withLock: {
     <A>(name: string, work: Work<A>): Promise<A>
     <A>(name: string, options: LockOptions, work: Work<A>): Promise<A>
   }
-  /** Like `withLock`, but does not wait: the work does not run if the mutex is taken. */
+  /** Like `withLock`, but does not wait. If the mutex is held, the work does not run. */
   readonly withLockIfAvailable: {
     <A>(name: string, work: Work<A>): Promise<Attempt<A>>
     <A>(name: string, options: Omit<LockOptions, "timeout">, work: Work<A>): Promise<Attempt<A>>
   }
-  /** Waits for the mutex, and holds it until it is released. A loss interrupts nothing: watch `signal`, or call `ensure`. */
+  /**
+   * Waits for the mutex, and holds it until it is released. A loss aborts no work: watch `signal`, or call `ensure`.
+   */
   readonly acquire: (name: string, options?: LockOptions) => Promise<HeldLease>
   /**
-   * Contends for a leadership, and runs `work` while this process leads: once each time the leadership begins, or by
-   * `cron` at most once per instant in the whole fleet. Work that fails is logged. Without `cron` it also ends the
-   * leadership, so that another process can try.
+   * Contends for a leadership, and runs `work` while this process leads. The work runs once each time the leadership
+   * begins or, with `cron`, at most once per instant in the whole fleet. A failure of the work is logged. Without
+   * `cron`, it also ends the leadership, so that another process can try.
    */
   readonly lead: {
     (name: string, work: Work<unknown>): Promise<Contender>
     (name: string, options: LeadOptions, work: Work<unknown>): Promise<Contender>
   }
-  /** Aborts all work, awaits it, releases everything, and closes the connections. */
+  /** Aborts all work, waits for it to end, releases all mutexes, and closes the connections. */
   readonly close: () => Promise<void>
 }
 
@@ -249,21 +255,21 @@ const view = (lease: Core.Lease): Lease => ({
   ensure: () => Effect.runSync(lease.ensure)
 })
 
-/** Aborts, with a loss as the reason. */
+/** Aborts the signal. If the lease was lost, the reason is that loss. */
 const abort = (controller: AbortController, lease: Core.Lease): Effect.Effect<void> =>
   Effect.map(Effect.result(lease.ensure), (held) => controller.abort(Result.isFailure(held) ? held.failure : undefined))
 
 /**
- * Whether work rejects because it was aborted: with the abort reason, with the error of an aborted API, or with its
- * loss.
+ * Returns whether work rejected because it was aborted: with the abort reason, an `AbortError`, or the loss of its
+ * lease.
  */
 const isAbort = (error: unknown, { reason }: AbortSignal, lease: Core.Lease): boolean =>
   error === reason || (error instanceof Error && error.name === "AbortError") ||
   (error instanceof LeaseLost && error.id === lease.id)
 
 /**
- * An interruption aborts the work and awaits it: the mutex is not released before it ends. The caller's promise rejects
- * with the abort.
+ * Runs the work. An interruption aborts it and waits for it to end, so that the mutex is not released earlier. The
+ * caller's promise rejects with the abort.
  */
 const bodyOf = <A>(work: Work<A>) => (lease: Core.Lease): Effect.Effect<A, unknown> =>
   Effect.callback((resume) => {
@@ -345,7 +351,7 @@ interface Unchecked<O, A> {
   readonly problem: InvalidConfig | undefined
 }
 
-/** In JavaScript both may be any value. */
+/** Validates the arguments, because JavaScript callers may pass any value. */
 const unchecked = <O extends object, A>(
   args: readonly [Work<A>] | readonly [O, Work<A>],
   names: Names<O>
@@ -375,7 +381,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
         throw signal?.aborted === true ? signal.reason : closed()
       })
 
-  /** Opens a resource in its own fiber, which holds it until `release`, or until this Simba is closed. */
+  /** Opens a resource in a separate fiber, which holds it until `release` is called or this `Simba` is closed. */
   const hold = <A>(resource: Effect.Effect<A, unknown, Mutex.Mutex | Scope.Scope>, signal?: AbortSignal) =>
     run(
       Effect.suspend(() => {
@@ -450,7 +456,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
             run: ({ lease }) => bodyOf(work)(lease)
           }])
         const fiber = yield* Effect.forkScoped(driven, { startImmediately: true })
-        // An invalid schedule has failed by now
+        // If the schedule is invalid, the fiber has already failed
         yield* fiber.pollUnsafe() ?? Effect.void
         return contender
       })).then(({ release, value }): Contender => ({
@@ -467,12 +473,12 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
 }
 
 /**
- * Connects to Redis, and resolves to the operations once it is connected.
+ * Connects to Redis, and resolves to a `Simba` once it is connected.
  *
  * **Details**
  *
- * Rejects with `InvalidConfig` or `BackendError`. Create one for the whole process, and close it when the process ends:
- * other processes get its mutexes at once.
+ * Rejects with `InvalidConfig` or `BackendError`. Create one for the whole process. Close it when the process ends, so
+ * that other processes can acquire its mutexes immediately.
  *
  * **Example** (Holding a mutex for the rest of a function)
  *

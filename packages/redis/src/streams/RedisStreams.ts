@@ -1,5 +1,5 @@
 /**
- * Data streams on Redis: with a connection of their own, or on the application's `Redis` service.
+ * Data streams on Redis, with their own connection or on the application's `Redis` service.
  *
  * @since 0.1.0
  */
@@ -16,11 +16,11 @@ import { complete } from "./internal/environment.ts"
 import * as store from "./internal/store.ts"
 
 /**
- * Options of the client and of its connection.
+ * Options of the client and its connection.
  *
  * **Details**
  *
- * `commandTimeout` applies to both, unless `redis` has its own.
+ * `commandTimeout` applies to both, unless `redis` sets its own.
  *
  * **Example** (A client and its connection)
  *
@@ -45,12 +45,13 @@ export interface Options extends StreamClient.Options {
 }
 
 /**
- * Provides `StreamClient` on the Redis server at `redis.url`, by default `redis://localhost:6379`, and its connection.
+ * Provides `StreamClient` on the Redis server at `redis.url` (default: `redis://localhost:6379`), and the connection to
+ * it.
  *
  * **Details**
  *
- * Besides the connections of `IoRedis`, a consumer has one that waits for announcements, and one for each 128 data
- * streams whose handlers wait for messages.
+ * Besides the connections of `IoRedis`, a consumer uses one connection to wait for announcements, and one for every 128
+ * data streams whose handlers are waiting for messages.
  *
  * **Example** (An application)
  *
@@ -84,8 +85,8 @@ export const layer = (
  *
  * **When to use**
  *
- * Use it if the application already has a connection: one that mutexes share, a Cluster, or another provider of
- * Effect's `Redis` service.
+ * Use it if the application already has a connection, for example one that it shares with mutexes, one to a Cluster, or
+ * another provider of Effect's `Redis` service.
  *
  * **Example** (A client on a Cluster)
  *
@@ -112,8 +113,7 @@ export const layerRedis = (
  *
  * **Details**
  *
- * Fails to build with `BackendError` if Redis is unreachable, or does not reply for 30 seconds. Needs Redis 6.2 or
- * newer.
+ * Fails with `BackendError` if Redis is unreachable or does not reply for 30 seconds. Needs Redis 6.2 or newer.
  *
  * **Example** (The store on a custom provider)
  *
@@ -155,7 +155,7 @@ export const layerConfig = (
   Layer.unwrap(Effect.map(Config.unwrap(options), layer))
 
 /**
- * Like `layer`, with options from the environment, unless they are passed.
+ * Like `layer`, with options from the environment. Options in code take precedence.
  *
  * **Details**
  *

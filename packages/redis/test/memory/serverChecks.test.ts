@@ -63,7 +63,7 @@ describe("the findings of a server check", () => {
 
   it("persistence: what a restart loses", () => {
     assert.deepStrictEqual(status("persistence", "aof_enabled:1"), ["ok", "append-only file", undefined])
-    assert.include(status("persistence", "")[1], "not visible")
+    assert.include(status("persistence", "")[1], "cannot be read")
     assert.include(status("persistence", "aof_enabled:0", false, "")[1], "nothing is saved")
     for (const save of ["3600 1", undefined]) {
       assert.include(status("persistence", "aof_enabled:0", false, save)[1], "newest writes")

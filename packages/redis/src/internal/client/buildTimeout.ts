@@ -1,4 +1,4 @@
-/** The timeout for building a store, because not every provider of `Redis` has timeouts. */
+/** Limits how long building a store may take, because not every provider of `Redis` has timeouts. */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** The slot of a key in a Cluster. */
+/** Computes the slot of a key in a Cluster. */
 
 /** CRC16 (XMODEM, polynomial 0x1021), one byte at a time. */
 const table = Uint16Array.from({ length: 256 }, (_, byte) => {
@@ -9,7 +9,7 @@ const table = Uint16Array.from({ length: 256 }, (_, byte) => {
 
 const encoder = new TextEncoder()
 
-/** The text between the first `{` and the next `}`, unless it is empty. */
+/** Returns the text between the first `{` and the next `}`; undefined if it is empty or missing. */
 export const hashTag = (key: string): string | undefined => {
   const from = key.indexOf("{")
   const to = from === -1 ? -1 : key.indexOf("}", from)

@@ -1,4 +1,4 @@
-/** Codecs that mutexes and streams share. */
+/** Codecs shared by mutexes and streams. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -7,7 +7,7 @@ import * as SchemaTransformation from "effect/SchemaTransformation"
 
 export const separator = "@@"
 
-/** `decode` splits a text into the fields of `target`, or returns the problem as a string. */
+/** A codec for a text. `decode` splits it into the fields of `target`, or returns the problem as a string. */
 export const text = <T, E extends object>(
   target: Schema.Codec<T, E>,
   decode: (text: string) => E | string,
@@ -27,8 +27,8 @@ export const text = <T, E extends object>(
   ))
 
 /**
- * For the hot path: `decode` reads the whole value, or returns the problem as a string, and its fields are not checked
- * again. Such values are never encoded.
+ * A codec for the hot path, without encoding. `decode` validates and returns the whole value, or returns the problem as
+ * a string.
  */
 export const readBy = <T, E>(encoded: Schema.Codec<E>, decode: (input: E) => T | string): Schema.Codec<T, E> =>
   encoded.pipe(Schema.decodeTo(
@@ -54,7 +54,7 @@ export const Count = digits.pipe(Schema.decodeTo(
   SchemaTransformation.numberFromString
 ))
 
-/** Returns undefined if the input is not a token. */
+/** Parses a token. Returns undefined if the input is not one. */
 export const tokenOf = (input: unknown): FencingToken | undefined => {
   if (typeof input !== "string" || !countPattern.test(input)) return undefined
   const token = Number(input)
@@ -63,5 +63,5 @@ export const tokenOf = (input: unknown): FencingToken | undefined => {
 
 export const Token = digits.pipe(Schema.decodeTo(FencingToken, SchemaTransformation.numberFromString))
 
-/** Encodes a boolean. */
+/** A boolean, encoded as `0` or `1`. */
 export const Flag = Schema.Literals(["0", "1"]).transform([false, true])

@@ -1,4 +1,4 @@
-/** Sends commands without a fiber each, which Effect's `Redis` service cannot: the hot path of acquires and releases. */
+/** Sends commands without a fiber for each, which Effect's `Redis` service cannot do. Acquires and releases use it. */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -15,11 +15,13 @@ export interface Failure {
 
 /** Implemented by providers of `Redis` that support it. */
 export class CommandSink extends Context.Service<CommandSink, {
-  /** Whether the connection is ready: then commands are written at once, and later commands cannot overtake them. */
+  /**
+   * Whether the connection is ready. If so, commands are written immediately, and later commands cannot overtake them.
+   */
   readonly isReady: () => boolean
   /** Runs `task` after the current task of the event loop. */
   readonly afterCurrentTask: (task: () => void) => void
-  /** Calls `done` once. Returns a function that cancels a command that is not written yet. */
+  /** Sends a command, and calls `done` once. Returns a function that cancels the command if it is not written yet. */
   readonly send: (
     command: string,
     args: ReadonlyArray<string>,
@@ -32,7 +34,7 @@ const causeOf = (cause: Cause.Cause<RedisError>): unknown => {
   return error instanceof RedisError ? error.cause : error
 }
 
-/** Sends through Effect's service. `run` starts a fiber for each command. */
+/** Sends through Effect's `Redis` service. `run` starts a fiber for each command. */
 export const sendOver = (
   redis: Redis["Service"],
   run: (command: Effect.Effect<unknown, RedisError>) => Fiber.Fiber<unknown, RedisError>
@@ -46,8 +48,8 @@ export const sendOver = (
 }
 
 /**
- * A sink over Effect's service. A command is sent at once, because `TestClock` does not wait for another pass of the
- * scheduler. Commands without a reply are interrupted when the scope closes.
+ * A sink over Effect's `Redis` service. `afterCurrentTask` does not defer its task, because `TestClock` does not wait
+ * for another pass of the scheduler. Closing the scope interrupts commands that have no reply yet.
  */
 export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
   Effect.map(FiberSet.makeRuntime<never, unknown, RedisError>(), (run) => ({
@@ -56,7 +58,7 @@ export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink["S
     send: sendOver(redis, run)
   }))
 
-/** The provider's sink, or one over its `Redis.send`. */
+/** Returns the sink of the `Redis` provider, or else one over `Redis.send`. */
 export const currentSink = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
   Effect.flatMap(
     Effect.serviceOption(CommandSink),

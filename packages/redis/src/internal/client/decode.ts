@@ -1,4 +1,4 @@
-/** Decodes replies and messages from Redis at the boundary. `malformedInput` reports those that nobody can read. */
+/** Decodes replies and messages from Redis. `malformedInput` reports those that are malformed. */
 import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Duration from "effect/Duration"
@@ -12,7 +12,7 @@ import { malformed, reportMalformed } from "./malformedInput.ts"
 
 export type Reader<T> = (input: unknown) => Exit.Exit<T, ProtocolError>
 
-/** `where` names the text in error messages. */
+/** `where` is the name of the input in error messages. */
 export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T> => {
   const decode = Schema.decodeUnknownResult(codec)
   return (input) => {
@@ -23,7 +23,7 @@ export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T
   }
 }
 
-/** The decoded messages of a channel. A malformed message is logged and skipped. */
+/** Subscribes to a channel and decodes its messages. A malformed message is logged and skipped. */
 export const subscribe = <M, A>(
   subscriber: Subscriber["Service"],
   channel: string,

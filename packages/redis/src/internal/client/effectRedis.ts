@@ -1,10 +1,10 @@
 /**
- * The only import of Effect's Redis service in this package. Effect marks that module as unstable, so its changes are
- * handled here.
+ * The package's only import of Effect's Redis service. Effect marks that module as unstable, so this file absorbs its
+ * changes.
  */
 import { RedisError } from "effect/persistence/Redis"
 
-/** Effect's error has no message of its own, so its log line would be empty. */
+/** Adds a message to Effect's error, because its log line would be empty otherwise. */
 export const redisError = (cause: unknown): RedisError =>
   Object.defineProperty(new RedisError({ cause }), "message", {
     value: cause instanceof Error ? cause.message : String(cause),

@@ -1,9 +1,9 @@
-/** Classifies failures of Redis: an outage is worth a retry, a refusal is not. */
+/** Classifies Redis failures: an outage is retryable, a refusal is not. */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { DriverError } from "./driverError.ts"
 import type { RedisError } from "./effectRedis.ts"
 
-/** Error codes of a temporarily unavailable server. A script's error contains them. */
+/** Error codes of a temporarily unavailable server. They may also occur inside a script's error. */
 const transientCode =
   /\b(LOADING|BUSY|READONLY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|NOREPLICAS|OOM|NOSCRIPT|ASK|UNBLOCKED|MISCONF)\b/
 
@@ -14,15 +14,15 @@ export const isReply = (cause: unknown): cause is Error => cause instanceof Erro
 export const isRetryable = (cause: unknown): boolean =>
   cause instanceof DriverError ? cause.isRetryable : !isReply(cause) || isTransient(cause.message)
 
-/** The server does not know the script, and ran nothing. */
+/** Returns whether the server does not have the script in its cache, and therefore ran nothing. */
 export const isForgotten = (cause: unknown): boolean => String(cause).includes("NOSCRIPT")
 
-/** Cluster drivers follow this reply themselves. */
+/** Only for single-server drivers, because Cluster drivers follow MOVED. */
 const moved = new DriverError("the server is a node of a Redis Cluster (MOVED): use IoRedis.layerCluster", false)
 
 /**
- * Error replies with a known remedy, for readers who do not know Redis. The error code stays in the message, because
- * readers search for it.
+ * Error replies with a known remedy, explained for readers who do not know Redis. The message keeps the error code, so
+ * that it can be searched for.
  */
 const cures: ReadonlyArray<readonly [code: RegExp, text: (keys: string) => string]> = [
   [/\bOOM\b/, () => "the server is full and refuses writes (OOM): raise its maxmemory, or delete keys"],
@@ -32,7 +32,7 @@ const cures: ReadonlyArray<readonly [code: RegExp, text: (keys: string) => strin
   ]
 ]
 
-/** More keys would make the message unreadable. */
+/** The maximum number of keys that an error message lists. */
 const mostKeys = 4
 
 const named = (keys: ReadonlyArray<string>): string =>
@@ -40,13 +40,15 @@ const named = (keys: ReadonlyArray<string>): string =>
     ? "a key"
     : `${keys.length === 1 ? "the key" : "one of the keys"} ${keys.map((key) => `"${key}"`).join(", ")}`
 
-/** `keys`: the request's keys, one of which may have the wrong type. */
+/** Returns the remedy for a known error reply. `keys` are the request's keys, one of which may have the wrong type. */
 const known = (text: string, keys: ReadonlyArray<string> = []): DriverError | undefined => {
   const cure = cures.find(([code]) => code.test(text))
   return cure && new DriverError(cure[1](named(keys)), isTransient(text))
 }
 
-/** Node-redis and ioredis keep the arguments of a command, which may be secrets. */
+/**
+ * Removes the arguments of the failed command, which may be secrets. Errors from node-redis and ioredis contain them.
+ */
 export const withoutArguments = (cause: unknown): unknown => {
   if (!(cause instanceof Error)) return cause
   const { command } = cause as { command?: { readonly name?: string } }
@@ -62,6 +64,6 @@ export const backendError = (operation: string, cause: unknown, keys?: ReadonlyA
 export const fromRedis = (operation: string) => (error: RedisError): BackendError =>
   backendError(operation, error.cause)
 
-/** An error at one key, which a script returned instead of raising. */
+/** Converts an error about one key that a script returned instead of raising it. */
 export const fromReply = (operation: string, text: string, keys?: ReadonlyArray<string>): BackendError =>
   new BackendError({ operation, isRetryable: isTransient(text), cause: known(text, keys) ?? new Error(text) })

@@ -1,7 +1,8 @@
 /**
- * `Subscriber` over any provider of Effect's `Redis` service. Each channel takes one of the provider's subscriptions,
- * usually a connection each. A failed subscription is renewed, and its listeners receive a `Gap`. The provider hides
- * reconnects, so waiters poll every two seconds. The stores use it where a layer provides no `Subscriber`.
+ * `Subscriber` over any provider of Effect's `Redis` service. Each channel uses one of the provider's subscriptions,
+ * which is usually a separate connection. A failed subscription is renewed, and its listeners receive a `Gap`. The
+ * provider does not report reconnects, so waiters poll every two seconds. The stores use this module if no `Subscriber`
+ * is provided.
  */
 import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
@@ -42,6 +43,6 @@ const over = (redis: Redis["Service"]): Subscriber["Service"] => ({
   })
 })
 
-/** The provider's subscriber, or one over its `Redis.subscribe`. */
+/** Returns the `Subscriber` of the `Redis` provider, or else one over `Redis.subscribe`. */
 export const currentSubscriber = (redis: Redis["Service"]): Effect.Effect<Subscriber["Service"]> =>
   Effect.map(Effect.serviceOption(Subscriber), Option.getOrElse(() => over(redis)))

@@ -1,4 +1,4 @@
-/** The log lines of this package. If a logger throws, its line is lost, and nothing else is affected. */
+/** Writes the log lines of this package. If a logger throws, the line is lost, and nothing else is affected. */
 // oxlint-disable no-restricted-properties -- here a logger may throw
 import * as Effect from "effect/Effect"
 

@@ -1,5 +1,5 @@
 /**
- * Reports malformed data from a server or another program: a malformed reply fails its request with `ProtocolError`; a
+ * Reports malformed data from a server or another program. A malformed reply fails its request with `ProtocolError`. A
  * malformed message is logged and counted, and its subscription continues.
  */
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"

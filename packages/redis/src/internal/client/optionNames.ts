@@ -1,12 +1,10 @@
-/**
- * Refuses options that do not exist, for JavaScript programs, which no compiler checks. `promise` calls it.
- */
+/** Refuses unknown options, because no compiler checks JavaScript programs. `promise` calls it. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 
-/** All names of an options type: the compiler rejects a table that lacks one. */
+/** A table of all names of an options type. The compiler rejects a table that lacks one. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>
 
-/** The first unknown option, or a value that is not an object; undefined if the options are fine. */
+/** Returns the error for an unknown option or a value that is not an object; undefined if the options are valid. */
 export const problemWith = <Options extends object>(
   options: unknown,
   names: Names<Options>

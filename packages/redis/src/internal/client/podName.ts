@@ -1,4 +1,4 @@
-/** The name of this process in the environment. */
+/** Reads the name of this process from the environment. */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -8,7 +8,7 @@ const variables = Config.all({
   ip: Config.option(Config.NonEmptyString("POD_IP"))
 })
 
-/** The name of the pod, or else its address, unless a name is passed. */
+/** Returns the explicit name, or else the pod's name, or else its IP address. */
 export const processNameOr = (explicit: string | undefined): Effect.Effect<string | undefined, Config.ConfigError> =>
   explicit === undefined
     ? Effect.map(variables, ({ ip, name }) => Option.getOrUndefined(Option.orElse(name, () => ip)))

@@ -7,7 +7,7 @@ import type { RedisTopology } from "../../RedisTopology.ts"
 import type { Redis } from "./effectRedis.ts"
 import { fromRedis } from "./errors.ts"
 
-/** `filter` has further `SCAN` arguments. A key may be returned twice. */
+/** `filter` is passed on as `SCAN` arguments. A key may be returned twice. */
 export const scan = (
   operation: string,
   { send }: Redis["Service"],

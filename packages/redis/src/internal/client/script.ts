@@ -1,9 +1,9 @@
 /**
- * A script with the types from its head (the KEYS, ARGV and Reply lines of the Lua file), and how to run it on a server
- * that may have forgotten it. Batches send through a `CommandSink`, all others through `Redis`.
+ * Runs Lua scripts, also on servers that have evicted them from their cache. Their types come from the head of the Lua
+ * file (its KEYS, ARGV and Reply lines). Batches are sent through a `CommandSink`, all other calls through `Redis`.
  *
- * Effect's `Redis.eval` is not used: it loads a forgotten script and repeats EVALSHA, which fails on a Cluster that
- * loaded the script on another node. `send` repeats the call with EVAL.
+ * Effect's `Redis.eval` is not used. If the server lacks the script, it loads the script and repeats EVALSHA, which
+ * fails on a Cluster if another node loaded it. `send` repeats the call with EVAL.
  */
 import type { BackendError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Cause from "effect/Cause"
@@ -23,7 +23,7 @@ type Packed = readonly [keys: ReadonlyArray<string>, args: ReadonlyArray<string 
 export interface Script<Params, Reply, Encoded = unknown> {
   readonly text: Redis.Script<{ readonly params: Packed; readonly result: unknown }>
   readonly reply: Schema.Codec<Reply, Encoded>
-  /** In the order of the Lua file's head. */
+  /** Returns KEYS and ARGV in the order of the Lua file's head. */
   readonly pack: (params: Params) => Packed
 }
 
@@ -54,9 +54,9 @@ export const load = (
 ): Effect.Effect<Loaded, BackendError> => Effect.mapError(loadText(redis, lua), fromRedis("load a script"))
 
 /**
- * Calls a loaded script. `write` returns the arguments of EVALSHA or EVAL, starting with the script's hash or text.
- * `write` is called again if the server has forgotten the script and ran nothing, and returns undefined if the caller
- * has abandoned the call. Returns a function that cancels a command that is not written yet.
+ * Calls a loaded script. `write` returns the arguments of EVALSHA or EVAL, starting with the script's hash or text, or
+ * undefined if the caller has abandoned the call. It is called a second time if the server did not have the script and
+ * so ran nothing. Returns a function that cancels a command that is not written yet.
  */
 export const send = (
   sink: Pick<CommandSink["Service"], "send">,
@@ -74,7 +74,7 @@ export const send = (
         else attempt(true)
       })
     } catch (cause) {
-      // Fail every caller, because no reply will come. Not retryable: the arguments are at fault
+      // Fail every caller, because no reply will come. Not retryable, because the arguments are at fault
       done({ cause: new DriverError(`the command cannot be written: ${cause}`, false) }, undefined)
     }
   }
@@ -82,11 +82,11 @@ export const send = (
   return () => cancel?.()
 }
 
-/** A service's scripts by their text: loaded, or being loaded. */
+/** The scripts of each `Redis` service by their text: loaded, or being loaded. */
 const loaded = new WeakMap<Redis.Redis["Service"], Map<string, Loaded | Deferred.Deferred<void, Redis.RedisError>>>()
 
 /**
- * Loads a script on its first use. Concurrent first uses share the request and its failure, not its interruption: an
+ * Loads a script on its first use. Concurrent first uses share the request and its failure, but not an interruption. An
  * interruption between the entry in `scripts` and `onExit` would leave the others waiting forever.
  */
 const loadOnce = (redis: Redis.Redis["Service"], lua: string): Effect.Effect<Loaded, Redis.RedisError> =>

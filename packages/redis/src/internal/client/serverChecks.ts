@@ -1,5 +1,5 @@
 /**
- * The findings of a server check: settings that break leases, each with advice. `driver` logs them when a layer
+ * Checks a server for settings that break leases, and gives advice on each. `driver` logs the findings when a layer
  * connects, and `RedisDoctor` reports them.
  */
 import * as Effect from "effect/Effect"
@@ -13,7 +13,7 @@ export interface Finding {
   readonly advice?: string | undefined
 }
 
-/** The oldest release that has all required commands. */
+/** The oldest release with all required commands. */
 const oldest = [6, 2] as const
 
 export type Info = ReadonlyMap<string, string>
@@ -37,7 +37,7 @@ const version = (info: Info): Finding => {
     : finding("version", "ok", `Redis ${text}`)
 }
 
-/** `isCluster`: the layer follows the redirections of a Cluster. */
+/** `isCluster` is true if the layer follows a Cluster's redirections. */
 const mode = (info: Info, isCluster: boolean): Finding => {
   const found = info.get("redis_mode") ?? "standalone"
   if (found === "sentinel") {
@@ -57,7 +57,7 @@ const role = (info: Info): Finding => {
 
 const eviction = (info: Info): Finding => {
   const policy = info.get("maxmemory_policy")
-  if (policy === undefined) return finding("eviction", "info", "the eviction policy is not visible")
+  if (policy === undefined) return finding("eviction", "info", "the eviction policy cannot be read")
   if (policy === "noeviction") return finding("eviction", "ok", policy)
   const problem = `the eviction policy is ${policy}, which may evict a lease`
   return finding("eviction", "warning", problem, "set maxmemory-policy noeviction")
@@ -71,10 +71,10 @@ const connections = (info: Info): Finding => {
     : finding("connections", "ok", count)
 }
 
-/** `appendOnly` and `save`: the settings; undefined if they were not read, or if the server refuses. */
+/** `save` is the server's setting; undefined if it was not read or the server refused. */
 const persistence = (info: Info, save: string | undefined): Finding => {
   const appendOnly = info.get("aof_enabled")
-  if (appendOnly === undefined) return finding("persistence", "info", "whether writes are saved to disk is not visible")
+  if (appendOnly === undefined) return finding("persistence", "info", "the persistence settings cannot be read")
   if (appendOnly === "1") return finding("persistence", "ok", "append-only file")
   const problem = save === ""
     ? "nothing is saved to disk: a restart frees every mutex, and loses announcements and checkpoints"
@@ -82,7 +82,7 @@ const persistence = (info: Info, save: string | undefined): Finding => {
   return finding("persistence", "info", problem, "set appendonly yes")
 }
 
-/** The findings of an `INFO` reply. */
+/** Returns the findings from an `INFO` reply. */
 export const ofInfo = (info: Info, isCluster: boolean, save?: string): ReadonlyArray<Finding> => [
   version(info),
   mode(info, isCluster),
@@ -92,7 +92,7 @@ export const ofInfo = (info: Info, isCluster: boolean, save?: string): ReadonlyA
   persistence(info, save)
 ]
 
-/** A setting; undefined on a managed server that refuses CONFIG. */
+/** Reads a setting. Returns undefined on a managed server that refuses CONFIG. */
 export const setting = (send: Redis["Service"]["send"], name: string): Effect.Effect<string | undefined> =>
   Effect.map(Effect.option(send<ReadonlyArray<string> | object>("CONFIG", "GET", name)), (reply) => {
     if (Option.isNone(reply)) return undefined
@@ -102,12 +102,12 @@ export const setting = (send: Redis["Service"]["send"], name: string): Effect.Ef
 
 export const eventsSetting = "notify-keyspace-events"
 
-/** `flags`: the value of `eventsSetting`. Here `A` stands for all kinds of events, `x` among them. */
+/** `flags` is the value of `eventsSetting`. The flag `A` stands for all kinds of events, including `x`. */
 export const keyspaceEvents = (flags: string | undefined): Finding => {
-  if (flags === undefined) return finding("keyspaceEvents", "info", `${eventsSetting} is not visible`)
+  if (flags === undefined) return finding("keyspaceEvents", "info", `${eventsSetting} cannot be read`)
   if (flags.includes("E") && /[xA]/.test(flags)) return finding("keyspaceEvents", "ok", "expired events are sent")
   const problem = "expired events are not sent: orphaned data streams wait for a sweep"
-  return finding("keyspaceEvents", "warning", problem, `set ${eventsSetting} Ex, or enableEvents of the client`)
+  return finding("keyspaceEvents", "warning", problem, `set ${eventsSetting} to Ex, or set enableEvents`)
 }
 
 export const textOf = ({ advice, message }: Finding): string => advice === undefined ? message : `${message}: ${advice}`

@@ -1,6 +1,6 @@
 /**
- * The options that operators set. Durations are in Effect's format, or in that of Simba's configuration (`10s`).
- * `RedisMutex` reads them.
+ * Reads mutex options from the environment. Durations have Effect's format or the format of Simba's configuration
+ * (`10s`). `RedisMutex` calls it.
  */
 import * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
@@ -32,7 +32,7 @@ interface Options {
   readonly processName?: string | undefined
 }
 
-/** Reads the options that the caller left out. Variables that are not needed may be invalid. */
+/** Reads the options that are not set in code. The variables of the others are not read, so they may be invalid. */
 export const complete = <O extends Options>(explicit: O): Effect.Effect<O, Config.ConfigError> =>
   Effect.gen(function*() {
     const ttl = explicit.ttl ?? (yield* period("SIMBA_REDIS_TTL"))

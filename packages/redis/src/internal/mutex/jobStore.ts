@@ -1,4 +1,4 @@
-/** The jobs of a mutex on Redis: one hash for all of them, read and written by scripts. `store` has its operations. */
+/** Stores the jobs of a mutex in one Redis hash, which scripts read and write. `store` includes its operations. */
 import type { ClaimResult, JobRecord, JobsRecord, JobStore, RunOutcome } from "@effect-simba/core/JobStore"
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { ProtocolError } from "@effect-simba/core/SimbaError"

@@ -1,9 +1,8 @@
 /**
- * The names of keys and channels, built here and nowhere else.
+ * Builds the names of all keys and channels of mutexes.
  *
- * All keys of one mutex share the hash tag `{<mutex>}`, so that they live in one slot of a Cluster and ACLs can name
- * them by prefix. The owner key, the wait queue, and the channels of a mutex and of a contender are the same as in
- * Simba.
+ * All keys of a mutex share the hash tag `{<mutex>}`, so that they are in one Cluster slot and ACLs can match them by
+ * prefix. The owner key, the wait queue, and the channels of mutexes and contenders have the same names as in Simba.
  */
 import type { MutexName } from "@effect-simba/core/MutexName"
 
@@ -16,19 +15,18 @@ export const queue = (mutex: MutexName): string => `simba:{${mutex}}:contender`
 /** String: the last fencing token. */
 export const fence = (mutex: MutexName): string => `simba:{${mutex}}:fence`
 
-/** String: the Simba contender whose turn it is, while contenders of effect-simba hold back. */
+/** String: the Simba contender whose turn it is. While the key exists, effect-simba contenders hold back. */
 export const reserved = (mutex: MutexName): string => `simba:{${mutex}}:reserved`
 
-/** The keys of an acquire or a release, in the scripts' order. */
+/** The keys of an acquire or a release, in the order that the scripts expect. */
 export const operands = (mutex: MutexName) => [owner(mutex), queue(mutex), fence(mutex), reserved(mutex)] as const
 
 /** The channel on which every acquisition is announced. */
 export const mutexChannel = (mutex: MutexName): string => `simba:{${mutex}}`
 
 /**
- * The channel on which a Simba contender is notified that it is its turn, and on which it notifies a waiter of
- * effect-simba. An effect-simba waiter subscribes there only while Simba contenders take part. The scripts build the
- * same name from the owner key.
+ * The channel on which a contender is notified that its turn has come, in Simba's protocol. An effect-simba waiter
+ * subscribes to it only while Simba contenders take part. The scripts build the same name from the owner key.
  */
 export const contenderChannel = (mutex: MutexName, id: string): string => `simba:{${mutex}}:${id}`
 
@@ -36,9 +34,9 @@ export const contenderChannel = (mutex: MutexName, id: string): string => `simba
 export const jobs = (mutex: MutexName): string => `simba:{${mutex}}:jobs`
 
 /**
- * The channel of a layer, for its waiters and leases, named by the random part of its lease ids. The layer is
- * subscribed for its whole life; if nobody is subscribed, the waiter is dead. The scripts build the same name from the
- * ids.
+ * The channel of a layer, for messages to its waiters and about its leases. `key` is the random part of the layer's
+ * lease ids. The layer stays subscribed until it closes, so its waiters are dead if nobody is subscribed. The scripts
+ * build the same name from the ids.
  */
 export const inboxChannel = (key: string): string => `simba:inbox:${key}`
 
@@ -47,12 +45,12 @@ export const pattern = "simba:{*"
 
 const ofMutex = /^simba:\{([^]*)\}(?::contender)?$/
 
-/** The mutex of this owner key or wait queue; undefined for any other key. */
+/** Returns the mutex of an owner key or a wait queue; undefined for any other key. */
 export const mutexOf = (key: string): string | undefined => ofMutex.exec(key)?.[1]
 
 /**
- * String: the largest fencing token that a fenced resource has accepted. In the resource's slot, unless its name has a
- * `}` but no hash tag: on a Cluster such a name cannot be fenced.
+ * String: the largest fencing token that a fenced resource has accepted. The key is in the resource's slot, unless the
+ * resource's name has a `}` but no hash tag. A resource with such a name cannot be fenced on a Cluster.
  */
 export const largestToken = (resource: string): string =>
   /^[^{]*\{[^}]+\}/.test(resource) ? `${resource}:simba-token` : `{${resource}}:simba-token`

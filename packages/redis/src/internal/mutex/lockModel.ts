@@ -1,6 +1,6 @@
 /**
- * How the testkit's simulations read mutexes from the server, and how long waiters may sleep. `RedisSimulation` uses
- * it.
+ * Lets the testkit's simulations check mutexes on Redis: it reads mutexes from the server and from the calls of
+ * scripts, and says how long waiters may sleep. `RedisSimulation` uses it.
  */
 import type * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
@@ -12,17 +12,17 @@ import * as Effect from "effect/Effect"
 import * as RedisKeys from "./keys.ts"
 import { type Call, callsOf } from "./scriptCalls.ts"
 
-/** The queue place in the reply to a refused acquire, or to a release that queued an attempt. */
+/** Returns the place in the queue from the reply to a refused acquire, or to a release that queued an attempt. */
 const placeOf = ({ kind, reply }: Call): number | undefined => {
   if (!Array.isArray(reply) || reply[0] === "error") return undefined
-  // A release that granted the mutex to the queued attempt returns three parts
+  // If a release granted the mutex to the queued attempt, the reply has three elements
   const [, ticket] = reply as ReadonlyArray<unknown>
   return ticket === 0 || (kind === "release" && reply.length === 3) ? undefined : Number(ticket)
 }
 
 /**
- * The waiters of one `Mutex` layer form one line. `keep` accepts keys that a run may leave behind: keys of the mutexes
- * that have an expiry.
+ * The waiters of one `Mutex` layer form one line. `keep` accepts the keys that a run may leave behind, which are the
+ * mutexes' keys with an expiry.
  */
 export const make = (resources: ReadonlyArray<string>) => {
   const name = (resource: string) => resource as MutexName
@@ -39,7 +39,7 @@ export const make = (resources: ReadonlyArray<string>) => {
       return call.kind === kind && resource !== undefined ? [{ ...call, resource }] : []
     })
 
-  /** Ids that a release queues. */
+  /** Returns the ids that releases have queued. */
   const requeued = (args: ReadonlyArray<string>, reply: unknown) =>
     callsTo("release", args, reply)
       .filter(({ requeue }) => requeue !== "")
@@ -81,9 +81,9 @@ export const make = (resources: ReadonlyArray<string>) => {
 }
 
 /**
- * The options of `Checker.all`. A waiter polls within two confirm periods plus the time to retry a command. If the
- * server lost the mutex's owner, or its clock was stepped, a waiter may sleep until the lease that it last saw would
- * have expired.
+ * Returns the options of `Checker.all`. A waiter polls within two confirm periods plus the time to retry a command. If
+ * the server has lost the mutex's owner, or its clock was stepped, a waiter may sleep until the lease that it last knew
+ * of would have expired.
  */
 export const bounds = (options?: Mutex.Options): Effect.Effect<
   {
@@ -94,7 +94,7 @@ export const bounds = (options?: Mutex.Options): Effect.Effect<
   InvalidConfig
 > =>
   Effect.map(MutexConfig.make(options), ({ commandTimeout, confirmTimeout, transition, ttl }) => {
-    // The longest pause before a failed command is repeated
+    // The maximum delay before a failed command is retried
     const pause = Duration.millis(1200)
     const sleepBound = Duration.sum(Duration.times(confirmTimeout, 2), Duration.millis(700))
     return {

@@ -1,4 +1,4 @@
-/** The messages that contenders and Redis exchange. */
+/** Codecs of the messages that contenders and Redis exchange. */
 import type { Grant } from "@effect-simba/core/MutexStore"
 import * as Schema from "effect/Schema"
 import { countPattern, readBy, separator, text, tokenOf } from "../client/codecs.ts"
@@ -6,7 +6,7 @@ import { millisPattern, OwnerId, ownerProblem } from "./ownership.ts"
 
 const counterPattern = /^\d{1,16}$/
 
-/** The mutex channel: `acquired@@<owner id>`. */
+/** A message on the channel of a mutex: `acquired@@<owner id>`. */
 export const MutexMessage = text(
   Schema.TaggedUnion({ Acquired: { owner: OwnerId } }),
   (input) => {
@@ -37,18 +37,18 @@ const encodeContenderMessage = (message: ContenderMessage): string =>
 const ContenderMessageFields = Schema.TaggedUnion({ Released: { owner: OwnerId }, PollAfter: { millis: Millis } })
 
 /**
- * A contender's own channel: `released@@<previous owner>` hands the mutex over, `look@@<milliseconds>` asks the waiter
- * to poll after that time. Contenders of other implementations use this channel.
+ * A message on a contender's own channel: `released@@<previous owner>` hands the mutex over, and `look@@<milliseconds>`
+ * asks the waiter to poll after that time. Contenders of other implementations use this channel.
  */
 export const ContenderMessage = text(ContenderMessageFields, decodeContenderMessage, encodeContenderMessage)
 
 export type ContenderMessage = typeof ContenderMessageFields.Type
 
 /**
- * A message on the channel of a layer: to the waiter with a counter, or about a lease that was released by force.
+ * A message on the channel of a layer, to the waiter with this counter or about a lease that was released by force.
  *
- * - `Granted`: the mutex was granted to it.
- * - `PollAfter`: it should poll after a time.
+ * - `Granted`: the mutex was granted to the waiter.
+ * - `PollAfter`: the waiter should poll after that time.
  */
 export type InboxMessage =
   | { readonly _tag: "Forced"; readonly id: string }
@@ -57,7 +57,9 @@ export type InboxMessage =
 
 const count = (text = "") => countPattern.test(text) ? Number(text) : NaN
 
-/** `<token>`, how far it is ahead of the server's time in microseconds, and how long the grant lasts in milliseconds. */
+/**
+ * The token, how far it is ahead of the server's time in microseconds, and the duration of the grant in milliseconds.
+ */
 const decodeGrant = (text: string | undefined, ahead: string | undefined, period: string | undefined) => {
   const token = tokenOf(text)
   const [distance, millis] = [count(ahead), count(period)]
@@ -84,7 +86,7 @@ const decodeInboxMessage = (input: string): InboxMessage | string => {
 }
 
 /**
- * The channel of a layer: `<counter>@@granted@@<token>@@<ahead>@@<millis>`, `<counter>@@look@@<millis>`, or
- * `forced@@<lease id>`.
+ * A message on the channel of a layer: `<counter>@@granted@@<token>@@<ahead>@@<millis>`, `<counter>@@look@@<millis>`,
+ * or `forced@@<lease id>`.
  */
 export const InboxMessage = readBy(Schema.String, decodeInboxMessage)

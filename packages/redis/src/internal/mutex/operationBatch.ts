@@ -1,6 +1,6 @@
 /**
  * Sends acquires, confirmations, releases and inspections. The operations of one event-loop task share one call, in
- * order. `store` submits them; `acquireAndRelease.lua` carries them out.
+ * order. `store` submits them, and `acquireAndRelease.lua` executes them.
  */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { MutexState } from "@effect-simba/core/MutexState"
@@ -25,24 +25,24 @@ import { readAcquire, readInspect, readRelease } from "./replies.ts"
 import type { operations } from "./scripts.generated.ts"
 
 /**
- * Which waiters without a subscriber are skipped as dead: all, those of effect-simba (`own`), or none. In a Cluster a
- * Simba waiter may have subscribed at another node than the one that counts.
+ * Which waiters are skipped as dead if their channel has no subscriber: all (`1`), those of effect-simba (`own`), or
+ * none (`0`). On a Cluster, a Simba waiter may be subscribed at a node other than the one that counts.
  */
 export type SkipDead = "1" | "own" | "0"
 
 type Settle<A> = (exit: Exit.Exit<A, StoreError>) => void
 
-/** Maximum operations per call: they share a round trip, and block the server only briefly. */
+/** Maximum operations per call, so that a call blocks the server only briefly. */
 const callSize = 64
 
 type Texts<Names extends ReadonlyArray<string>> = { readonly [Index in keyof Names]: string }
 
-/** The arguments of one call. */
+/** Builds the arguments of one call. */
 class Call {
   private codes = ""
   private readonly keys: Array<string> = []
   private readonly rest: Array<string> = []
-  /** The mutex whose keys were added last: another operation on it does not repeat them. */
+  /** The mutex whose keys were added last. A further operation on it does not repeat them. */
   private last: MutexName | undefined
   private lease = ""
   private confirm = ""
@@ -62,7 +62,10 @@ class Call {
     this.rest.push(...args)
   }
 
-  /** Plain operations use the layer's durations, which a call states once. */
+  /**
+   * Returns whether an operation with these durations can be plain. All plain operations share the durations in the
+   * header.
+   */
   shares(lease: string, confirm: string): boolean {
     if (this.lease === "") {
       this.lease = lease
@@ -84,11 +87,11 @@ interface Operation {
   readonly write: (call: Call) => void
   readonly reply: (reply: unknown) => void
   readonly fail: (error: (operation: string) => StoreError) => void
-  /** The caller has abandoned the operation, and its undo may already be sent. */
+  /** True if the caller has abandoned the operation. Its undo may already have been sent. */
   isAbandoned: boolean
 }
 
-/** The script's reply for one failed operation. The call's other operations have run. */
+/** Returns the error of one failed operation; undefined for any other reply. The call's other operations have run. */
 const failureOf = (reply: unknown): string | undefined =>
   Array.isArray(reply) && reply.length === 2 && reply[0] === "error" ? String(reply[1]) : undefined
 
@@ -126,15 +129,15 @@ const writeRelease = (call: Call, request: ReleaseRequest) => {
 export interface OperationBatch {
   /** Returns a function that abandons the request. */
   readonly acquire: (request: AcquireRequest, settle: Settle<AcquireResult>) => () => void
-  /** Writes the command before it returns, with all waiting operations. */
+  /** Writes all waiting operations and the confirmation before it returns. */
   readonly confirm: (request: ConfirmRequest, settle: Settle<AcquireResult>) => void
   readonly release: (request: ReleaseRequest, settle: Settle<Released>) => void
   readonly inspect: (mutex: MutexName, limit: number, settle: Settle<MutexState>) => void
-  /** Sends the waiting operations now, so that the next command follows them. */
+  /** Sends the waiting operations immediately, so that the next command follows them. */
   readonly flush: () => void
 }
 
-/** `perSlot`: one call per slot, because a Cluster refuses calls with keys of several slots. */
+/** With `perSlot`, each call has keys of only one slot, because a Cluster refuses others. */
 export const make = (
   sink: CommandSink["Service"],
   script: Loaded,
@@ -146,7 +149,7 @@ export const make = (
     const isWhole = Array.isArray(reply) && reply.length === operations.length
     for (let i = 0; i < operations.length; i++) {
       const operation = operations[i]!
-      // The caller continues here: if one of its observers throws, the other callers still get their replies
+      // This runs the caller's code. If that throws, the other callers still get their replies
       try {
         if (failure !== undefined) operation.fail((name) => backendError(name, failure.cause))
         else if (isWhole) operation.reply(reply[i])
@@ -162,7 +165,7 @@ export const make = (
   const sendCall = (all: ReadonlyArray<Operation>) => {
     let operations = all
     const write = (script: string, isRepeated: boolean) => {
-      // An abandoned operation must not run now: its undo may have run already
+      // An abandoned operation must not be repeated, because its undo may already have run
       if (isRepeated) operations = all.filter((operation) => !operation.isAbandoned)
       if (operations.length === 0) return undefined
       const call = new Call()
@@ -202,7 +205,7 @@ export const make = (
       fail: (error) => settle(Exit.fail(error(name))),
       isAbandoned: false
     }
-    // The first operation of a task: sent together with the task's later operations
+    // The first operation of a task schedules the call, which also includes the task's later operations
     if (waiting.push(operation) === 1) sink.afterCurrentTask(flush)
     return operation
   }

@@ -4,7 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { separator, text } from "../client/codecs.ts"
 
-/** No leading zeros, so that text and value correspond one to one. */
+/** Excludes leading zeros, so that each value has exactly one text. */
 export const millisPattern = /^(0|[1-9]\d{0,14})$/
 
 export const ownerProblem = (id: string): string | undefined =>
@@ -14,7 +14,7 @@ export const ownerProblem = (id: string): string | undefined =>
     ? "the owner contains a separator"
     : undefined
 
-/** An owner's id: any text without a separator, because other implementations choose their own ids. */
+/** An owner's id may be any text without a separator, because other implementations choose their own ids. */
 export const OwnerId = Schema.String.check(
   Schema.makeFilter((id: string) => ownerProblem(id)),
   // Repeated because schema arbitraries ignore filters
@@ -27,7 +27,7 @@ const Remaining = Schema.Duration.check(
   )
 )
 
-/** Returns the problem as a string. */
+/** Decodes an ownership, or returns the problem as a string. */
 export const decodeOwnership = (input: string): Ownership | string => {
   if (input === separator) return { _tag: "Free" }
   const at = input.lastIndexOf(separator)
@@ -44,7 +44,7 @@ export const decodeOwnership = (input: string): Ownership | string => {
 
 /**
  * The owner of a mutex: `<owner id>@@<remaining milliseconds>`, `<owner id>@@-1` for a key without expiry, and `@@` for
- * a free mutex. Simba's scripts return the same.
+ * a free mutex. Simba's scripts use the same format.
  */
 export const OwnershipText: Schema.Codec<Ownership, string> = text(
   Schema.TaggedUnion({ Free: {}, Held: { owner: OwnerId, timeLeft: Schema.optionalKey(Remaining) } }),

@@ -1,7 +1,7 @@
 /**
- * Releases whose effect is uncertain: they failed, or a late request queued the id again. A grant to one of these ids
- * is released again, however late, because ids are never reused. `store` records releases, and queries them when
- * `waiterInbox` receives a grant that nobody waits for.
+ * Remembers releases that may not have taken effect, because they failed or a late request queued the id again. If such
+ * an id is granted the mutex later, the release is repeated, which is safe because ids are never reused. `store`
+ * records releases, and queries them when `waiterInbox` receives a grant that nobody waits for.
  */
 import type { ReleaseRequest } from "@effect-simba/core/MutexStore"
 
@@ -14,7 +14,10 @@ const attemptOf = (id: string) => id.slice(0, id.indexOf(":"))
 export class PendingReleases {
   /** Releases by attempt. */
   private requests = new Map<string, ReleaseRequest>()
-  /** The previous generation, dropped as a whole: a map whose first entry is repeatedly deleted becomes slow. */
+  /**
+   * The previous generation of releases. It is dropped as a whole, because a map whose first entry is repeatedly
+   * deleted becomes slow.
+   */
   private older = this.requests
   private readonly queued = new Set<string>()
 

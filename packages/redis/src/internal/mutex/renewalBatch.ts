@@ -1,6 +1,6 @@
 /**
- * Sends renewals, with one call for all leases that are due together. `store` calls it for core's `leaseRenewer`;
- * `renewLeases.lua` carries it out.
+ * Sends renewals, with one call for all leases that are due together. `store` calls it for core's `leaseRenewer`, and
+ * `renewLeases.lua` executes it.
  */
 import type { GuardRequest, GuardResult } from "@effect-simba/core/MutexStore"
 import type { ProtocolError, StoreError } from "@effect-simba/core/SimbaError"
@@ -14,7 +14,7 @@ import { type Loaded, send } from "../client/script.ts"
 import * as keys from "./keys.ts"
 import { renewLeases } from "./scripts.generated.ts"
 
-/** The request is built in place: thousands of leases are renewed once per period. */
+/** Builds the request without intermediate arrays, because it may contain thousands of leases. */
 const argsOf = (script: string, requests: ReadonlyArray<GuardRequest>): ReadonlyArray<string> => {
   const args = [script, String(requests.length)]
   for (const { mutex } of requests) args.push(keys.owner(mutex))
@@ -60,7 +60,7 @@ export const make = (sink: CommandSink["Service"], script: Loaded) =>
             : Exit.fail(backendError("guard", failure.cause))
         )
     )
-    // A late renewal would revive a lease that was released
+    // Cancel the request: sent late, it could extend a lease that its owner no longer uses
     return Effect.sync(() => {
       isAbandoned = true
       cancel()

@@ -6,14 +6,14 @@ export interface Call {
   readonly ownerKey: string
   readonly id: string
   readonly mode: string
-  /** The id that a release queues, or the empty string. */
+  /** The id that the release queues, or the empty string. */
   readonly requeue: string
   readonly reply: unknown
 }
 
 const operands: Readonly<Record<string, ReadonlyArray<string>>> = operations
 
-/** The operations of any command: none if it does not call that script. */
+/** Returns the operations of a command, or none if it does not call that script. */
 export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Call> => {
   if (args[0] !== "EVALSHA" && args[0] !== "EVAL") return []
   const keys = Number(args[2])
@@ -24,7 +24,7 @@ export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyAr
   let key = -1
   return [...codes].flatMap((letter, index) => {
     const code = letter.toLowerCase()
-    // A capital letter means the mutex of the previous operation
+    // An upper-case letter means the mutex of the previous operation
     if (letter === code) key += 4
     const own = Object.fromEntries(operands[code]!.map((name) => [name, args[at++]!]))
     return code === "i" ? [] : [{

@@ -1,4 +1,4 @@
-/** The mutex store on Redis, on Effect's `Redis` service. */
+/** The mutex store on Effect's `Redis` service. `RedisMutex` provides it. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { type Change, type GuardRequest, type GuardResult, MutexStore } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
@@ -76,7 +76,7 @@ const make = Effect.gen(function*() {
     })
   }
 
-  /** Sends the waiting batch first, so that commands keep their order. */
+  /** Runs an effect after the waiting batch has been sent, so that commands keep their order. */
   const behind = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.suspend(() => {
       flush()
@@ -106,7 +106,7 @@ const make = Effect.gen(function*() {
             const result: GuardResult = Result.isSuccess(reply)
               ? reply.success[0]!
               : { _tag: "Failed", error: reply.failure }
-            // A node that hangs does not delay the other nodes' replies
+            // Report each result as it arrives, so that a node that hangs does not delay the others
             onResult?.(index, result)
             return result
           }), { concurrency: "unbounded" }),
@@ -134,15 +134,15 @@ const make = Effect.gen(function*() {
   })
 })
 
-/** If the reply is not one of `PUBSUB NUMSUB`, nobody is counted. */
+/** Returns whether a reply to `PUBSUB NUMSUB` counts a subscriber. */
 const isCounted = (reply: unknown): boolean => {
   const count: unknown = Array.isArray(reply) ? reply[1] : undefined
   return (typeof count === "number" || typeof count === "string") && Number(count) > 0
 }
 
 /**
- * Whether a script on each server can count the subscribers of a waiter's channel, checked once with a channel of this
- * store. Behind a proxy, or on a replica, it cannot.
+ * Checks whether scripts on all servers can count the subscribers of a waiter's channel, by subscribing to a test
+ * channel. They cannot behind a proxy or on a replica.
  */
 const seesSubscribers = Effect.fnUntraced(function*(
   servers: ReadonlyArray<Redis["Service"]["send"]>,
@@ -155,7 +155,7 @@ const seesSubscribers = Effect.fnUntraced(function*(
     (send) => send<unknown>("PUBSUB", "NUMSUB", channel),
     { concurrency: "unbounded" }
   )
-  // A Cluster node that is down does not affect the result for the others
+  // Ignore Cluster nodes that are down
   if (replies.length === 0 && failures[0] !== undefined) return yield* fromRedis("count subscribers")(failures[0])
   return replies.every(isCounted)
 }, Effect.scoped)

@@ -1,9 +1,9 @@
 /**
- * Delivers messages to waiters. One channel serves all waiters of a layer, so that a wait needs no subscription of its
- * own. If contenders of another implementation take part, a waiter also subscribes to its own channel. `store` has one
- * for each layer.
+ * Delivers messages to waiters. One channel serves all waiters of a layer, so a waiter needs no subscription of its
+ * own. Only if contenders of another implementation take part does a waiter also subscribe to its own channel. `store`
+ * creates one inbox per layer.
  *
- * The id of a waiter is `<counter>-<key>:<process>`. The key is random, and names the layer and its channel.
+ * A waiter's id is `<counter>-<key>:<process>`. The key is random, and identifies the layer and its channel.
  */
 import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { MutexStore, WakeUp } from "@effect-simba/core/MutexStore"
@@ -42,21 +42,21 @@ interface Inbox {
   /** Waiters by the counters in their ids. */
   readonly waiters: Map<string, Waiter>
   /**
-   * Called with the id of an owner whose mutex was released by force. This is a hint: the layer sends a renewal at once,
-   * and the reply decides.
+   * Called with the id of an owner whose mutex was released by force. This is a hint: the layer immediately sends a
+   * renewal, and its reply decides.
    */
   readonly forced: Set<(id: string) => void>
 }
 
 export interface WaiterInbox {
   readonly open: MutexStore["Service"]["inbox"]
-  /** Call it when a waiter detects contenders of another implementation: the waiter subscribes to its own channel. */
+  /** Subscribes a waiter to its own channel. Call it when the waiter detects contenders of another implementation. */
   readonly noteForeign: (mutex: MutexName, id: LeaseId) => void
 }
 
 /**
- * `onStranger` is called for a message to an id that does not wait here, with the part of the id before the colon. If
- * the id's release failed, or was overtaken by a late request, `store` repeats the release (`pendingReleases`).
+ * `onStranger` is called for a message to an id that is not waiting here, with the part of the id before the colon. If
+ * the release of that id failed or was overtaken by a late request, `store` repeats it (`pendingReleases`).
  */
 export const make = Effect.fnUntraced(function*(
   subscriber: Subscriber["Service"],
@@ -99,7 +99,10 @@ export const make = Effect.fnUntraced(function*(
   })
   const inboxes = yield* RcMap.make({ lookup: open })
 
-  /** A failed inbox leaves the map with its last user, so that the next user opens it again. */
+  /**
+   * Returns the inbox of a layer. A failed inbox is removed from the map with its last user, so that the next user
+   * opens a new one.
+   */
   const inboxByKey = Effect.fnUntraced(function*(key: string) {
     const scope = yield* Scope.fork(yield* Effect.scope)
     return yield* Effect.onError(
@@ -109,7 +112,8 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /**
-   * A gap follows the subscription, because messages before it were missed. After a failure the next refusal retries.
+   * Subscribes a waiter to its own channel, and then reports a gap, because earlier messages were missed. If it fails,
+   * the waiter's next refused acquire retries.
    */
   const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: LeaseId, { notify }: Waiter) {
     const { next } = yield* subscribe(subscriber, keys.contenderChannel(mutex, id), readContenderMessage, {
@@ -120,7 +124,7 @@ export const make = Effect.fnUntraced(function*(
     return yield* Effect.forever(Effect.map(next, notify))
   })
 
-  /** Returns a function that ends the subscription. */
+  /** Adds a waiter. Returns a function that removes it. */
   const enter = (inbox: Inbox, id: LeaseId, notify: Waiter["notify"]) => {
     const waiter: Waiter = { notify, own: undefined }
     const counter = id.slice(0, id.indexOf("-"))

@@ -9,7 +9,7 @@ const decode = Schema.decodeUnknownResult(StreamWire.Announcement)
 
 export const announcementField = "lbs-input"
 
-/** The text of an announcement. The other fields are kept, but ignored. */
+/** Returns the text of an announcement. Other fields of the entry are ignored. */
 export const textOf = (fields: StreamWire.Fields): string | undefined =>
   fields.find(([name]) => name === announcementField)?.[1]
 

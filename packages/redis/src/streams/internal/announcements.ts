@@ -73,7 +73,7 @@ export const make = (context: ServiceContext): Part => {
     }
   })
 
-  /** The values of the leases of these entries. */
+  /** Reads the values of these entries' leases. */
   const leasesOf = Effect.fnUntraced(function*(contents: ReadonlyArray<Entry>) {
     const entries = contents.filter((content) => content._tag === "Announced")
     if (entries.length === 0) return new Map<EntryId, string | undefined>()

@@ -1,6 +1,4 @@
-/**
- * Coalesces simultaneous requests into shared calls. `leases`, `leaseEnds`, `checkpoints` and `extents` use it.
- */
+/** Batches concurrent requests into shared calls. `leases`, `leaseEnds`, `checkpoints` and `extents` use it. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -11,12 +9,12 @@ import { fromReply } from "../../internal/client/errors.ts"
 import { malformed } from "../../internal/client/malformedInput.ts"
 import { type Failed, isFailed } from "./replies.ts"
 
-/** Maximum requests per call: they share a round trip, and block the server only briefly. */
+/** Maximum requests per call, so that a call blocks the server only briefly. */
 const batchSize = 200
 
 type Call<A, B> = (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>
 
-/** If a reply is missing, all requests fail, because replies can no longer be assigned to requests. */
+/** If a reply is missing, all requests fail, because replies can no longer be matched to requests. */
 const whole = <A, B>(items: ReadonlyArray<A>, call: Call<A, B>): ReturnType<Call<A, B>> =>
   Effect.filterOrFail(
     call(items),
@@ -24,7 +22,7 @@ const whole = <A, B>(items: ReadonlyArray<A>, call: Call<A, B>): ReturnType<Call
     (replies) => malformed("the replies to a batch", replies, `expected one for each of ${items.length} requests`)
   )
 
-/** For lists, which are already batches. */
+/** Sends a list of items in calls of bounded size. */
 export const inCalls = <A, B>(
   items: ReadonlyArray<A>,
   call: Call<A, B>
@@ -32,8 +30,8 @@ export const inCalls = <A, B>(
   Effect.map(Effect.forEach(Arr.chunksOf(items, batchSize), (items) => whole(items, call)), Arr.flatten)
 
 /**
- * Makes a request for one item from a call for many, which returns results in order. `keysOf` returns an item's keys,
- * for the error about a key of another type.
+ * Makes a request for one item out of a call for many, whose results are in the order of the items. `keysOf` returns an
+ * item's keys, for the error about a key of another type.
  */
 export const make = <A, B>(
   operation: string,

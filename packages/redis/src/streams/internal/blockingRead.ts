@@ -1,7 +1,7 @@
 /**
- * Waits for messages. All handlers of a service share a few connections, each with a blocking read of a bounded number
- * of data streams, so that the cost of a message does not grow with the number of silent data streams. `store` makes
- * one for each service.
+ * Waits for messages. All handlers of a service share a few connections. Each connection has a blocking read of a
+ * bounded number of data streams, so that the cost of a message does not grow with the number of silent data streams.
+ * `store` creates one for each service.
  */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
@@ -31,44 +31,43 @@ interface Waiter {
 }
 
 /**
- * A data stream that a reader waits for. It is still read for a while without waiters, because its handler usually
+ * A data stream that a reader waits for. Without waiters, it is still read for a while, because its handler usually
  * waits again soon.
  */
 interface Watched {
   readonly waiters: Set<Waiter>
-  /**
-   * The current read, or otherwise the next one, returns all messages after this id; undefined before the first read.
-   */
+  /** The id after which the current or next read returns all messages; undefined before the first read. */
   asked: EntryId | undefined
-  /** When its last waiter left. Monotonic milliseconds. */
+  /** The time at which the last waiter left, in monotonic milliseconds. */
   leftAt: number
 }
 
 /** A connection and its data streams. */
 interface Reader {
   readonly watched: Map<StreamName, Watched>
-  /** Opens when a waiter joins that the current read does not cover. */
+  /** Opens when a waiter joins and the current read does not cover it. */
   readonly joined: Latch.Latch
-  /** Consecutive failures since its last reply. */
+  /** Consecutive failures since the last reply. */
   failures: number
 }
 
 /**
- * Maximum data streams per read: after each message, Redis registers all of them again, at about 2 microseconds each.
+ * Maximum data streams per read. After each message, Redis registers all of them again, which takes about 2
+ * microseconds each.
  */
 export const readSize = 128
 
-/** Maximum messages per data stream and per read: few enough not to hold up the event loop. */
+/** Maximum messages per data stream and per read, so that a reply does not block the event loop for long. */
 const [maxCount, maxMessages] = [100, 2000]
 
-/** How long a data stream is still read without a waiter. */
+/** How long a data stream without waiters is still read. */
 const patienceMillis = 5000
 
 const readMessages = decoder("a read of data streams", StreamWire.ReadReply)
 
 const isRetryable = (error: StoreError) => error._tag === "BackendError" && error.isRetryable
 
-/** `maxReaders` bounds the connections. Beyond it, each reader takes more data streams. */
+/** `maxReaders` is the maximum number of connections. When it is reached, readers take more data streams each. */
 export const make = Effect.fnUntraced(function*(
   context: ServiceContext,
   messages: Service["messages"],
@@ -78,9 +77,9 @@ export const make = Effect.fnUntraced(function*(
   const clock = yield* Clock.Clock
   const monotonic = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
   const readers: Array<Reader> = []
-  /** Replies are delivered one after another, with a turn of the event loop in between. */
+  /** Serializes the delivery of replies, with a turn of the event loop after each. */
   const turn = Semaphore.makeUnsafe(1)
-  // On a Cluster no command ends a blocking read early: a new waiter waits for its end
+  // On a Cluster, no command can end a blocking read early, so a new waiter waits until the read ends
   const block = isCluster ? Duration.millis(250) : Duration.seconds(5)
   const fork = yield* FiberSet.runtime(yield* FiberSet.make<void>())()
 
@@ -95,7 +94,8 @@ export const make = Effect.fnUntraced(function*(
   }
 
   /**
-   * A data stream without waiters keeps its position. Returns the number of messages to request from each data stream.
+   * Prepares a read. A data stream without waiters keeps its position. Returns the number of messages to request from
+   * each data stream.
    */
   const begin = ({ joined, watched: streams }: Reader): number => {
     joined.closeUnsafe()
@@ -125,14 +125,14 @@ export const make = Effect.fnUntraced(function*(
       const found = toMessages(entries)
       watched.asked = undefined
       for (const waiter of watched.waiters) {
-        // It joined during the read, with a smaller position
+        // The waiter joined during the read, with an earlier position
         if (compareEntryIds(waiter.after, asked) < 0) continue
         const mine = found.filter(({ id }) => compareEntryIds(id, waiter.after) > 0).slice(0, waiter.count)
         if (mine.length === 0) continue
         watched.asked = mine[mine.length - 1]!.id
         settle(watched, waiter, Exit.succeed(mine))
       }
-      // Nobody waited for these messages: the next waiter first reads on its own
+      // Nobody waited for these messages. The next waiter will first read them directly
       if (watched.asked === undefined && watched.waiters.size === 0) reader.watched.delete(stream as StreamName)
     }
   }
@@ -142,7 +142,7 @@ export const make = Effect.fnUntraced(function*(
     Effect.gen(function*() {
       yield* joined.await
       for (;;) {
-        // When many handlers join at once, one new read serves them all
+        // Wait briefly, so that one new read serves all handlers that join together
         yield* Effect.sleep("1 millis")
         yield* redis.send("CLIENT", "UNBLOCK", client)
       }
@@ -194,7 +194,7 @@ export const make = Effect.fnUntraced(function*(
       Array.from(watched.waiters, (waiter) => ({ stream, watched, waiter }))
     )
 
-  /** A key of another type fails the shared read, so each stream is then read separately. */
+  /** Reads each data stream separately, because a key of another type makes the shared read fail. */
   const readEach = (reader: Reader) =>
     Effect.forEach(
       waiting(reader),
@@ -210,7 +210,7 @@ export const make = Effect.fnUntraced(function*(
     reader.watched.clear()
   }
 
-  /** The reader gets no new data streams, because its fiber ends. */
+  /** Removes a reader whose fiber ends, so that it gets no new data streams. */
   const retire = (reader: Reader) => {
     if (readers.includes(reader)) readers.splice(readers.indexOf(reader), 1)
   }
@@ -258,7 +258,7 @@ export const make = Effect.fnUntraced(function*(
     if (readers.length >= maxReaders) return readers.reduce((a, b) => b.watched.size < a.watched.size ? b : a)
     const reader: Reader = { watched: new Map(), joined: Latch.makeUnsafe(false), failures: 0 }
     readers.push(reader)
-    // Waiters that join at the same moment share the first read
+    // Start after a yield, so that waiters that join together share the first read
     fork(Effect.andThen(Effect.yieldNow, run(reader)))
     return reader
   }
@@ -284,7 +284,7 @@ export const make = Effect.fnUntraced(function*(
       isCovered(readerOf(stream)?.watched.get(stream), after) ?
         wait(stream, after, count) :
         messages(stream, after, count).pipe(
-          // A failed read counts as a stream without messages
+          // Treat a failed read as an empty one
           Effect.catchIf(isRetryable, () => Effect.succeed([])),
           Effect.filterOrElse((found) => found.length > 0, () => wait(stream, after, count))
         )

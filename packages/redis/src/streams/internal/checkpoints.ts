@@ -29,7 +29,7 @@ type Part = Pick<
   "checkpoint" | "commit" | "end" | "keepCheckpoints" | "lag" | "messages" | "seek" | "trim"
 >
 
-/** The maximum number of messages that are counted one by one: Redis must read each of them. */
+/** The maximum number of messages that Redis reads one by one to count them. */
 const mostCounted = 1000
 
 const mostId = "18446744073709551615-18446744073709551615"
@@ -107,7 +107,7 @@ export const make = (context: ServiceContext): Part => {
           offset: offset ?? "",
           retention
         })
-      // An operator names what it finds, so that a late copy of the request changes nothing
+      // The request states the lease and the checkpoint that were found, so that a late copy of it changes nothing
       const byOperator = Effect.flatMap(
         context.send("seek", readState, "MGET", streamLease, checkpoint),
         ([lease, text]) => move(lease ?? "", /^\d+-\d+/.exec(text ?? "")?.[0] ?? "")
@@ -144,7 +144,7 @@ export const make = (context: ServiceContext): Part => {
     messages: (stream, after, count) =>
       Effect.andThen(
         context.admit("read messages", stream),
-        // Redis refuses to read after the largest id
+        // Redis refuses to read after the largest possible id
         after === mostId ? Effect.succeed([]) : Effect.map(
           context.send("read messages", readMessages, "XRANGE", stream, `(${after}`, "+", "COUNT", String(count)),
           toMessages

@@ -1,8 +1,10 @@
-/** Parts that the codecs of stream ownership share. */
+/** Building blocks for the codecs of stream ownership. */
 import * as Schema from "effect/Schema"
 import { separator, text } from "../../internal/client/codecs.ts"
 
-/** A text of these fields in this order, separated by the separator. The last field may contain it. */
+/**
+ * A codec for text with these fields in this order, joined by the separator. The last field may contain the separator.
+ */
 export const separated = <Fields extends Record<string, Schema.Codec<unknown, string>>>(fields: Fields) => {
   const names = Object.keys(fields)
   const target = Schema.Struct(fields) as unknown as Schema.Codec<

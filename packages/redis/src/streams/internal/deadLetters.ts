@@ -1,4 +1,4 @@
-/** Dead letters of a service, and dead messages of a data stream: adds, lists and redrives them. */
+/** Adds, lists and redrives the dead letters of a service and the dead messages of a data stream. */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
@@ -18,13 +18,16 @@ const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(StreamWire
 
 type Row = (typeof StreamWire.Entries.Type)[number]
 
-/** Decodes fields that are packed into one. A field with this name but another text is an ordinary field. */
+/**
+ * Decodes fields that are packed into one field. A field with that name whose text cannot be decoded is an ordinary
+ * field.
+ */
 const unpack = (fields: StreamWire.Fields): Option.Option<StreamWire.Fields> => {
   const [first] = fields
   return fields.length === 1 && first?.[0] === "simba-fields" ? decodeFields(first[1]) : Option.none()
 }
 
-/** The last three fields are the reason, the id and the token. */
+/** Converts an entry to a letter. Its last three fields are the reason, the id and the token. */
 const toLetter = ([id, fields]: Row) => {
   const kept = fields.slice(0, -3)
   const unpacked = unpack(kept)
@@ -37,7 +40,7 @@ const toLetter = ([id, fields]: Row) => {
   }
 }
 
-/** Another caller may have added the message, or failed before that. */
+/** For a message that another caller is redriving. That caller may have added the message, or failed before. */
 const beingRedriven = Effect.suspend(() =>
   Effect.fail(
     new BackendError({
@@ -98,7 +101,7 @@ export const make = (
       if (entry === undefined) return false
       const letter = toLetter(entry)
       const stream = streamOf(letter)
-      // Packed fields are not read here: the text of the announcement is stored beside them
+      // The script does not unpack fields, so pass the text of the announcement separately
       const text = letter.isPacked ? textOf(letter.fields) : undefined
       const checkpoint = stream === undefined ? deadLetters : keys.checkpoint(stream)
       return yield* redrive({

@@ -1,7 +1,7 @@
 /**
- * Makes Redis publish the expiry of a key at once. Redis publishes it when it removes the key: on an access, or in its
- * periodic sample, which is slow if there are many keys. So a command accesses the key. `leaseEnds` uses this for
- * yielded leases.
+ * Makes Redis publish the expiry of a key without delay. Redis publishes it when it removes the key: on an access, or
+ * in its periodic sampling, which is slow if there are many keys. This module therefore accesses the key. `leaseEnds`
+ * uses it for yielded leases.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -10,21 +10,21 @@ import type * as Scope from "effect/Scope"
 import type { Redis } from "../../internal/client/effectRedis.ts"
 import * as log from "../../internal/client/log.ts"
 
-/** The delay before an access: keys expire after 1 millisecond. */
+/** The delay before a key is accessed. Keys expire after 1 millisecond. */
 const delay = Duration.millis(3)
 
-/** A finalizer does not sleep: this many round trips take about a millisecond. */
+/** The number of accesses in the finalizer, which does not sleep. This many round trips take about a millisecond. */
 const attempts = 20
 
 export const make = Effect.fnUntraced(function*(
   redis: Redis["Service"]
 ): Effect.fn.Return<(key: string) => void, never, Scope.Scope> {
   const due = new Set<string>()
-  /** Keys that are being touched. A key that is added again meanwhile is due again. */
+  /** Keys that are being touched. A key that is added again in the meantime is touched again. */
   let touching: ReadonlyArray<string> = []
   const wanted = Latch.makeUnsafe(false)
 
-  /** Returns how many keys remain. They expire even if this fails. */
+  /** Touches keys, and returns how many still exist. They expire even if this fails. */
   const touch = (keys: ReadonlyArray<string>) =>
     Effect.catch(
       redis.send<number>("EXISTS", ...keys),

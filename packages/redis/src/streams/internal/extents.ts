@@ -11,10 +11,10 @@ import type { ServiceContext } from "./service.ts"
 
 type Part = Pick<Service, "count" | "extent">
 
-/** The maximum number of messages that a call reads: it blocks the server for about a millisecond. */
+/** The maximum number of messages that a call reads, which blocks the server for about a millisecond. */
 const mostCounted = 1000
 
-/** How often counting restarts if messages are deleted while it runs. */
+/** How many times counting restarts if messages are deleted while it runs. */
 const restarts = 2
 
 type Reply = Exclude<(typeof scripts.readExtents.reply.Type)[number], Failed | readonly []>
@@ -27,7 +27,7 @@ const toExtent = ([length, last, first, added, lastDeleted]: Reply): Extent => (
   lastDeleted: lastDeleted === "" ? undefined : lastDeleted
 })
 
-/** Whether no message was deleted between the two extents. */
+/** Returns whether no message was deleted between the two extents. */
 const isUntouched = (before: Extent, after: Extent): boolean =>
   before.first === after.first && before.added! - before.length === after.added! - after.length
 
@@ -44,7 +44,10 @@ export const make = (context: ServiceContext): Part => {
         )
     ), (stream) => [stream])
 
-  /** `counted` is undefined if messages were deleted between two pages, or if the server does not count. */
+  /**
+   * Counts messages page by page. `counted` is undefined if messages were deleted between two pages, or if the server
+   * does not count additions.
+   */
   const countOnce = (stream: StreamName, after: EntryId, last: EntryId | undefined) =>
     Effect.gen(function*() {
       let [from, until, total] = [after, last, 0]

@@ -1,8 +1,8 @@
 /**
- * The names of the keys and channels of stream ownership, built here and nowhere else.
+ * Builds the names of all keys and channels of stream ownership.
  *
- * The load-balancer stream, its group and the leases of entries are the same as in redis-stream-client-go. On Redis
- * Cluster all keys of a service are in one slot if the service and its data streams carry the same hash tag.
+ * The load-balancer stream, its group and the leases of entries have the same names as in redis-stream-client-go. On a
+ * Redis Cluster, all keys of a service are in one slot if the service and its data streams have the same hash tag.
  */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { leaseSeparator, type Ownership, type ServiceName } from "@effect-simba/core/streams/StreamStore"
@@ -14,10 +14,10 @@ export const input = (service: ServiceName): string => `${service}-input`
 /** The name of the consumer group of the load-balancer stream. */
 export const group = (service: ServiceName): string => `${service}-group`
 
-/** String: the consumer and the epoch that hold this entry. Expires with the lease. */
+/** String: the consumer and the epoch that own this entry. Expires with the lease. */
 export const entryLease = (stream: StreamName, entry: EntryId): string => `${stream}${leaseSeparator}${entry}`
 
-/** String: the consumer, the epoch and the token that hold the data stream, under whichever entry. Expires with the lease. */
+/** String: the consumer, the epoch and the token that own the data stream, under any entry. Expires with the lease. */
 export const streamLease = (stream: StreamName): string => `mutex:${stream}`
 
 /** The value of an entry lease. */
@@ -45,43 +45,46 @@ export const ofLease = ({ entry, stream }: { readonly stream: StreamName; readon
   fence: fence(stream)
 })
 
-/** Stream: the dead letters of the load-balancer stream. Expires 30 days after the last. */
+/** Stream: the dead letters of the load-balancer stream. Expires 30 days after the last one is added. */
 export const deadLetters = (service: ServiceName): string => `simba:dead:${input(service)}`
 
-/** Stream: the messages of a data stream that could not be processed. Expires 30 days after the last. */
+/** Stream: the messages of a data stream that could not be processed. Expires 30 days after the last one is added. */
 export const deadMessages = (stream: StreamName): string => `simba:dead:${stream}`
 
-/** Hash: the letter of each message in the dead letters of a data stream. Expires 30 days after the last. */
+/** Hash: the id of the dead letter for each message of a data stream. Expires 30 days after the last one is added. */
 export const deadIds = (stream: StreamName): string => `simba:dead-ids:${stream}`
 
 /**
- * Hash: for each entry, how often its handlers failed. Under `<entry>:busy` who runs it, under `<entry>:last` which
- * failure was counted last, and under `<entry>:yielded` the last yielded epochs. Expires 7 days after last use.
+ * Hash: the number of handler failures of each entry. `<entry>:busy` is the owner that runs a handler, `<entry>:last`
+ * the failure that was counted last, and `<entry>:yielded` the last yielded epochs. Expires 7 days after its last use.
  */
 export const failures = (service: ServiceName): string => `simba:failures:${input(service)}`
 
-/** Hash: data streams, the entries that announced them, and repetitions since. Expires 7 days after last use. */
+/**
+ * Hash: for each data stream, the entry that announced it and the repetitions since then. Expires 7 days after its last
+ * use.
+ */
 export const announced = (service: ServiceName): string => `simba:announced:${input(service)}`
 
-/** Hash: data streams that are paused, and under the empty name the service. Never expires. */
+/** Hash: the paused data streams. The empty name stands for the whole service. Never expires. */
 export const paused = (service: ServiceName): string => `simba:paused:${input(service)}`
 
-/** Hash: the members of the fleet, by consumer and session. Expires when none has sent a heartbeat for its expiry. */
+/** Hash: the members of the fleet, by consumer and session. Expires when all heartbeats are overdue. */
 export const members = (service: ServiceName): string => `simba:members:${input(service)}`
 
-/** Sorted set: hand-overs that are not confirmed yet, by the end of the confirm period. Expires with the last. */
+/** Sorted set: hand-overs that are not confirmed yet, by the end of their confirm period. Expires with the last one. */
 export const handOvers = (service: ServiceName): string => `simba:given:${input(service)}`
 
 /** The channel on which members publish yields and hand-overs. */
 export const signalChannel = (service: ServiceName): string => `simba:streams:${input(service)}`
 
-/** The channel on which Redis publishes which keys of a database expired. */
+/** The channel on which Redis publishes expired keys of a database. */
 export const expiredChannel = (db: number): string => `__keyevent@${db}__:expired`
 
 const isStream = Schema.is(StreamName)
 const isEntry = Schema.is(EntryId)
 
-/** The data stream and the entry whose lease this key holds; undefined for any other key. */
+/** Returns the data stream and the entry of an entry lease's key; undefined for any other key. */
 export const ofEntryLease = (
   key: string
 ): { readonly stream: StreamName; readonly entry: EntryId } | undefined => {

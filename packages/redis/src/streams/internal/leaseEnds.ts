@@ -1,4 +1,4 @@
-/** Ends stream leases: as done, yielded, handed over or dead-lettered. Counts handler failures. */
+/** Ends the leases of data streams that are done, yielded, handed over or dead-lettered. Counts handler failures. */
 import type { Ownership, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -14,10 +14,10 @@ type Part = Pick<
   "deadLetter" | "deadLetterMalformed" | "done" | "fail" | "handedOver" | "handOver" | "release"
 >
 
-/** The keys and arguments of a lease that all scripts for owned data streams take. */
+/** The keys and arguments of a lease that all scripts for owned data streams share. */
 type Lease = Parameters<typeof scripts.markDone.pack>[0]["each"][number]
 
-// The spread comes last in these calls, of which there may be thousands: V8 is slow to add fields to a copy
+// The spread comes last, because V8 is slow to add fields to a copy, and there may be thousands of these calls
 const leaseOf = (ownership: Ownership): Lease => ({
   stream: ownership.stream,
   entry: ownership.entry,
@@ -27,13 +27,13 @@ const leaseOf = (ownership: Ownership): Lease => ({
   ...keys.ofLease(ownership)
 })
 
-/** `expire` makes Redis publish the expiry of a key at once. */
+/** `expire` makes Redis publish the expiry of a key without delay. */
 export const make = (context: ServiceContext, expire: (key: string) => void): Part => {
   const { announced, deadLetters, failures, group, input, parse, service } = context
   const handOvers = keys.handOvers(service)
   const shared = { input, failures, announced, deadLetters, handOvers, group, signals: keys.signalChannel(service) }
 
-  /** Simultaneous requests for owned data streams share calls. */
+  /** Batches concurrent requests for owned data streams. */
   const forOwned = <L extends Lease, A>(
     operation: string,
     script: Script<typeof shared & { readonly each: ReadonlyArray<L> }, ReadonlyArray<A | Failed>>

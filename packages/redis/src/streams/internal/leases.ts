@@ -1,4 +1,4 @@
-/** Takes and renews stream leases, in calls of bounded size. */
+/** Takes and renews leases of data streams, in calls of bounded size. */
 import type {
   RenewRequest,
   RenewResult,
@@ -16,11 +16,11 @@ import { millis, type ServiceContext } from "./service.ts"
 
 const renewed: RenewResult = { _tag: "Renewed" }
 
-/** The state of the handler, for `renewLeases.lua`. */
+/** Encodes the state of the handler for `renewLeases.lua`. */
 const handlerOf = ({ hasProgressed, isBusy }: RenewRequest): string =>
   `${isBusy === undefined ? "" : isBusy ? "busy " : "idle "}${hasProgressed === true ? "progress" : ""}`
 
-/** The consumer in the value of a lease. */
+/** Returns the consumer in the value of a lease. */
 const nameOf = (value: string): string => {
   const at = value.indexOf("@@")
   return at <= 0 ? value : value.slice(0, at)
@@ -52,7 +52,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
       case "DeadLettered":
         return { _tag: "DeadLettered", failures: reply[1] }
       case "error":
-        // Without a group nothing is pending: the new group delivers all entries again
+        // Without a group, nothing is pending, and a new group delivers all entries again
         return lacksGroup(reply) ? { _tag: "Undelivered" } : { _tag: "Failed", error: fromReply("take", reply[1]) }
     }
   }
@@ -75,7 +75,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
           maxFailures: request.maxFailures,
           period: Math.round(Duration.toMillis(request.deadLetterAfter ?? Duration.zero)),
           pause: Math.round(Duration.toMillis(request.streakEndsAfter ?? Duration.zero)),
-          // Last: V8 is slow to add fields to a copy
+          // The spread comes last, because V8 is slow to add fields to a copy
           ...keys.ofLease(request)
         }))
       })

@@ -1,4 +1,7 @@
-/** Heartbeats of the members, removal of dead consumers and finished entries, and the state for operators. */
+/**
+ * Sends heartbeats of members, removes dead consumers and finished entries, and reads the state of a service for
+ * operators.
+ */
 import { StreamName } from "@effect-simba/core/streams/StreamName"
 import type { ServiceState } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"

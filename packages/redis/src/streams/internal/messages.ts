@@ -1,4 +1,4 @@
-/** The messages between consumers and Redis for stream ownership, as Schema codecs in both directions. */
+/** Schema codecs for the values, announcements, replies and signals of stream ownership. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
@@ -26,7 +26,7 @@ export const Checkpoint = text(
 
 const Info = Schema.Record(Schema.String, Schema.Unknown)
 
-/** Names in other letter cases are equal for redis-stream-client-go. */
+/** Normalizes the case of field names, which redis-stream-client-go ignores. */
 const spelled = (announcement: typeof Info.Type): { readonly DataStreamName: string } => {
   const names = new Map(["DataStreamName", "Info"].map((name) => [name.toLowerCase(), name]))
   return Object.fromEntries(
@@ -35,8 +35,8 @@ const spelled = (announcement: typeof Info.Type): { readonly DataStreamName: str
 }
 
 /**
- * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. A missing or null `Info` is empty; field names
- * may be in any letter case.
+ * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. A missing or null `Info` is empty. The case of
+ * field names does not matter.
  */
 export const Announcement = Schema.fromJsonString(Info).pipe(
   Schema.decodeTo(
@@ -52,7 +52,7 @@ export const Announcement = Schema.fromJsonString(Info).pipe(
   )
 )
 
-/** Splits a list into pairs. `Array.chunksOf` would copy the rest for each pair. */
+/** Splits a list into pairs. `Array.chunksOf` would copy the rest of the list for each pair. */
 const pairsOf = <A>(flat: ReadonlyArray<A>): ReadonlyArray<readonly [A, A]> => {
   const pairs: Array<readonly [A, A]> = []
   for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i]!, flat[i + 1]!])
@@ -71,7 +71,7 @@ export const Fields = Schema.Array(Schema.String).pipe(Schema.decodeTo(
 
 export type Fields = typeof Fields.Type
 
-/** Entries of a stream: `[id, fields]` each. */
+/** Entries of a stream, each as `[id, fields]`. */
 export const Entries = Schema.Array(Schema.Tuple([EntryId, Fields]))
 
 const Pairs = Schema.Array(Schema.Tuple([Schema.String, Entries]))
@@ -97,8 +97,8 @@ export const ReadReply = Schema.Unknown.pipe(Schema.decodeTo(
 ))
 
 /**
- * The channel of signals: `released@@<entry>@@<stream>` (any consumer may take it now), and `given@@<session>` (a data
- * stream was handed over to that member).
+ * A message on the channel of signals. `released@@<entry>@@<stream>`: any consumer may take the data stream now.
+ * `given@@<session>`: a data stream was handed over to that member.
  */
 export const SignalMessage = Schema.Union([
   separated({ _tag: Schema.Literal("released").transform("Released"), entry: EntryId, stream: StreamName }),

@@ -1,4 +1,4 @@
-/** The codecs that the headers of the stream ownership scripts refer to, and those of command replies. */
+/** The codecs that the heads of the stream ownership scripts refer to, and codecs of command replies. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
@@ -10,13 +10,13 @@ export { Count, Flag, Token } from "../../internal/client/codecs.ts"
 export { Natural } from "./codecs.ts"
 export { Entries, HandOver } from "./messages.ts"
 
-/** A member of the fleet, its capacity, and how many data streams it owns. */
+/** A member of the fleet, with its capacity and the number of data streams that it owns. */
 export const Member = separated({ consumer: ConsumerName, session: Session, capacity: Count, owned: Count })
 
 /** Milliseconds until a key expires, or `-1` if it does not. */
 export const TimeLeft = Schema.String.check(Schema.isPattern(/^-1$|^\d+$/))
 
-/** A script's reply for one item that failed. The other items of the call were still processed. */
+/** A script's reply for one item that failed. The other items of the call were processed. */
 export const Failed = Schema.Tuple([Schema.Literal("error"), Schema.String])
 
 export type Failed = typeof Failed.Type

@@ -1,6 +1,6 @@
 /**
- * What all operations of one service share: keys, scripts, timeouts, and the check of names on a Cluster. `store`
- * makes one, and each operation gets it.
+ * The context that all operations of a service share: keys, scripts, timeouts, and the check of names on a Cluster.
+ * `store` creates it and passes it to each operation.
  */
 import { BackendError, type StoreError } from "@effect-simba/core/SimbaError"
 import type { StreamName } from "@effect-simba/core/streams/StreamName"
@@ -20,7 +20,7 @@ import { createGroup } from "./scripts.generated.ts"
 const lacksGroup = (error: StoreError): boolean =>
   error._tag === "BackendError" && String(error.cause).includes("NOGROUP")
 
-/** Redis takes whole milliseconds, at least one. */
+/** Converts a duration for Redis, which takes whole milliseconds, at least one. */
 export const millis = (duration: Duration.Duration): number => Math.max(1, Math.round(Duration.toMillis(duration)))
 
 export type ServiceContext = ReturnType<typeof make>
@@ -46,12 +46,12 @@ export const make = (
   ): Effect.Effect<T, StoreError> =>
     Effect.flatMap(Effect.mapError(redis.send(command, ...args), fromRedis(operation)), read)
 
-  /** Why this data stream cannot be owned in this service; undefined if it can. */
+  /** Returns why a data stream cannot be owned in this service; undefined if it can. */
   const problemWith = (stream: string) =>
     stream === input
       ? `"${stream}" is the load-balancer stream of service "${service}": a data stream needs another name`
       : isCluster && (hashTag(stream) === undefined || slot(stream) !== own)
-      ? `on a Cluster the names of data stream "${stream}" and service "${service}" must carry the same hash tag`
+      ? `on a Cluster, the names of data stream "${stream}" and service "${service}" must have the same hash tag`
       : undefined
 
   /** Fails before a command is sent if the name has a problem. */
@@ -74,7 +74,7 @@ export const make = (
     subscriber,
     service,
     isCluster,
-    /** Milliseconds for which a checkpoint is kept after a commit. */
+    /** How long a checkpoint is kept after a commit, in milliseconds. */
     retention: millis(checkpointRetention),
     input,
     group,
@@ -90,10 +90,12 @@ export const make = (
   }
 }
 
-/** A blocking read whose reply is this late fails: its connection has no command timeout. */
+/**
+ * How late the reply of a blocking read may be before the read fails. The connection has no command timeout of its own.
+ */
 const replyMargin = Duration.seconds(2)
 
-/** `block`: how long the server may wait before it replies. */
+/** `block` is how long the server may wait before it replies. */
 export const withTimeout = (operation: string, block = Duration.zero) => {
   const limit = Duration.sum(block, replyMargin)
   return Effect.timeoutOrElse({

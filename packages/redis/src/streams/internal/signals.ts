@@ -1,4 +1,6 @@
-/** Signals of other members, and keyspace events of expired leases. Both only shorten the wait for a sweep. */
+/**
+ * Receives signals from other members, and keyspace events of expired leases. Both only shorten the wait for a sweep.
+ */
 import type { Expiry, Service, Signal } from "@effect-simba/core/streams/StreamStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"
 import * as Effect from "effect/Effect"
@@ -16,8 +18,8 @@ import type { ServiceContext } from "./service.ts"
 const readSignal = reader("a signal", StreamWire.SignalMessage)
 
 /**
- * Adds the missing flags and keeps all others. Consumers of redis-stream-client-go need keyspace events (`K`). If the
- * server refuses, sweeps find orphans without events.
+ * Enables expired events. Adds the missing flags and keeps all others. Consumers of redis-stream-client-go also need
+ * keyspace events (`K`). If the server refuses, sweeps find orphans without events.
  */
 export const enable = ({ send }: Redis["Service"]): Effect.Effect<void> =>
   Effect.flatMap(checks.setting(send, checks.eventsSetting), (found) => {
@@ -27,7 +29,7 @@ export const enable = ({ send }: Redis["Service"]): Effect.Effect<void> =>
       ? Effect.void
       : Effect.asVoid(send("CONFIG", "SET", checks.eventsSetting, current + more)).pipe(
         Effect.catch((error) =>
-          log.warning("Keyspace events cannot be enabled: orphaned data streams are found by sweeps", error.cause)
+          log.warning("Keyspace events cannot be enabled: only sweeps find orphaned data streams", error.cause)
         )
       )
   })
@@ -35,10 +37,10 @@ export const enable = ({ send }: Redis["Service"]): Effect.Effect<void> =>
 const readSetting = ({ send }: Redis["Service"]) =>
   Effect.map(checks.setting(send, checks.eventsSetting), checks.keyspaceEvents)
 
-/** The connections for which a warning was logged. */
+/** The connections for which a warning has been logged. */
 const warned = new WeakSet<Redis["Service"]>()
 
-/** Warns if the server is known not to publish expired events, once for all services on a connection. */
+/** Logs a warning if the server is known not to publish expired events, once per connection. */
 export const check = (redis: Redis["Service"]): Effect.Effect<void> =>
   Effect.flatMap(readSetting(redis), (finding) => {
     if (finding.status !== "warning" || warned.has(redis)) return Effect.void
@@ -46,7 +48,7 @@ export const check = (redis: Redis["Service"]): Effect.Effect<void> =>
     return log.warning(`Redis: ${checks.textOf(finding)}`)
   })
 
-/** The database of the connection, which is part of the channel name of events. */
+/** Reads the number of the connection's database, which is part of the name of the events channel. */
 const database = (redis: Redis["Service"]) =>
   Effect.map(
     Effect.option(redis.send("CLIENT", "INFO")),
@@ -72,7 +74,7 @@ export const make = (context: ServiceContext): Pick<Service, "expiries" | "signa
       message: identity
     }),
     expiries: Effect.gen(function*() {
-      // A Cluster node publishes only events for its own keys
+      // A Cluster node publishes only the events of its own keys
       if (isCluster || (yield* readSetting(redis)).status === "warning") return Option.none()
       return Option.some(yield* expiriesOf(context, yield* database(redis)))
     })

@@ -1,4 +1,4 @@
-/** The stream store on Redis, on Effect's `Redis` service. */
+/** The stream store on Effect's `Redis` service. `RedisStreams` provides it. */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
@@ -35,7 +35,7 @@ const make = Effect.gen(function*() {
       if (isCluster && hashTag(service) === undefined) {
         return yield* new InvalidConfig({
           option: "service",
-          problem: `on a Cluster it needs a hash tag, which its data streams share, such as "{${service}}"`
+          problem: `on a Cluster it needs a hash tag that its data streams share, such as "{${service}}"`
         })
       }
       const context = serviceContext.make(
@@ -45,7 +45,7 @@ const make = Effect.gen(function*() {
         isCluster,
         options?.checkpointRetention ?? Duration.days(7)
       )
-      // On a Cluster, nobody subscribes to these events
+      // On a Cluster, consumers do not subscribe to these events
       if (!isCluster) {
         if (options?.enableEvents === true) yield* withBuildTimeout(signals.enable(redis))
         else if (topology.serverChecks !== false) yield* withBuildTimeout(signals.check(redis))

@@ -207,7 +207,7 @@ describe("the server check when a layer is built", () => {
         linesOf(RedisStreams.layer({ service: "s", ...options, redis: { url: server.url, ...options.redis } }))
       assert.deepStrictEqual(yield* lines(), [
         "Warn Redis: expired events are not sent: orphaned data streams wait for a sweep: " +
-        "set notify-keyspace-events Ex, or enableEvents of the client"
+        "set notify-keyspace-events to Ex, or set enableEvents"
       ])
       assert.deepStrictEqual(yield* lines({ redis: { serverChecks: false } }), [])
       assert.deepStrictEqual(yield* lines({ enableEvents: true }), [])

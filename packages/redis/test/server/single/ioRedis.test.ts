@@ -502,7 +502,10 @@ describe("building the layer", () => {
     Effect.gen(function*() {
       const cluster = IoRedis.layerCluster({ nodes: [nodeAt(yield* closedPort)] })
       const error = yield* Effect.flip(Effect.scoped(Layer.build(cluster)))
-      assert.match(error.message, /no node of the Cluster can be reached at 127\.0\.0\.1:\d+: nothing listens there/)
+      assert.match(
+        error.message,
+        /no node of the Cluster can be reached at 127\.0\.0\.1:\d+: nothing is listening there/
+      )
       assert.notInclude(inspect(error, { depth: 10 }), "secret")
     }))
 

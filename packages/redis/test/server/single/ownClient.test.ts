@@ -171,7 +171,7 @@ describe("IoRedis.layerClient", () => {
   it.live("a client that cannot connect reports why", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(open(yield* made(1), { connectTimeout: "300 millis" }))
-      assert.match(error.message, /nothing listens at 127\.0\.0\.1:1 \(ECONNREFUSED\)/)
+      assert.match(error.message, /nothing is listening at 127\.0\.0\.1:1 \(ECONNREFUSED\)/)
     }))
 
   it.live("a client given as options is refused by name", () =>

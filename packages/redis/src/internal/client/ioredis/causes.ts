@@ -1,11 +1,11 @@
 /**
- * Says why a connection or a command failed. ioredis describes many failures by its own state. Connections, commands
- * and timeouts fail with these.
+ * Explains why a connection or a command failed, and how to fix it. ioredis often reports only its own state, such as
+ * "Connection is closed".
  */
 import { DriverError } from "../driverError.ts"
 import { isReply, isTransient, withoutArguments } from "../errors.ts"
 
-/** The target of a connection. Contains no secret. */
+/** The target of a connection, for error messages. Contains no secrets. */
 export interface Target {
   readonly address: string
   readonly tls: boolean
@@ -24,9 +24,9 @@ const codeOf = (cause: unknown): string =>
 
 const ofReply = (text: string, { address }: Target) =>
   text.startsWith("NOAUTH")
-    ? mistake(`the server at ${address} wants a password (NOAUTH): set it, in the URL or in client.password`)
+    ? mistake(`the server at ${address} requires a password (NOAUTH): set it in the URL or in client.password`)
     : text.startsWith("WRONGPASS")
-    ? mistake(`the server at ${address} refuses the user or the password (WRONGPASS): correct them`)
+    ? mistake(`the server at ${address} rejects the user or the password (WRONGPASS): correct them`)
     : text.includes("cluster support disabled")
     ? mistake(`the server at ${address} is not in a Redis Cluster: use IoRedis.layer`)
     : new DriverError(`the server at ${address} replies: ${text}`, isTransient(text))
@@ -35,14 +35,14 @@ const ofSentinels = (text: string, { address, primary }: Target) =>
   /unknown command '?sentinel/i.test(text)
     ? mistake(`${address} is a Redis server, not a Sentinel: use its URL, or the address of a Sentinel`)
     : text.includes("No such master")
-    ? mistake(`the Sentinels at ${address} know no primary "${primary}": correct client.name`)
+    ? mistake(`the Sentinels at ${address} do not know the primary "${primary}": correct client.name`)
     : /NOAUTH|WRONGPASS/.test(text)
-    ? mistake(`the Sentinels at ${address} want another password: set client.sentinelPassword`)
+    ? mistake(`the Sentinels at ${address} require another password: set client.sentinelPassword`)
     : outage(
       `no Sentinel at ${address} can be reached for the primary "${primary}": ${text.replace(/^.*Last error: /, "")}`
     )
 
-/** Why no connection could be opened. */
+/** The error for a connection that could not be opened. */
 export const ofConnecting = (cause: unknown, target: Target): DriverError => {
   const { address, isCluster = false, primary, tls } = target
   const text = textOf(cause)
@@ -50,9 +50,9 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
   if (cause instanceof DriverError) return cause
   if (isReply(cause)) return ofReply(text, target)
   if (primary !== undefined && text.startsWith("All sentinels")) return ofSentinels(text, target)
-  if (code === "ECONNREFUSED") return outage(`nothing listens at ${address} (${code})`)
-  if (code === "ENOTFOUND") return outage(`the name of ${address} cannot be resolved (${code}): correct it`)
-  if (code === "EAI_AGAIN") return outage(`the name of ${address} cannot be resolved at the moment (${code})`)
+  if (code === "ECONNREFUSED") return outage(`nothing is listening at ${address} (${code})`)
+  if (code === "ENOTFOUND") return outage(`the host name of ${address} cannot be resolved (${code}): correct it`)
+  if (code === "EAI_AGAIN") return outage(`the host name of ${address} cannot be resolved at the moment (${code})`)
   if (code === "CERT_HAS_EXPIRED") return mistake(`the certificate of ${address} has expired: renew it`)
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
     return mistake(`the certificate of ${address} is for another host: use its name, or set client.tls.servername`)
@@ -64,20 +64,20 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
   }
   if (code.startsWith("ERR_SSL_")) return mistake(`${address} does not use TLS (${code}): use redis://, not rediss://`)
   if (/Unknown RESP type|Protocol error/.test(text)) {
-    return mistake(`${address} does not speak the protocol of Redis: correct host and port`)
+    return mistake(`${address} does not speak the Redis protocol: correct the host and port`)
   }
-  // ioredis gives no other reason for a node that it cannot reach
+  // For an unreachable node, this is all that ioredis reports
   if (isCluster && text === "Connection is closed") {
     const mistake = tls ? "it does not use TLS" : "it expects TLS"
-    return outage(`no node of the Cluster can be reached at ${address}: nothing listens there, or ${mistake}`)
+    return outage(`no node of the Cluster can be reached at ${address}: nothing is listening there, or ${mistake}`)
   }
   if (!tls && (code === "ECONNRESET" || code === "EPIPE" || text === "Connection is closed")) {
-    return outage(`${address} closed the connection at once: if it expects TLS, use rediss://`)
+    return outage(`${address} closed the connection immediately: if it expects TLS, use rediss://`)
   }
   return outage(`${text} (${address})`)
 }
 
-/** The error of a connection that was not ready within the timeout. */
+/** The error for a connection that was not ready within the timeout. */
 export const ofSilence = (limit: string, { address, primary, tls }: Target): DriverError => {
   const server = primary === undefined ? address : `the primary "${primary}" of the Sentinels at ${address}`
   return outage(`no connection to ${server} within ${limit}${tls ? ": if it does not use TLS, use redis://" : ""}`)
@@ -85,13 +85,12 @@ export const ofSilence = (limit: string, { address, primary, tls }: Target): Dri
 
 export const noPrimary: DriverError = outage("no primary of the Cluster is known to be available")
 
-/** The application has closed its client, which never connects again. */
+/** For a client that the application has closed: it never reconnects. */
 export const closed = (address: string): DriverError =>
   mistake(`the client of Redis at ${address} is closed: close it after the layers that use it`)
 
 export const notConnected = (address: string): DriverError => outage(`not connected to Redis at ${address}`)
 
-/** The server may have executed the command. */
 const unknownOutcome = "whether the server ran the command is unknown"
 
 export const lost = (address: string): DriverError =>
@@ -100,10 +99,10 @@ export const lost = (address: string): DriverError =>
 export const timedOut = (limit: string, address: string): DriverError =>
   outage(`no reply from ${address} within ${limit}: ${unknownOutcome}`)
 
-/** Nothing was sent: for example, an argument is too long. */
+/** For a command that could not be sent, for example because an argument is too long. */
 export const unwritable = (cause: unknown): DriverError => mistake(`the command cannot be written: ${textOf(cause)}`)
 
-/** Why a command failed. */
+/** The error for a command that failed. */
 export const ofCommand = (cause: unknown, address: string): unknown => {
   if (isReply(cause)) return withoutArguments(cause)
   if (cause instanceof DriverError) return cause

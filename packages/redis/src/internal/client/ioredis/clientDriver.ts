@@ -1,4 +1,4 @@
-/** The driver for the application's own client, for one server or a Cluster. `IoRedis` loads it. */
+/** The driver for a client that the application owns, on one server or a Cluster. `IoRedis` loads it. */
 import * as Effect from "effect/Effect"
 import type { Cluster, Redis as Client } from "ioredis"
 import { fromRedis } from "../errors.ts"

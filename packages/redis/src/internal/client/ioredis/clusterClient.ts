@@ -1,6 +1,6 @@
 /**
- * A Cluster client that refreshes the topology at growing intervals. ioredis would refresh it for each refused command.
- * `connection` makes it.
+ * A Cluster client that refreshes the topology with backoff. ioredis would refresh it for each refused command.
+ * `connection` creates it.
  */
 import { Cluster } from "ioredis"
 import { monotonicMillis } from "./wallClock.ts"
@@ -12,7 +12,7 @@ export class ClusterClient extends Cluster {
   private distance = shortestMillis
   private next = 0
 
-  /** A slot that moved needs no refresh: the reply names its node. */
+  /** Skips a refresh that comes too soon. A moved slot needs none, because the reply names its new node. */
   override refreshSlotsCache(callback?: Parameters<Cluster["refreshSlotsCache"]>[0]): void {
     const now = monotonicMillis()
     if (this.status === "ready" && now < this.next) return callback?.()

@@ -83,7 +83,7 @@ export const cluster = Effect.fnUntraced(function*(
   const nodes = yield* Effect.forEach(options.nodes, partsOfNode)
   const settings = {
     nodes: nodes.map(({ host, port }) => ({ host, port })),
-    // A URL's settings also apply to nodes that are discovered later
+    // The credentials in a URL also apply to nodes that are discovered later
     client: { ...credentialsOf(nodes), ...yield* driverOptions(options.client) },
     cluster: yield* driverOptions(options.cluster),
     ...yield* timeouts(options)

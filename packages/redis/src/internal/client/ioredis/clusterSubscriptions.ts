@@ -1,8 +1,9 @@
 /**
- * Subscriptions on a Cluster, with one connection to each primary, where scripts count subscribers.
+ * Subscriptions on a Cluster, with one connection to each primary, because scripts count subscribers there.
+ * `clusterDriver` and `clientDriver` use it.
  *
  * A channel with a hash tag is subscribed at the primary of its slot, where its messages are published. Any other
- * channel is subscribed at every primary, and the copies that the nodes send to each other are dropped.
+ * channel is subscribed at every primary. Nodes forward messages to each other, so duplicates are dropped.
  */
 import { socketsRead } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
@@ -28,17 +29,17 @@ import * as outages from "./outageLog.ts"
 import * as channels from "./subscriptions.ts"
 import { onWallClock } from "./wallClock.ts"
 
-/** A primary, and its connection for subscriptions. */
+/** A primary and its subscriber connection. */
 interface Home {
   readonly address: string
   readonly scope: Scope.Closeable
   readonly outage: outages.OutageLog
   readonly subscriptions: channels.Subscriptions
-  /** Opens with the first subscription and stays open: `subscriptions` restores the connection after a loss. */
+  /** Opens after the first successful subscription and stays open: `subscriptions` restores a lost connection. */
   readonly reached: Latch.Latch
-  /** Why the primary has not been reachable so far. */
+  /** The reason why the primary has not been reached yet. */
   problem: BackendError | undefined
-  /** The last heartbeat that arrived. */
+  /** The last heartbeat received. */
   heartbeat: string
   missed: number
 }
@@ -48,7 +49,7 @@ interface Entry {
   readonly listener: (text: string | undefined) => void
   readonly attached: Map<Home, Scope.Closeable>
   readonly copies: Copies
-  /** Homes to which it will be attached. */
+  /** Unreachable homes, to which the entry will be attached later. */
   readonly awaited: Set<Home>
 }
 
@@ -72,7 +73,7 @@ export const make = Effect.fnUntraced(function*(
   const attachOnce = (entry: Entry, home: Home) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function*() {
-        // Check and attach in one step: `listen` and `follow` may run at once
+        // Check and attach in one step: `listen` and `follow` may run concurrently
         if (entry.attached.has(home)) return
         const scope = Scope.forkUnsafe(home.scope)
         entry.attached.set(home, scope)
@@ -90,7 +91,7 @@ export const make = Effect.fnUntraced(function*(
       })
     )
 
-  /** Attaches once the home is reachable. Messages before that may have been missed. */
+  /** Attaches once the home is reachable, and reports a gap, because messages may have been missed until then. */
   const attachLater = (entry: Entry, home: Home) =>
     Effect.suspend(() => {
       if (entry.awaited.has(home)) return Effect.void
@@ -110,8 +111,8 @@ export const make = Effect.fnUntraced(function*(
     })
 
   /**
-   * The heartbeat is the first subscription of a home: it retries until the home is reachable, and all others wait for
-   * it.
+   * The heartbeat is a home's first subscription. It retries until the home is reachable, and all other subscriptions
+   * wait for it.
    */
   const listenToHeartbeats = (home: Home) =>
     home.subscriptions.listen(heartbeatChannel, (text) => {
@@ -158,7 +159,7 @@ export const make = Effect.fnUntraced(function*(
       return Scope.close(home.scope, Exit.void)
     })
 
-  /** The homes at which a channel is subscribed. */
+  /** Returns the primaries at which a channel is subscribed. */
   const primariesOf = (channel: string): ReadonlyArray<Client> => {
     const primaries = cluster.nodes("master")
     if (hashTag(channel) === undefined) return primaries
@@ -174,7 +175,7 @@ export const make = Effect.fnUntraced(function*(
         Effect.flatMap(homeOf(node), (home) =>
           entry.attached.has(home) ? Effect.void : attachLater(entry, home)), { discard: true })
 
-  /** Disconnects from nodes that are no longer primaries, and subscribes at new primaries. */
+  /** Disconnects from former primaries, and subscribes at new ones. */
   const follow = Effect.suspend(() => {
     const current = new Set(cluster.nodes("master").map(addressOf))
     if (cluster.status !== "ready" || current.size === 0) return Effect.void
@@ -188,8 +189,8 @@ export const make = Effect.fnUntraced(function*(
   yield* listeners.listen(cluster, { refresh: () => void run(Effect.forkIn(follow, layerScope)) })
 
   /**
-   * A node that has left the Cluster still replies to pings, but receives no messages. Only a heartbeat through the
-   * Cluster detects that.
+   * Publishes a heartbeat and checks that every home receives it. Pings do not suffice: a node that has left the
+   * Cluster still replies to them, but receives no messages.
    */
   const heartbeat = Effect.gen(function*() {
     if (entries.size === 0) return
@@ -231,7 +232,7 @@ export const make = Effect.fnUntraced(function*(
         })
     )
     const wanted = yield* Effect.forEach(primariesOf(channel), homeOf)
-    // A primary that was already unreachable delays nobody
+    // Do not wait for a primary that is known to be unreachable
     const [attached, missing] = yield* Effect.partition(
       wanted,
       (home) =>

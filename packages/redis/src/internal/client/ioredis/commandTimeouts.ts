@@ -1,6 +1,6 @@
 /**
- * Times out the commands of a connection with one timer; ioredis would set two timers per command. The drivers put it
- * around the connection for commands.
+ * Times out the commands of a connection with one timer. ioredis would set two timers per command. The drivers wrap the
+ * command connection with it.
  */
 import { socketsRead } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
@@ -18,7 +18,8 @@ const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
 
 /**
- * A command without ioredis's timers. It does not measure ASCII strings, which have as many bytes as characters.
+ * A command without ioredis's timers. It encodes ASCII arguments faster than ioredis, because their byte length is
+ * their string length.
  */
 class UntimedCommand extends Command {
   /** Monotonic milliseconds, like all instants in this file. */
@@ -28,7 +29,7 @@ class UntimedCommand extends Command {
   next: UntimedCommand | undefined
 
   constructor(name: string, args: ReadonlyArray<string>) {
-    // A list of strings needs no copy. Untyped callers may pass other values, which ioredis converts
+    // A list of strings needs no copy. JavaScript callers may pass other values, which ioredis converts
     const isPlain = args.every((arg) => typeof arg === "string")
     super(name, isPlain ? [] : [...args], { replyEncoding: "utf8" })
     if (isPlain) this.args = args as Array<string>
@@ -49,7 +50,7 @@ class UntimedCommand extends Command {
   }
 }
 
-/** Destroys a connection on which nothing arrives for twice the timeout, even if it was only just opened. */
+/** Destroys a connection on which nothing arrives for twice the timeout. */
 const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, wake: () => void) {
   let since = Infinity
   const onData = () => {
@@ -69,7 +70,7 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
     noteSilence: (from: number) => {
       since = Math.min(since, from)
     },
-    /** When the connection has been silent for too long. */
+    /** The instant at which the connection counts as silent for too long. */
     due: () => since + 2 * limit,
     end: () => {
       since = Infinity
@@ -79,8 +80,8 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
 })
 
 /**
- * Fails a command without a reply within `commandTimeout`, and one whose connection is lost. A command without a
- * connection fails at once and is never sent later, because its text is dropped.
+ * Fails a command that gets no reply within `commandTimeout` or whose connection is lost. Without a connection, a
+ * command fails immediately and is never sent later, because its text is dropped.
  */
 export const withTimeouts = (
   client: Client | Cluster,
@@ -89,7 +90,7 @@ export const withTimeouts = (
   Effect.gen(function*() {
     const limit = Duration.toMillis(commandTimeout)
     const busy = Latch.makeUnsafe(false)
-    // A linked list: with thousands of commands, a Set costs a quarter more
+    // A linked list, because a Set costs a quarter more with thousands of commands
     let oldest: UntimedCommand | undefined
     let newest: UntimedCommand | undefined
     const wake = () => busy.openUnsafe()
@@ -98,11 +99,11 @@ export const withTimeouts = (
 
     const forget = (command: UntimedCommand) => {
       command.isDone = true
-      // ioredis may keep the command for a long time, and the arguments are most of its memory
+      // ioredis may keep the command for a long time, so release the arguments, which are most of its memory
       command.args = []
       while (oldest?.isDone === true) {
         const { next }: UntimedCommand = oldest
-        // An old command would keep all later ones from early garbage collection
+        // A finished command that lives on in the old generation would keep all later ones alive
         oldest.next = undefined
         oldest = next
       }
@@ -116,7 +117,7 @@ export const withTimeouts = (
 
     if (!isCluster(client)) {
       yield* listen(client, {
-        // The application's client may be configured to resend these
+        // Reject the commands in flight, because the application's client may be configured to resend them
         close: () => {
           const cause = causes.lost(addressOf(client))
           while (oldest !== undefined) reject(oldest, cause)
@@ -124,7 +125,7 @@ export const withTimeouts = (
       })
     }
 
-    /** Times out only commands that were overdue before the sockets were read. */
+    /** Times out only commands that were already overdue before the sockets were read. */
     const endOverdue = (at: number) => {
       while (oldest !== undefined && at >= oldest.sent + limit) {
         silence?.noteSilence(oldest.sent)

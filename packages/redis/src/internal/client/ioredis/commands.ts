@@ -1,6 +1,6 @@
 /**
- * Sends the commands of `Redis.send` to one server or to the nodes of a Cluster, and refuses some of them. The drivers
- * build `Redis.send` from it.
+ * Sends commands to one server or to the nodes of a Cluster, and refuses those that would disturb other users of a
+ * connection. The drivers build `Redis.send` from it.
  */
 import { replyTimeout } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
@@ -18,7 +18,7 @@ export type Send = Redis.Redis["Service"]["send"]
 
 const fail = (cause: unknown) => Effect.fail(Redis.redisError(cause))
 
-/** `name`: the command in capitals. */
+/** `name` is the command in upper case. */
 const sending = (
   run: (command: string, args: ReadonlyArray<string>, name: string) => Effect.Effect<unknown, Redis.RedisError>
 ): Send =>
@@ -52,7 +52,9 @@ const blocking = new Set([
   "WAITAOF"
 ])
 
-/** Whether BLOCK is among the options of a read. Groups, consumers and streams may be named like options. */
+/**
+ * Whether a read has the BLOCK option. Skips group, consumer and stream names, which may equal the name of an option.
+ */
 const blocksRead = (args: ReadonlyArray<string>): boolean => {
   for (let at = 0; at < args.length; at++) {
     const option = String(args[at]).toUpperCase()
@@ -63,17 +65,17 @@ const blocksRead = (args: ReadonlyArray<string>): boolean => {
   return false
 }
 
-/** Why a command would break the connection that all callers share; undefined if it would not. */
+/** Returns why a command cannot be sent on the connection that all callers share; undefined if it can. */
 const refusal = (command: string, args: ReadonlyArray<string>): string | undefined => {
   const sub = String(args[0]).toUpperCase()
   if (subscribing.has(command)) return "use Redis.subscribe, or Subscriber"
   if (changingState.has(command)) return "all callers share the connection: set it in the options of the layer"
-  if (replicating.has(command)) return "the server would take this connection for a replica's"
+  if (replicating.has(command)) return "the server would treat this connection as a replica's"
   if (ofTransactions.has(command)) {
-    return "other callers' commands would come in between: use Redis.reserve, or a script"
+    return "other callers' commands would end up in the transaction: use Redis.reserve, or a script"
   }
   if (blocking.has(command) || (command.startsWith("XREAD") && blocksRead(args))) {
-    return "it would hold up all other callers: use Redis.reserve"
+    return "it would block all other callers: use Redis.reserve"
   }
   return command === "CLIENT" && (sub === "REPLY" || sub === "TRACKING" || sub === "CACHING")
     ? "all callers share the connection: use Redis.reserve"
@@ -83,7 +85,7 @@ const refusal = (command: string, args: ReadonlyArray<string>): string | undefin
 const refused = (name: string, problem: string): DriverError =>
   new DriverError(`Redis.send refuses ${name}: ${problem}`, false)
 
-/** Through a sink, like the scripts. */
+/** Sends on the shared connection, through the same sink as scripts. */
 export const shared = (send: CommandSink["Service"]["send"]): Send =>
   sending((command, args, name) => {
     const problem = refusal(name, args)
@@ -97,7 +99,7 @@ export const shared = (send: CommandSink["Service"]["send"]): Send =>
     })
   })
 
-/** On a reserved connection. Subscribing there would confuse ioredis's subscription count. */
+/** Sends on a reserved connection. Refuses subscriptions, which would confuse ioredis's subscription count. */
 export const reserved = (client: Client | Cluster): Send =>
   sending((command, args, name) =>
     subscribing.has(name) ? fail(refused(name, "use Redis.subscribe, or Subscriber")) : call(client, command, args)
@@ -116,11 +118,11 @@ const callNode = (client: Client, limit: Duration.Duration, command: string, arg
     () => fail(causes.timedOut(Duration.format(limit), addressOf(client)))
   ))
 
-/** One node of a Cluster. */
+/** Sends to one node of a Cluster. */
 export const node = (client: Client, limit: Duration.Duration): Send =>
   sending((command, args) => callNode(client, limit, command, args))
 
-/** The result of each primary, or the first failure. */
+/** Runs a request on each primary, and returns all results or the first failure. */
 const onPrimaries = <A>(cluster: Cluster, run: (primary: Client) => Effect.Effect<A, Redis.RedisError>) =>
   Effect.suspend(() => {
     const primaries = cluster.nodes("master")
@@ -129,7 +131,9 @@ const onPrimaries = <A>(cluster: Cluster, run: (primary: Client) => Effect.Effec
       : Effect.forEach(primaries, run, { concurrency: "unbounded" })
   })
 
-/** Queries the primary of each slot. ioredis forgets a node whose connection is lost, but not its slots. */
+/**
+ * Pings the primary of each slot. ioredis forgets a node whose connection is lost, but not the slots that it serves.
+ */
 export const pingAll = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<void, Redis.RedisError> =>
   Effect.suspend(() => {
     const primaries = new Map(cluster.nodes("master").map((primary) => [addressOf(primary), primary] as const))

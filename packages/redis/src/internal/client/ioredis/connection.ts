@@ -1,5 +1,6 @@
 /**
- * An ioredis client as a scoped resource, with the settings of `forcedSettings`. The drivers open their connections here.
+ * Opens ioredis clients as scoped resources, with the settings of `forcedSettings`. The drivers open their connections
+ * here.
  */
 import { replyTimeout } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
@@ -17,7 +18,7 @@ import type { Parts } from "./url.ts"
 import { onWallClock } from "./wallClock.ts"
 
 export interface SingleSettings extends Settings {
-  /** The parts of the URL. `client` options win over them. */
+  /** The parts of the URL. `client` options take precedence over them. */
   readonly server: Parts
   /** Called when the server turns out to be a replica. */
   readonly onReplica: () => void
@@ -33,10 +34,10 @@ const hostPort = (
   normal = 6379
 ) => `${host ?? "localhost"}:${port ?? normal}`
 
-/** Does not compare classes: the application's client may come from another copy of ioredis. */
+/** Does not use `instanceof`, because the application's client may come from another copy of ioredis. */
 export const isCluster = (client: Client | Cluster): client is Cluster => "nodes" in client
 
-/** Where commands go now. */
+/** The address to which commands currently go. */
 export const addressOf = (client: Client | Cluster): string => {
   if (isCluster(client)) return "the Cluster"
   const { options, stream } = client
@@ -54,11 +55,11 @@ export const targetOf = (options: ClientOptions): causes.Target => ({
   primary: options.sentinels ? options.name : undefined
 })
 
-/** For a Cluster, the error from the last node that was tried. */
+/** Unwraps a Cluster's error to the one from the last node that was tried. */
 const reasonOf = (error: unknown): unknown =>
   error instanceof Error && "lastNodeError" in error && error.lastNodeError ? error.lastNodeError : error
 
-/** The name of the refused command. Drops its arguments, which may contain a password. */
+/** Returns the name of the refused command, and removes its arguments, which may contain a password. */
 export const refusedCommand = (cause: unknown): string | undefined => {
   if (!isReply(cause) || !("command" in cause)) return undefined
   const { name } = cause.command as { readonly name: string }
@@ -67,8 +68,8 @@ export const refusedCommand = (cause: unknown): string | undefined => {
 }
 
 /**
- * Connects within the connect timeout or fails with the cause; closes with the scope. ioredis has no timeout for a
- * server that accepts the connection and stays silent.
+ * Connects within the connect timeout or fails with the cause, and disconnects when the scope closes. ioredis has no
+ * timeout for a server that accepts the connection and stays silent.
  */
 const opened = <C extends Client | Cluster>(
   role: Role,
@@ -86,7 +87,7 @@ const opened = <C extends Client | Cluster>(
         const client = make(() => random.nextDoubleUnsafe())
         client.on("error", (error) => {
           const cause = reasonOf(error)
-          // ioredis would continue in database 0
+          // After a refused SELECT, ioredis would continue in database 0
           if (refusedCommand(cause) === "select") client.disconnect(true)
           // The server's error reply explains more than the connection error that follows
           if (!isReply(lastError)) lastError = cause
@@ -118,18 +119,18 @@ export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client
     const options = withForced(role, settings)
     if (role === "commands") {
       options.retryStrategy = reconnectDelay(random)
-      // A strategy that gives up would close the client forever once no Sentinel can be reached
+      // If the strategy gave up while no Sentinel is reachable, the client would be closed permanently
       options.sentinelRetryStrategy = options.retryStrategy
       // `withTimeouts` watches the silence of this connection
       delete options.socketTimeout
     }
-    // After a failover, the old primary is a replica. Disconnect only once, even if it refuses many commands
+    // After a failover, the old primary is a replica. Disconnect only once, even if it refuses several commands
     options.reconnectOnError = (error) => {
       if (!error.message.includes("READONLY")) return false
       settings.onReplica()
       return !client.stream.writableEnded
     }
-    // Behind Sentinels, ioredis would ignore `tls`, and send the password in plain text
+    // Without `enableTLSForSentinelMode`, ioredis ignores `tls` behind Sentinels and sends the password in plain text
     const client = new Client({ enableTLSForSentinelMode: true, ...settings.server, ...options })
     return client
   })
@@ -140,7 +141,7 @@ const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({
   tls: Boolean(client.tls)
 })
 
-/** Another connection with the options of the application's client, or of a node. */
+/** Opens another connection with the options of the application's client or of a node. */
 export const duplicate = (
   client: Client,
   role: "subscriber" | "reserved",
@@ -161,7 +162,7 @@ export const openCluster = (
       ...settings.cluster,
       lazyConnect: true,
       enableOfflineQueue: false,
-      // Before the first `ready`, only this node is known to be down: try another one
+      // Before the first `ready`, try the next node soon: only one node is known to be down
       clusterRetryStrategy: (attempt) => !wasReady ? delay(1) : role === "reserved" ? null : delay(attempt),
       redisOptions
     })
@@ -171,7 +172,10 @@ export const openCluster = (
     return cluster.on("+node", rejectUnanswered)
   })
 
-/** ioredis does not wait for the reply to ASKING before a redirected command. If it fails, so does that command. */
+/**
+ * Ignores a failure of ASKING, whose reply ioredis does not await. The redirected command fails too, and its caller is
+ * notified.
+ */
 const observeAsking = (node: Client) => {
   const asking = node.asking.bind(node)
   node.asking = (...args: ReadonlyArray<never>) => {
@@ -182,8 +186,8 @@ const observeAsking = (node: Client) => {
 }
 
 /**
- * ioredis's Cluster client resends commands that were in flight to a lost node, which may have executed them. It
- * recognizes them by their error, so they are rejected with a different error.
+ * Rejects the commands in flight when a node's connection is lost. ioredis's Cluster client would resend them, although
+ * the node may have executed them. It recognizes them by their error, so they are rejected with a different one.
  */
 export const rejectUnanswered = (node: Client) => {
   observeAsking(node)
@@ -196,7 +200,7 @@ export const rejectUnanswered = (node: Client) => {
     }))
 }
 
-/** Connections for blocking commands, beside the application's own Cluster client. */
+/** Opens a Cluster client for blocking commands, with the options of the application's own. */
 export const duplicateCluster = (
   cluster: Cluster,
   settings: Settings

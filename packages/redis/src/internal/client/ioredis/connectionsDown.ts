@@ -1,11 +1,11 @@
-/** Counts the connections that are lost and not restored yet. Separate from `outageLog`, which imports ioredis. */
+/** The gauges of connections that are lost and not yet restored. Separate from `outageLog`, which imports ioredis. */
 import * as Metric from "effect/Metric"
 
 export type Kind = "commands" | "subscriber"
 
 const down = (role: Kind) =>
   Metric.gauge("simba_redis_connections_down", {
-    description: "Connections to Redis that are lost and not restored yet, by role",
+    description: "Connections to Redis that are lost and not yet restored, by role",
     attributes: { role }
   })
 

@@ -1,5 +1,5 @@
 /**
- * The parts of an ioredis layer for one server: sending, subscribing, and connections for blocking commands.
+ * The driver of one server: sending, subscribing, and connections for blocking commands. `IoRedis` loads it.
  * `clusterDriver` and `clientDriver` are separate files, so that bundles contain only what they use.
  */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
@@ -33,7 +33,7 @@ export interface Driver {
   readonly topology: RedisTopology
 }
 
-/** Findings that this process has logged, by the server's `run_id`. */
+/** Findings that this process has already logged, with the server's `run_id`. */
 const logged = new Set<string>()
 const mostLogged = 1000
 
@@ -46,7 +46,7 @@ const isFirst = (server: string, text: string) => {
 }
 
 /**
- * Checks a server, and logs each finding once per server and process. Every user has the permission, because ioredis
+ * Checks a server, and logs each finding once per server and process. Needs no additional permission, because ioredis
  * itself sends `INFO`.
  */
 export const check = Effect.fnUntraced(function*(send: commands.Send, address: string, isCluster: boolean) {
@@ -62,7 +62,7 @@ export const check = Effect.fnUntraced(function*(send: commands.Send, address: s
   }
 })
 
-/** The parts that depend only on the client and the options. */
+/** The parts of a driver that depend only on the client and the options. */
 export const common = (
   client: Client | Cluster,
   { pool, serverChecks }: Common,

@@ -1,13 +1,13 @@
-/** Detects copies of a message from several nodes of a Cluster. */
+/** Detects copies of a message that arrive from several nodes of a Cluster. `clusterSubscriptions` drops them. */
 
 /** The maximum number of remembered texts. Beyond it, all are forgotten, and a message may be delivered twice. */
 const capacity = 1024
 
 export class Copies {
-  /** How often each node has sent a text. The maximum is how often it was published. */
+  /** How often each node has sent a text. The largest count is how often it was published. */
   private readonly counts = new Map<string, Map<string, number>>()
 
-  /** Whether this is the first copy. `nodes`: how many will send one. */
+  /** Returns whether this is the first copy of a message. `nodes` is the number of nodes that send one. */
   isFirst(node: string, text: string, nodes: number): boolean {
     if (nodes === 1) return true
     const byNode = this.counts.get(text) ?? new Map<string, number>()

@@ -1,9 +1,9 @@
 /**
- * Detects failovers through messages of the Sentinels, and through a primary that became a replica, and drops the
- * connections. ioredis reconnects only when a connection closes, but a primary that was replaced while alive serves its
- * clients for about ten more seconds, and a replica keeps its subscribers, which the new primary cannot count. The
- * drivers register each connection here. ioredis's own detector would open a connection to each Sentinel for each of
- * them, drop them at any other primary's failover, and not notice a replica.
+ * Detects failovers and drops the connections to the old primary. The signs are a message from a Sentinel and a server
+ * that has become a replica. ioredis reconnects only when a connection closes. But a primary that is replaced while
+ * alive serves its clients for about ten more seconds, and then keeps its subscribers as a replica, where the new
+ * primary cannot count them. The drivers register each connection here. ioredis's own detector would open a connection
+ * to each Sentinel for every client, react to failovers of other primaries, and miss a primary that becomes a replica.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -27,7 +27,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
   let wasReplica = false
   const runLog = Effect.runForkWith(yield* Effect.context<never>())
   const report = (cause: unknown) => {
-    // Removes its arguments, which may contain a password
+    // Called because it removes the command's arguments, which may contain a password
     refusedCommand(cause)
     runLog(log.debug("Redis connection (Sentinel)", cause))
   }
@@ -37,7 +37,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
     for (const client of connected) {
       if (client === except) continue
       if (client.status === "ready" || client.status === "connect") client.disconnect(true)
-      // ioredis would never reconnect a connection that is dropped while it is being opened
+      // ioredis would not reconnect a client that is disconnected while it connects
       else if (client.status === "connecting") stale.add(client)
     }
   }
@@ -98,8 +98,8 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
       return client
     })
   /**
-   * Called when a server replies that it is a replica. That connection reconnects, and the first connection that
-   * reaches a primary afterwards drops all others.
+   * Called when a server replies that it is a replica. That connection reconnects. The first connection that reaches a
+   * primary afterwards drops all others.
    */
   const onReplica = () => {
     wasReplica = true

@@ -1,11 +1,12 @@
 /**
- * The ioredis settings that this library forces on each connection: a command fails at once, reconnecting never ends,
- * and nothing is sent again. `connection` uses them; `options` has the options that users may set.
+ * The ioredis settings that this library forces on each connection: commands fail immediately during an outage,
+ * reconnecting never stops, and nothing is resent. `connection` uses them. `options` has the options that users may
+ * set.
  */
 import * as Duration from "effect/Duration"
 import type { RedisOptions } from "ioredis"
 
-/** Without the options that change the shape of replies, `replyMapping` and `stringNumbers`. */
+/** The ioredis options that users may set. Excludes those that change the shape of replies. */
 export type ClientOptions = Omit<RedisOptions, "replyMapping" | "stringNumbers" | "keyPrefix">
 
 export interface Settings {
@@ -16,11 +17,14 @@ export interface Settings {
 
 export type Role = "commands" | "subscriber" | "reserved"
 
-/** 50 ms, doubling up to a second: short compared with a lease. With jitter, to avoid a stampede after a restart. */
+/**
+ * Backs off from 50 ms to one second, which is short compared with a lease, with jitter to avoid a stampede after a
+ * restart.
+ */
 export const reconnectDelay = (random: () => number) => (attempt: number): number =>
   Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
 
-/** The user's options with the forced ones. */
+/** Merges the forced settings into the user's options. */
 export const withForced = (
   role: Role,
   settings: Settings
@@ -29,9 +33,9 @@ export const withForced = (
   const connectTimeout = Duration.toMillis(settings.connectTimeout)
   return {
     connectionName: `simba:${role}`,
-    // A loading server estimates its remaining time in whole seconds, which is too coarse for a lease
+    // A loading server estimates its remaining time in seconds, which is too coarse for a lease
     maxLoadingRetryTime: 200,
-    // Leaves time for the other Sentinels if one does not reply
+    // Leave time for the other Sentinels if one does not reply
     sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),
     ...settings.client,
     connectTimeout,

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Cluster, Redis as Client } from "ioredis"
 
-/** Listeners by event. A Cluster's events about a node pass the node. */
+/** Listeners by event. A Cluster passes the node to listeners of node events. */
 type Listeners = Readonly<Record<string, (node: Client) => void>>
 
 export const listen = (client: Client | Cluster, listeners: Listeners): Effect.Effect<void, never, Scope.Scope> =>

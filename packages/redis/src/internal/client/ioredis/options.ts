@@ -1,6 +1,6 @@
 /**
- * A user's connection options, from code, URL and environment, with validation. `forcedSettings` has those that cannot
- * be set.
+ * Combines a user's connection options from code, URL and environment, and validates them. `forcedSettings` has those
+ * that users cannot set.
  */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Config from "effect/Config"
@@ -13,7 +13,7 @@ import type { PoolOptions } from "../effectRedis.ts"
 import type { ClientOptions } from "./forcedSettings.ts"
 import * as url from "./url.ts"
 
-/** Options of all layers, as `IoRedis.Options` documents them. */
+/** Options that all layers share. `IoRedis.Options` documents them. */
 export interface Common {
   readonly commandTimeout?: Duration.Input | undefined
   readonly connectTimeout?: Duration.Input | undefined
@@ -26,15 +26,15 @@ export interface SingleOptions extends Common {
   readonly client?: ClientOptions | undefined
 }
 
-/** An option that is `undefined` counts as not set: it hides neither the environment nor the URL. */
+/** Drops options that are `undefined`, so that they override neither the environment nor the URL. */
 export const defined = <A extends object>(options: A | undefined): Partial<A> =>
   Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Partial<A>
 
 const ofConnection: ReadonlyArray<keyof SingleOptions> = ["url", "client", "connectTimeout", "pool", "serverChecks"]
 
 /**
- * For layers whose connection options are inside `redis`. Refuses connection options outside of it, which would be
- * ignored, so that the layer would connect to the default server.
+ * Builds a layer whose connection options are inside `redis`. Refuses connection options outside it: they would be
+ * ignored, and the layer would connect to the default server.
  */
 export const within = <A, E, R>(
   options: {
@@ -48,7 +48,7 @@ export const within = <A, E, R>(
     const problem = "it is an option of the connection: set it inside redis"
     return Layer.effectContext(Effect.fail(new InvalidConfig({ option: misplaced, problem })))
   }
-  // One timeout for both, unless the connection has its own
+  // Use one timeout for both, unless the connection has its own
   return layer({ ...options.redis, commandTimeout: options.redis?.commandTimeout ?? options.commandTimeout })
 }
 
@@ -74,7 +74,10 @@ export const prefixed = new InvalidConfig({
 const isClient = (input: unknown) =>
   typeof (input as { readonly duplicate?: unknown } | undefined)?.duplicate === "function"
 
-/** Scripts name their channels, and SCAN uses patterns: ioredis would prefix neither. */
+/**
+ * Validates ioredis options. Refuses `keyPrefix`, because ioredis would prefix neither the channels in scripts nor the
+ * patterns of SCAN.
+ */
 export const driverOptions = <A extends object>(input: A | undefined): Effect.Effect<Partial<A>, InvalidConfig> => {
   if (isClient(input)) {
     return Effect.fail(
@@ -88,11 +91,11 @@ export const driverOptions = <A extends object>(input: A | undefined): Effect.Ef
 export const partsOf = (text: SingleOptions["url"]): Effect.Effect<url.Parts, InvalidConfig> =>
   text === undefined ? Effect.succeed({}) : url.read(Redacted.isRedacted(text) ? Redacted.value(text) : text)
 
-/** Skips the variable of an option that is set in code, because it may be invalid. */
+/** Reads a variable unless the option is set in code, because an unused variable may be invalid. */
 const unless = <A>(defined: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
   defined === undefined ? Config.withDefault(variable, undefined) : Config.succeed(undefined)
 
-/** The options from the environment, which complete those in code. */
+/** Reads the options that are not set in code from the environment. */
 export const environmentBeside = ({ client, commandTimeout, connectTimeout, url }: SingleOptions) =>
   Config.all({
     url: unless(url, Config.Redacted("REDIS_URL")),

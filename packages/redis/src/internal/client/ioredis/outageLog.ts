@@ -1,5 +1,5 @@
 /**
- * Logs the start and the end of an outage once each, and counts the connections that are down. The drivers watch their
+ * Logs the start and the end of each outage, and counts the connections that are down. The drivers watch their
  * connections with it.
  */
 import * as Clock from "effect/Clock"
@@ -24,7 +24,7 @@ const consequence: { readonly [Role in Kind]: string } = {
   subscriber: "until it is back, each hand-off to this process may take as long as a lease"
 }
 
-/** Stops with its scope, so that a deliberate close is not logged as an outage. */
+/** Stops when its scope closes, so that a deliberate close is not logged as an outage. */
 export const make = Effect.fnUntraced(function*(
   role: Kind,
   address: () => string
@@ -69,11 +69,14 @@ export const make = Effect.fnUntraced(function*(
   }
 })
 
-/** Watches a client that reconnects by itself. */
+/** Watches a client that reconnects on its own. */
 export const watch = (client: Client, { back, lost }: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
   listen(client, { close: () => lost(), ready: back })
 
-/** A node is down from its loss until it is ready again or has left the Cluster. */
+/**
+ * Watches a Cluster client. A node is down from the loss of its connection until it is ready again or has left the
+ * Cluster.
+ */
 export const watchCluster = (cluster: Cluster, outages: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
   Effect.suspend(() => {
     const lost = new Set<string>()

@@ -13,7 +13,7 @@ import { prefixed } from "./options.ts"
 const refuse = (option: string, problem: string) => new InvalidConfig({ option, problem })
 
 export const problemWith = (client: Client | Cluster): InvalidConfig | undefined => {
-  // In JavaScript it may be any value
+  // JavaScript callers may pass any value
   if (typeof (client as Partial<Client> | null)?.duplicate !== "function" || typeof client.status !== "string") {
     return refuse("client", "it is not a client of ioredis")
   }
@@ -33,7 +33,7 @@ export const problemWith = (client: Client | Cluster): InvalidConfig | undefined
   return undefined
 }
 
-/** Waits until the client is connected, and connects one that waits for its first command. */
+/** Waits until the client is connected. Connects a `lazyConnect` client that is still idle. */
 export const ready = (client: Client | Cluster, limit: Duration.Duration): Effect.Effect<void, RedisError> => {
   const target: causes.Target = isCluster(client)
     ? { address: "the Cluster", tls: client.options.redisOptions?.tls !== undefined }

@@ -1,7 +1,7 @@
 /**
- * All subscriptions of a layer on one connection, one for each channel. After every reconnect, all listeners receive a
- * gap. A heartbeat detects a dead connection that has not closed. `driver` makes it; a Cluster has
- * `clusterSubscriptions`.
+ * All subscriptions of a layer to one server, on one connection. After every reconnect, all listeners receive a gap. A
+ * heartbeat detects half-open connections. `driver` uses it for a single server, and `clusterSubscriptions` for each
+ * primary.
  */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice } from "@effect-simba/core/Subscriber"
@@ -22,10 +22,10 @@ import { node } from "./commands.ts"
 import type { OutageLog } from "./outageLog.ts"
 import { onWallClock } from "./wallClock.ts"
 
-/** Maximum buffered notices for a slow reader. Beyond it, the oldest are dropped, and a gap replaces them. */
+/** Maximum number of notices buffered for a slow reader. Beyond it, the oldest are dropped, and a gap replaces them. */
 const capacity = 256
 
-/** Maximum channels per SUBSCRIBE after a reconnect. */
+/** Maximum number of channels per SUBSCRIBE after a reconnect. */
 const pageSize = 500
 
 const heartbeatInterval = Duration.seconds(3)
@@ -33,7 +33,7 @@ const heartbeatInterval = Duration.seconds(3)
 type Listener = (message: string | undefined) => void
 
 export interface Subscriptions {
-  /** Why no messages arrive; undefined if all is well, or if nobody is subscribed. */
+  /** Returns why no messages arrive; undefined if they do, or if nobody is subscribed. */
   readonly problem: () => BackendError | undefined
   readonly listen: (channel: string, listener: Listener) => Effect.Effect<void, BackendError, Scope.Scope>
   readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
@@ -59,7 +59,10 @@ export const queued = (listen: Subscriptions["listen"]): Pick<Subscriptions, "li
   })
 })
 
-/** `open` returns a connection that does not reconnect by itself: it is replaced here, where the gap is reported. */
+/**
+ * `open` returns a connection that does not reconnect on its own. A lost connection is replaced here, where the gap is
+ * reported.
+ */
 export const make = Effect.fnUntraced(function*(
   open: Effect.Effect<Client, Redis.RedisError, Scope.Scope>,
   commandTimeout: Duration.Duration,
@@ -67,7 +70,7 @@ export const make = Effect.fnUntraced(function*(
 ) {
   const fork = yield* FiberSet.makeRuntime<never, void, BackendError>()
   const listeners = new Map<string, Set<Listener>>()
-  /** Completes with the first connection or its failure. */
+  /** Completes when the first connection is ready, or fails with it. */
   let first: Deferred.Deferred<void, BackendError> | undefined
   let connected: Client | undefined
   let problem: BackendError | undefined
@@ -78,7 +81,7 @@ export const make = Effect.fnUntraced(function*(
   const subscribeTo = (client: Client, channels: ReadonlyArray<string>) =>
     call("subscribe", client, "subscribe", ...channels)
 
-  /** Not awaited: once the connection is closed, it has no subscriptions. */
+  /** Unsubscribes in the background. A failure is harmless: a closed connection has no subscriptions. */
   const leave = (client: Client | undefined, channel: string) => {
     client?.unsubscribe(channel).catch(() => undefined)
   }
@@ -88,7 +91,7 @@ export const make = Effect.fnUntraced(function*(
     client.on("message", (channel: string, message: string) => {
       listeners.get(channel)?.forEach((listener) => listener(message))
     })
-    // From now on, new subscriptions use this connection; the old ones are restored page by page
+    // New subscriptions use this connection from now on. The existing ones are restored page by page
     yield* Effect.acquireRelease(
       Effect.sync(() => {
         connected = client
@@ -126,7 +129,7 @@ export const make = Effect.fnUntraced(function*(
 
   const isDown = () => problem ?? backendError("subscribe", new DriverError("the subscriber connection is down", true))
 
-  /** Keeps a connection open while the layer lives, unless the first one fails. */
+  /** Keeps a connection open until the layer closes. Ends if the first connection fails. */
   const supervise = (opened: Deferred.Deferred<void, BackendError>) =>
     Effect.gen(function*() {
       let failures = 0
@@ -147,8 +150,7 @@ export const make = Effect.fnUntraced(function*(
     }).pipe(onWallClock)
 
   /**
-   * The first connection belongs to the layer: a listener that unsubscribes while it opens does not close it for
-   * others.
+   * The layer owns the first connection, so a listener that unsubscribes while it opens does not close it for others.
    */
   const start = (): Deferred.Deferred<void, BackendError> => {
     const opened = first = Deferred.makeUnsafe<void, BackendError>()
@@ -162,7 +164,7 @@ export const make = Effect.fnUntraced(function*(
   }
 
   const connectedOnce = Effect.suspend(() => {
-    // Check and start in one step: after a yield in between, two listeners would open a connection each
+    // Check and start in one step: with a yield in between, two listeners could each open a connection
     if (first === undefined) return Deferred.await(start())
     return connected === undefined && Deferred.isDoneUnsafe(first) ? Effect.fail(isDown()) : Deferred.await(first)
   })

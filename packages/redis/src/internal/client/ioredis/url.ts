@@ -1,17 +1,17 @@
-/** Parses server URLs. ioredis would let the URL override options. */
+/** Parses server URLs. ioredis is not given the URL, because its parts would override options. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import type { RedisOptions } from "ioredis"
 
 export type Parts = Pick<RedisOptions, "host" | "port" | "username" | "password" | "db" | "tls">
 
-/** `option`: which one has the URL. Errors do not echo it, because it may contain a password. */
+/** `option` names the option that has the URL. Errors do not contain the URL, because it may have a password. */
 export const read = Effect.fnUntraced(function*(text: string, option = "url"): Effect.fn.Return<Parts, InvalidConfig> {
   const refuse = (problem: string) => new InvalidConfig({ option, problem })
   const decoded = (text: string) =>
     Effect.try({
       try: () => decodeURIComponent(text),
-      catch: () => refuse("a % in the user or in the password must be written as %25")
+      catch: () => refuse("a % in the user or password must be written as %25")
     })
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== "redis:" && url?.protocol !== "rediss:") {
@@ -19,7 +19,7 @@ export const read = Effect.fnUntraced(function*(text: string, option = "url"): E
   }
   const path = url.pathname.replace(/^\//, "")
   const db = path === "" ? url.searchParams.get("db") : path
-  if (db !== null && !/^\d+$/.test(db)) return yield* refuse("expected the number of a database after the port")
+  if (db !== null && !/^\d+$/.test(db)) return yield* refuse("expected a database number after the port")
   return {
     host: url.hostname.replace(/^\[(.*)\]$/, "$1") || "localhost",
     port: url.port === "" ? 6379 : Number(url.port),

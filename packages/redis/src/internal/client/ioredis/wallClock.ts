@@ -1,4 +1,4 @@
-/** Connections to real servers use real time, even if a test moves the clock of the program. */
+/** Runs connections on real time, because a real server does not follow a test's clock. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 

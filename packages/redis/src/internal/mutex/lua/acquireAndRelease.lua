@@ -1,20 +1,21 @@
---- Runs any number of acquires, confirmations, releases and inspections, in the given order.
+--- Runs any number of acquires, confirmations, releases and inspections, in order.
 ---
 --- A failure of one operation does not affect the others.
 ---
 --- If the mutex is free and nobody waits for it, a few commands in this file suffice. The files in `include` handle all
---- other cases, and only the part that an operation needs is run: defining a function costs as much as half a command.
+--- other cases. Each is included in the branch that needs it, because defining a function costs half as much as a
+--- command.
 ---
---- An operation on the same mutex as the one before it has no keys of its own.
+--- An operation on the same mutex as the previous one has no keys of its own.
 ---
 --- KEYS[4n-3] owner
 --- KEYS[4n-2] queue
 --- KEYS[4n-1] fence
 --- KEYS[4n] reserved
---- ARGV[1] header  `<codes> <skip dead> <lease> <confirm>`: a letter for each operation, a capital where it has no keys
----   of its own; which dead waiters to skip: `1` all, `own` those of effect-simba, `0` none; ms of plain operations
---- ARGV[2..] operands  of each operation in turn, as below
---- Reply: any[]. The reply of each operation, or { 'error', message }.
+--- ARGV[1] header  `<codes> <skip dead> <lease> <confirm>`: one letter per operation, in upper case if it has no keys
+---   of its own; the dead waiters to skip: `1` all, `own` those of effect-simba, `0` none; ms for plain operations
+--- ARGV[2..] operands  of all operations, in order, as below
+--- Reply: any[]. The reply to each operation, or { 'error', message }.
 ---
 --- Operation t: id  a plain try
 --- Operation w: id  a plain acquire that queues, without a ticket
@@ -23,8 +24,8 @@
 --- Operation c: id, token, lease  a confirmation of a grant
 --- Operation r: id  a plain release
 --- Operation q: id, requeue  a plain release that queues another id
---- Operation d: id, confirm, lease, requeue, requeueLease  any release: an id to queue or '', its lease
---- Operation i: limit  an inspection: how many waiters to name
+--- Operation d: id, confirm, lease, requeue, requeueLease  any release, with an id to queue, or '', and its lease
+--- Operation i: limit  an inspection, with the maximum number of waiters to return
 
 local header = ARGV[1]
 local codes, skipDead, plainLease, plainConfirm = string.match(header, '^(%a+) (%w+) (%d*) (%d*)$')
@@ -103,7 +104,7 @@ for i = 1, #codes do
   end
   if not done then
     local text = type(reply) == 'table' and reply.err or tostring(reply)
-    -- Fail the whole call: the client must disconnect from a replica
+    -- Fail the whole call, because the client must disconnect from a replica
     if string.find(text, 'READONLY', 1, true) then
       return redis.error_reply(text)
     end

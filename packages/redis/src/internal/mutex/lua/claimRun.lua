@@ -1,7 +1,7 @@
---- Grants a run of a job to the owner of the mutex, once, or records that some instants were missed.
+--- Grants one run of a job to the owner of the mutex, or records that instants were missed.
 ---
---- A caller that got no reply repeats the request with the same claim. An owner whose token is smaller than the last
---- run's is refused.
+--- A caller that gets no reply repeats the request with the same claim. An owner is refused if its token is smaller
+--- than the last run's.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
@@ -11,12 +11,12 @@
 --- ARGV[4] claim  unique to the run
 --- ARGV[5] mode: 'run' | 'manual' | 'miss'
 --- ARGV[6] at: ms  the instant
---- ARGV[7] missed: number  how many instants this decision misses
---- ARGV[8] cause  why
+--- ARGV[7] missed: number  the number of instants that this call skips
+--- ARGV[8] cause  why they were missed
 --- ARGV[9] minInterval: ms
---- ARGV[10] attempts: number  how often a run may begin for one instant
+--- ARGV[10] attempts: number  maximum runs for one instant
 --- Reply: { 'Claimed' | 'NotOwner' | 'Taken' | 'Running' | 'Paused' | 'Early', now: Count, attempt: Count, wait: Count
----   }. The server's time, and how long to wait, in ms.
+---   }. The server's time and the time to wait, in ms.
 
 local owner, jobs = KEYS[1], KEYS[2]
 local id, token, job, claim, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -36,7 +36,7 @@ end
 local start, ended = tonumber(get(jobs, 'start', job)), get(jobs, 'end', job)
 local before = tonumber(get(jobs, 'attempt', job) or '0')
 if get(jobs, 'claim', job) == claim then
-  -- If the run has ended, this is a late copy of its request
+  -- If the run has ended, this is a late copy of the request that started it
   return ended and reply('Taken') or reply('Claimed', before)
 end
 if start and not ended and last == tonumber(token) then

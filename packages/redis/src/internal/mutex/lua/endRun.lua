@@ -1,9 +1,9 @@
---- Records how a run ended. No effect if another run has started.
+--- Records how a run ended. Does nothing if another run has started.
 ---
 --- KEYS[1] jobs
 --- ARGV[1] job
 --- ARGV[2] claim  unique to the run
---- ARGV[3] outcome  'unstarted' takes the attempt back
+--- ARGV[3] outcome  'unstarted' undoes the attempt
 --- Reply: Count. The server's time in ms.
 
 local jobs = KEYS[1]

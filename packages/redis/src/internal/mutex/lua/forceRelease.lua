@@ -1,16 +1,16 @@
---- Takes a mutex from the owner that the caller names, and hands it over as a release does.
+--- Takes a mutex from a specific owner, and hands it over like a release.
 ---
---- A late copy of the request cannot take it from a later owner. Takes a new token, so that resources refuse the old
---- owner, and notifies that owner. The next owner is granted only the confirm period, because no releasing layer
---- supplies the length of a lease.
+--- A late copy of the request cannot take the mutex from a later owner. The script mints a new token, so that resources
+--- refuse the old owner, and notifies that owner. The next owner is granted only the confirm period, because no
+--- releasing layer supplies the duration of a lease.
 ---
 --- KEYS[1] owner
 --- KEYS[2] queue
 --- KEYS[3] fence
 --- KEYS[4] reserved
 --- ARGV[1] confirm: ms
---- ARGV[2] skipDead: '1' | 'own' | '0'  which dead waiters to skip: all, those of effect-simba, or none
---- ARGV[3] id  of the owner, or '' for nobody
+--- ARGV[2] skipDead: '1' | 'own' | '0'  dead waiters to skip: all, those of effect-simba, or none
+--- ARGV[3] id  of the owner, or '' if the mutex is free
 --- Reply: OwnershipText. The ownership before the call. If another owner has the mutex, nothing changes.
 
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -20,7 +20,7 @@ local confirm, skipDead, id = ARGV[1], ARGV[2], ARGV[3]
 --- @include include/handOver.lua
 --- @include include/ownership.lua
 
--- Another program's id may have bytes that the caller cannot read as text, so only ASCII characters are compared
+-- An id from another program may have bytes that the caller cannot decode, so only ASCII characters are compared
 local function ascii(text)
   return (string.gsub(text, '[\128-\255]+', '?'))
 end
@@ -30,7 +30,7 @@ local before = ownershipOf(owner, current)
 if ascii(current or '') ~= ascii(id) then
   return before
 end
--- First: if the queue or the fence has the wrong type, the call fails before the owner loses the mutex
+-- Access the queue and the fence first: if one has the wrong type, the call fails before the owner loses the mutex
 redis.call('ZCARD', queue)
 mint(fence)
 redis.call('DEL', owner, reserved)

@@ -1,10 +1,10 @@
 --- Reads all jobs of a mutex, and registers the jobs that the caller names.
 ---
---- Forgets jobs that no caller named within their `keep` period, unless they are paused.
+--- Deletes jobs that no caller has named within their `keep` period, unless they are paused.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
---- ARGV[1] id  the schedules are stored if this is the owner; '' for a reader
+--- ARGV[1] id  of the caller: only the owner's schedules are stored; '' for a reader
 --- ARGV[4n-2] job
 --- ARGV[4n-1] schedule
 --- ARGV[4n] every: ms | ''  its period

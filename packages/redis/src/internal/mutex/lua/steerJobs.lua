@@ -1,4 +1,4 @@
---- Stores an operator's request. The leader sees it when it reads its jobs.
+--- Stores an operator's request. The leader finds it when it reads its jobs.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
@@ -12,10 +12,10 @@ local order, job, schedule = ARGV[1], ARGV[2], ARGV[3]
 
 --- @include include/jobs.lua
 
--- 30 days in ms: long enough for a leader to read the request
+-- 30 days in ms, which is long enough for a leader to read the request
 local retention = 30 * 86400000
 
--- Jobs without a leader expire, but a pause never does
+-- Lets the jobs expire if no leader reads them, unless one is paused
 local function expire()
   for _, field in ipairs(redis.call('HKEYS', jobs)) do
     if field == 'paused' or string.match(field, '^paused:') then
@@ -25,7 +25,7 @@ local function expire()
   redis.call('PEXPIRE', jobs, retention)
 end
 
--- Instants that passed during a pause are not caught up on
+-- Skips the instants that passed during the pause
 local function resume(name)
   set(jobs, 'at', name, text(math.max(millis(), tonumber(get(jobs, 'at', name) or '0'))))
 end

@@ -1,6 +1,6 @@
---- Adopts data streams that were handed over, if the leases are still the receiver's.
+--- Adopts data streams that were handed over, if the receiver still owns the leases.
 ---
---- From now on a handler runs under the lease, so an expiry counts as a failure.
+--- From now on, a handler runs under the lease, so its expiry counts as a failure.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures

@@ -2,7 +2,7 @@
 ---
 --- Transition: (none) -> announced
 ---
---- An unfinished announcement is marked as repeated if messages were written since, or if there never were any.
+--- An unfinished announcement is marked as repeated if messages were added since then, or if there were never any.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced
@@ -23,7 +23,7 @@ for i = 2, #ARGV, 2 do
   local last = lastMessage(KEYS[i / 2 + 2])
   local entry, repeats, known = announcementOf(announced, stream)
   if entry and isUnfinished(input, group, entry) then
-    -- Without new messages, this is a retry by a producer that got no reply
+    -- Without new messages, assume a retry by a producer that got no reply
     if last ~= known or last == '0-0' then
       note(announced, stream, entry, repeats + 1, last, payload)
     end

@@ -1,7 +1,7 @@
 --- Moves the checkpoints of data streams forward, if the caller owns the stream lease.
 ---
---- A checkpoint never passes the last message: a primary that lost the end of a data stream also lost the commits that
---- followed. A checkpoint beyond the last message shows that the data stream was deleted and written again.
+--- A commit beyond the last message is refused. A primary that lost the end of a data stream also lost the commits that
+--- followed, so a checkpoint beyond the last message means that the data stream was deleted and written again.
 ---
 --- KEYS[1] failures
 --- KEYS[3n-1] streamLease
@@ -11,8 +11,8 @@
 --- ARGV[5n-3] leaseValue  value of the stream lease
 --- ARGV[5n-2] entry
 --- ARGV[5n-1] id  of the message
---- ARGV[5n] last: '1' | ''  whether it is the last one: the data stream ends there
---- ARGV[5n+1] offset: number | ''  how many messages were added up to it
+--- ARGV[5n] last: '1' | ''  whether the data stream ends there
+--- ARGV[5n+1] offset: number | ''  number of messages added up to it
 --- Reply: each 'Committed' | 'Behind' | 'Beyond' | 'NotOwner'.
 
 local failures, retention = KEYS[1], ARGV[1]
@@ -22,7 +22,7 @@ local failures, retention = KEYS[1], ARGV[1]
 --- @include include/idProblem.lua
 --- @include include/infoField.lua
 
--- A deleted data stream may have any checkpoint
+-- Returns whether an id is beyond the last message. False for a deleted data stream
 local function isBeyondEnd(stream, id)
   if #redis.pcall('XRANGE', stream, id, id) > 0 then
     return false

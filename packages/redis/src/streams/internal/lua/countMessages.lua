@@ -1,11 +1,11 @@
---- Counts the remaining messages of a data stream after an id, up to another id.
+--- Counts the messages of a data stream that come after an id, up to another id.
 ---
 --- KEYS[1] stream
 --- ARGV[1] after
---- ARGV[2] last  the last one to count, or '' for all
---- ARGV[3] most: number  maximum messages that are counted one by one
+--- ARGV[2] last  the last message to count, or '' for all
+--- ARGV[3] most: number  maximum messages to count one by one
 --- Reply: { } | { length: Count, last: EntryId, first: '' | EntryId, added: '' | Count, lastDeleted: '' | EntryId,
----   count: Count, more: '' | EntryId }. As in `readExtents`; then the count, and the message after which to continue.
+---   count: Count, more: '' | EntryId }. As in `readExtents`, then the count, and the message after which to continue.
 
 local stream, after, last, most = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 
@@ -20,7 +20,7 @@ elseif #extent == 0 then
 end
 local length, final, first = tonumber(extent[1]), extent[2], extent[3]
 
--- Returns nil if the messages must be read
+-- Returns the count if it follows from the extent; nil if the messages must be read
 local function known()
   if last == '' or compareIds(last, final) > 0 then
     last = final

@@ -1,4 +1,4 @@
---- Creates a service's group, starting at the first entry.
+--- Creates a service's consumer group, starting at the first entry.
 ---
 --- KEYS[1] input
 --- ARGV[1] group

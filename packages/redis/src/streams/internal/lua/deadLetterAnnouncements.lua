@@ -1,8 +1,8 @@
---- Moves entries to the dead letters, and deletes both leases of each.
+--- Moves entries to the dead letters, and deletes both leases of each entry.
 ---
 --- Transition: owned -> dead
 ---
---- The checkpoint is kept for as long as the letter.
+--- The checkpoint is kept as long as the dead letter.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures

@@ -1,4 +1,4 @@
---- Moves an entry that cannot be read to the dead letters.
+--- Moves a malformed entry to the dead letters.
 ---
 --- Transition: announced -> dead
 ---

@@ -1,7 +1,6 @@
 --- Adds a message to the dead letters of its data stream, once. The checkpoint does not move.
 ---
---- The message is copied on the server, byte by byte. `fields` are used if the message was deleted from the data
---- stream.
+--- The server copies the message unchanged. `fields` are used if the message was deleted from the data stream.
 ---
 --- KEYS[1] streamLease
 --- KEYS[2] stream
@@ -36,7 +35,7 @@ if not found then
 end
 fields = packed(fields)
 
--- A data stream that was deleted and written again may reuse an id
+-- Compares the fields, because a data stream that was deleted and written again may reuse an id
 local function isLetterOf(letter)
   if not letter or #letter[2] ~= #fields + 6 then
     return false
@@ -53,7 +52,7 @@ local before = redis.call('HGET', deadIds, id)
 if before and isLetterOf(redis.call('XRANGE', deadMessages, before, before)[1]) then
   return 'DeadLettered'
 end
--- Bounds the table. A message whose record is lost may get a second letter if it is processed again
+-- Bound the size of the table. A message whose record is lost may get a second letter if it is processed again
 if redis.call('HLEN', deadIds) >= 20000 then
   redis.call('DEL', deadIds)
 end

@@ -1,11 +1,12 @@
---- Forgets one page of entries that other programs' consumers have finished, because they do not update these tables.
+--- Removes one page of finished entries from the tables of failures and announcements, because consumers of other
+--- programs do not update these tables.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced
 --- KEYS[3] failures
 --- ARGV[1] failuresCursor  '' when the table is finished
 --- ARGV[2] announcedCursor  '' when the table is finished
---- ARGV[3] count: number  fields of a page
+--- ARGV[3] count: number  fields per page
 --- Reply: { failuresCursor: text, announcedCursor: text }. Where to continue, '' at the end.
 
 local input, announced, failures = KEYS[1], KEYS[2], KEYS[3]

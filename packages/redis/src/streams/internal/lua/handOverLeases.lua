@@ -2,8 +2,8 @@
 ---
 --- Transition: owned -> owned
 ---
---- The receiver gets a new epoch, made of its session, the token and the entry. Epochs that a client counts itself have
---- no hyphen.
+--- The receiver gets a new epoch, which consists of its session, the token and the entry. Epochs that a client counts
+--- itself have no hyphen.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -23,7 +23,7 @@
 --- ARGV[8n-1] token: number
 --- ARGV[8n] receiver  its consumer
 --- ARGV[8n+1] session  of the receiver
---- ARGV[8n+2] confirm: ms  until the receiver must have confirmed
+--- ARGV[8n+2] confirm: ms  within which the receiver must confirm
 --- Reply: each 'HandedOver' | 'NotOwner'.
 
 --- @include include/ownerCheck.lua
@@ -48,7 +48,7 @@ local replies = forEachOwned(function(lease, receiver, session, confirm)
   if redis.call('PTTL', handOvers) < tonumber(confirm) then
     redis.call('PEXPIRE', handOvers, confirm)
   end
-  -- Last, because the keys above may be of another type
+  -- Change the leases last, because the keys above may have another type
   keepFence(fence, newToken)
   ownEntry(lease.entryLease, lease.streamLease, newValue, newToken, confirm)
   receivers[session] = true

@@ -1,4 +1,4 @@
---- Lists the hand-overs to a member that may be unconfirmed.
+--- Lists the possibly unconfirmed hand-overs to a member.
 ---
 --- KEYS[1] handOvers
 --- ARGV[1] session  of the receiver

@@ -7,11 +7,11 @@
 --- - The announcement was repeated, and `last` is not before the checkpoint. Without a checkpoint, repetitions cause
 ---   one new announcement, however many there were.
 ---
---- If the handler ended without an end message, only the second case applies: messages that it left unread do not
+--- If the handler ended without an end message, only the second case applies. Messages that it did not read do not
 --- count.
 ---
---- `include/ownerCheck.lua` defines `input`, `group` and the other shared KEYS and ARGV, which are the same in all
---- scripts for owners: `handOvers` and `signals` are not used here. It also refuses callers that are not the owner.
+--- `include/ownerCheck.lua` refuses callers that are not the owner. It also defines `input`, `group` and the other KEYS
+--- and ARGV that all scripts for owned data streams share. `handOvers` and `signals` are not used here.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -40,12 +40,12 @@ return forEachOwned(function(lease)
   local stream, entry, checkpoint = lease.stream, lease.entry, lease.checkpoint
   local committed, endedBy, offset = checkpointOf(checkpoint)
   local announcedBy, repeats, last, payload = announcementOf(announced, stream)
-  -- Without a checkpoint, the next handler reads everything. Compared before the first write, because a checkpoint that
-  -- another program wrote may not be a valid id
+  -- Without a checkpoint, the next handler reads everything. Compare before the first write, because another program
+  -- may have written a checkpoint that is not a valid id
   local order = announcedBy == entry and committed and compareIds(last, committed) or 0
   local wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)
   forgetAnnouncement(announced, stream, entry)
-  -- Usually the commit of the last message has already stored the end
+  -- The commit of the last message has usually stored the end already
   if committed and endedBy ~= entry then
     writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end

@@ -3,7 +3,7 @@
 --- KEYS[1] checkpoint
 --- KEYS[2] stream
 --- ARGV[1] entry  that announced it
---- Reply: 'Open' | 'Reopened' | 'Ended'. 'Reopened' if it ended under an earlier entry and was not deleted since.
+--- Reply: 'Open' | 'Reopened' | 'Ended'. 'Reopened' if it ended under an earlier entry and still exists.
 
 local checkpoint, stream, entry = KEYS[1], KEYS[2], ARGV[1]
 

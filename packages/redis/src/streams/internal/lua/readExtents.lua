@@ -2,7 +2,7 @@
 ---
 --- KEYS[n] stream
 --- Reply: each { } | { length: Count, last: EntryId, first: '' | EntryId, added: '' | Count,
----   lastDeleted: '' | EntryId }. Nothing without such a stream, no first id without messages, and the
+---   lastDeleted: '' | EntryId }. An empty list if there is no such stream. `first` is '' without messages, and the
 ---   last two are '' before Redis 7.0.
 
 --- @include include/extent.lua

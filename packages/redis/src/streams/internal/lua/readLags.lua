@@ -1,8 +1,8 @@
---- Reads how many messages of data streams follow the checkpoint, and how long the first of them has waited.
+--- Reads how many messages of each data stream follow its checkpoint, and the age of the first of them.
 ---
 --- KEYS[2n-1] stream
 --- KEYS[2n] checkpoint
---- ARGV[1] most: number  maximum messages that are counted one by one
+--- ARGV[1] most: number  maximum messages to count one by one
 --- Reply: each { messages: Count, isMore: '' | '1', age: '' | Count, first: '' | EntryId }. '1' if there may be
 ---   more; ms since the first, and its id, or '' without a message.
 
@@ -23,7 +23,7 @@ local function lagOf(stream, id, offset)
     end
     return { 'error', info.err }
   end
-  -- Deleted and written again: all messages follow
+  -- The data stream was deleted and written again, so all messages count
   if compareIds(field(info, 'last-generated-id'), id) < 0 then
     id, offset = '0-0', ''
   end

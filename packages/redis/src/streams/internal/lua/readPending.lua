@@ -1,10 +1,10 @@
---- Reads pending entries, and removes those that were deleted.
+--- Reads pending entries, and acknowledges those that were deleted.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
 --- ARGV[1] group
 --- ARGV[n+1] entry
---- Reply: Entries. Those that exist.
+--- Reply: Entries. The entries that exist.
 
 local input, failures, group = KEYS[1], KEYS[2], ARGV[1]
 

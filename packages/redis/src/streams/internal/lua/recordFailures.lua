@@ -1,7 +1,7 @@
---- Counts failures of handlers, once for each attempt.
+--- Counts handler failures, once for each attempt.
 ---
---- A repetition of the last attempt does not count, because only the reply may have been lost. Nor does an earlier
---- attempt, because a request may arrive after later ones.
+--- A repeated request for the last attempt does not count, because it may have been sent only because the reply was
+--- lost. Neither does a request for an earlier attempt, which may arrive late.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -19,8 +19,8 @@
 --- ARGV[8n-3] consumer
 --- ARGV[8n-2] value  of the entry lease: consumer@@epoch
 --- ARGV[8n-1] token: number
---- ARGV[8n] attempt: number | ''  its number, '' counts always
---- ARGV[8n+1] pause: ms  without a failure after which the count restarts
+--- ARGV[8n] attempt: number | ''  its number; '' always counts
+--- ARGV[8n+1] pause: ms  time without a failure after which the count restarts
 --- ARGV[8n+2] progress: '1' | ''  whether the handler made progress since the last failure
 --- Reply: each 'NotOwner' | { Natural, Natural }. Consecutive failures, and ms since the first.
 

@@ -1,4 +1,4 @@
---- Records that a member is alive, and forgets the members whose heartbeats are overdue.
+--- Records a member's heartbeat, and removes the members whose heartbeats are overdue.
 ---
 --- KEYS[1] members
 --- ARGV[1] member  consumer@@session

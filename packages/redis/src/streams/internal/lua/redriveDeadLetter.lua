@@ -1,9 +1,9 @@
---- Announces a dead letter again: its data stream continues where it was, or stays at its end.
+--- Announces a dead letter again. Its data stream continues at its checkpoint, or remains ended.
 ---
 --- Transition: dead -> announced
 ---
---- If the data stream was announced meanwhile, that announcement continues after the checkpoint, and the letter is
---- deleted.
+--- If the data stream was announced in the meantime, the letter is only deleted, because that announcement continues
+--- after the checkpoint.
 ---
 --- KEYS[1] input
 --- KEYS[2] deadLetters
@@ -46,7 +46,7 @@ for i = 1, #found[2], 2 do
 end
 local committed, endedBy, offset
 if stream ~= '' then
-  -- Before the first write, because the key may have another type
+  -- Read the checkpoint before the first write, because the key may have another type
   committed, endedBy, offset = checkpointOf(checkpoint)
 end
 local entry = announceEntry(input, fields)

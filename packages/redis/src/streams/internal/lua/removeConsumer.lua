@@ -1,4 +1,4 @@
---- Removes a consumer that leaves, unless entries are pending for it: Redis would delete them with it.
+--- Removes a consumer that leaves, unless it has pending entries, which Redis would remove with it.
 ---
 --- KEYS[1] input
 --- ARGV[1] group

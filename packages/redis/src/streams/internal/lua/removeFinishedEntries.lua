@@ -1,13 +1,13 @@
 --- Deletes one page of entries that were delivered to the group and are no longer pending, if there is no other group.
 ---
---- If another program created the group, only entries that were delivered after the first call are removed: earlier
---- ones may never have been delivered.
+--- If another program created the group, only entries that were delivered after the first call are removed, because
+--- earlier ones may never have been delivered.
 ---
 --- KEYS[1] input
 --- ARGV[1] group
---- ARGV[2] after  where to begin, or ''
---- ARGV[3] count: number  entries of a page
---- Reply: { next: text, Count }. Where to continue, '' at the end; and how many were deleted.
+--- ARGV[2] after  entry after which to begin, or ''
+--- ARGV[3] count: number  entries per page
+--- Reply: { next: text, Count }. Where to continue, '' at the end, and the number of deleted entries.
 
 local input = KEYS[1]
 local group, after, count = ARGV[1], ARGV[2], tonumber(ARGV[3])

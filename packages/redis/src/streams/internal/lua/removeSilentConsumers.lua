@@ -1,13 +1,13 @@
---- Removes consumers that are silent and have nothing pending: pending entries would be deleted with their consumer.
+--- Removes consumers that are silent and have no pending entries, which Redis would remove with their consumer.
 ---
---- Also keeps the fields of unfinished announcements for another 7 days.
+--- Also keeps the tables of announcements and failures for another 7 days, unless there are no entries.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced
 --- KEYS[3] failures
 --- ARGV[1] group
 --- ARGV[2] idle: ms
---- Reply: Count. How many were removed.
+--- Reply: Count. The number of removed consumers.
 
 local input, announced, failures = KEYS[1], KEYS[2], KEYS[3]
 local group, idle = ARGV[1], tonumber(ARGV[2])

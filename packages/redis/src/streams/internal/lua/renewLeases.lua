@@ -1,7 +1,7 @@
 --- Renews both leases of each data stream that the caller still owns, and resets its entry's idle time.
 ---
---- Never creates a key. Lost leases are left to expire, because their owner works under them until the reply or its
---- deadline.
+--- Never creates a key. If one lease of a pair is lost, the other one is left to expire, because the owner may work
+--- under it until it receives the reply or reaches its deadline.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -13,8 +13,8 @@
 --- ARGV[4n] entry
 --- ARGV[4n+1] epoch
 --- ARGV[4n+2] token: number
---- ARGV[4n+3] handler  'busy' or 'idle' if that changed, 'progress', or none
---- Reply: { Natural, 'TakenOver' | 'Vanished' }[]. The index from 1 of each that was not renewed, and why.
+--- ARGV[4n+3] handler  'busy' or 'idle' if that changed, 'progress', both, or ''
+--- Reply: { Natural, 'TakenOver' | 'Vanished' }[]. The one-based index of each that was not renewed, and why.
 
 local input, failures = KEYS[1], KEYS[2]
 local group, consumer, lease = ARGV[1], ARGV[2], ARGV[3]
@@ -64,7 +64,7 @@ if #mine > 0 then
     local epoch, handler = ARGV[4 * i + 1], ARGV[4 * i + 3]
     local isThere = young[entry] or #redis.call('XRANGE', input, entry, entry) > 0
     if isThere and not young[entry] and not claimed.err then
-      -- The group was recreated, perhaps after this entry: without a claim nobody would find it again
+      -- The group was recreated, perhaps starting after this entry: without a claim, nobody would find the entry
       redis.call('XCLAIM', input, group, consumer, '0', entry, 'FORCE', 'JUSTID')
     end
     if isThere then

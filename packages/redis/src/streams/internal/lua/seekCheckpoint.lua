@@ -1,23 +1,22 @@
---- Moves the checkpoint of a data stream to any message, forward or back: by its owner, or by an operator.
+--- Moves the checkpoint of a data stream forward or back to any message, for its owner or for an operator.
 ---
 --- Transition: owned -> announced
 ---
---- An operator who forces it ends the owner's lease, and the owner's later requests are refused. The end of the stream
---- is forgotten. If the owner seeks, an end under an earlier announcement stays: without further messages, there is
---- nothing to do.
+--- If an operator forces it, the owner's lease ends, and the owner's later requests are refused. The recorded end of
+--- the data stream is removed. If the owner seeks, an end under an earlier announcement remains, because without
+--- further messages there is nothing to do.
 ---
---- The caller passes what it found: the lease, and the checkpoint, which is not compared if another owner's lease is
---- ended. So a late request of a broken connection changes nothing after the request was repeated and messages were
---- committed since.
+--- The caller passes the lease and the checkpoint that it found. They must still be the same, so that a late copy of a
+--- repeated request does not undo later commits. The checkpoint is not compared if the script ends an owner's lease.
 ---
 --- KEYS[1] streamLease
 --- KEYS[2] checkpoint
---- ARGV[1] leaseValue  value of the stream lease, or '' where there is none
+--- ARGV[1] leaseValue  value of the stream lease, or '' if there is none
 --- ARGV[2] entry  of the owner, or '' for an operator
 --- ARGV[3] force: '1' | ''  whether to end the lease of an owner
---- ARGV[4] from  id of the checkpoint, or '' where there is none
+--- ARGV[4] from  id of the checkpoint, or '' if there is none
 --- ARGV[5] id  of the message
---- ARGV[6] offset: number | ''  how many messages were added up to it
+--- ARGV[6] offset: number | ''  number of messages added up to it
 --- ARGV[7] retention: ms  for which a checkpoint is kept
 --- Reply: 'Moved' | 'Changed' | 'NotOwner' | 'Owned'. 'Changed' if the lease or the checkpoint differs. 'Owned' if an
 ---   operator does not force it.
@@ -38,7 +37,8 @@ elseif isOperator and owner ~= '' and force ~= '1' then
 elseif owner ~= leaseValue then
   return isOperator and 'Changed' or 'NotOwner'
 end
--- Another program's text that is not an id counts as none: otherwise the caller would repeat its request forever
+-- Treat a checkpoint that is not an id, from another program, as none. Otherwise the caller would repeat its request
+-- forever
 local isSame = (string.match(redis.call('GET', checkpoint) or '', '^%d+%-%d+') or '') == from
 if isOperator and owner ~= '' then
   disownEntry(streamLease)

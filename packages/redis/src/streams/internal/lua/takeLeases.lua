@@ -1,12 +1,13 @@
---- Takes data streams whose entry is pending, old enough and not leased: both leases first, then the entry.
+--- Takes data streams whose entry is pending, sufficiently idle and not leased. Sets both leases, then claims the
+--- entry.
 ---
 --- Transition: announced -> owned, announced -> dead
 ---
---- If already taken with the same value, extends the leases and keeps the token. A lease that expired while a handler
---- was busy counts as a failure.
+--- If the data stream is already taken with the same value, extends the leases and keeps the token. A lease that
+--- expired while a handler was busy counts as a failure.
 ---
---- Each data stream has two leases. Go consumers know only the entry lease, and each announcement of a data stream has
---- its own. The stream lease excludes owners under another announcement, and carries the token.
+--- Each data stream has two leases. Go consumers know only the entry lease, which each announcement of a data stream
+--- has separately. The stream lease excludes owners under another announcement, and contains the token.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -22,10 +23,10 @@
 --- ARGV[9n-5] value  of the entry lease: consumer@@epoch
 --- ARGV[9n-4] consumer
 --- ARGV[9n-3] lease: ms
---- ARGV[9n-2] minIdle: ms  unless the entry is the consumer's own
+--- ARGV[9n-2] minIdle: ms  ignored if the entry is pending for this consumer
 --- ARGV[9n-1] maxFailures: number  consecutive failures after which the entry is dead-lettered
---- ARGV[9n] period: ms  minimum time since the first of them
---- ARGV[9n+1] pause: ms  without a failure after which the count restarts
+--- ARGV[9n] period: ms  minimum time since the first of these failures
+--- ARGV[9n+1] pause: ms  time without a failure after which the count restarts
 --- Reply: each { 'Taken', Token, failures: Count } | { 'Occupied', value: text, TimeLeft } |
 ---   { 'NotIdle' | 'Undelivered' | 'Gone' } | { 'DeadLettered', failures: Count }.
 ---   'Undelivered': not delivered to a consumer yet.
@@ -40,13 +41,14 @@ local group = ARGV[1]
 --- @include include/announcement.lua
 --- @include include/keepCheckpoint.lua
 
--- Yielded within the last millisecond: leave the key to expire, because other consumers wait for its expired event
+-- Returns whether the lease was yielded within the last millisecond. Such a key is left to expire, because other
+-- consumers wait for its expired event
 local function isLapsing(key, value)
   return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0
 end
 
--- Whether a request is from before its client yielded the lease: nobody waits for its reply any more. Epochs of a
--- session are counted; those of hand-overs have another form, and are compared as a whole
+-- Returns whether a request was sent before its client yielded the lease, so that nobody waits for its reply any more.
+-- A session counts its epochs. Epochs of hand-overs have another form, and are compared as a whole
 local function isLate(value, yielded)
   local epoch = string.match(value, '@@(.*)$')
   local session, count = string.match(epoch, '^(.*%.)([0-9a-z]+)$')
@@ -119,7 +121,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   if ranOut then
     setFailures(failures, entry, count, age)
   end
-  -- Busy until a renewal says otherwise: the first message may already crash the process
+  -- Mark as busy until a renewal says otherwise, because the first message may already crash the process
   redis.call('HSET', failures, entry .. ':busy', value)
   return { 'Taken', token, string.format('%.0f', count) }
 end

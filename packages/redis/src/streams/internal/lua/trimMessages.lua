@@ -1,11 +1,11 @@
---- Removes the messages up to the checkpoint of a data stream that no consumer group of another program needs.
+--- Removes messages up to the checkpoint of a data stream, unless another program's consumer group still needs them.
 ---
---- Whole nodes go first, at most about 10,000 messages a call, then the rest of a node.
+--- First removes whole nodes of the stream, up to about 10,000 messages per call, and in a later call the rest.
 ---
 --- KEYS[1] stream
 --- KEYS[2] checkpoint
---- ARGV[1] keep: ms  younger messages stay
---- Reply: Count. How many were removed; 0 when nothing is left to remove.
+--- ARGV[1] keep: ms  minimum age of removed messages
+--- Reply: Count. The number of removed messages; 0 when there is nothing left to remove.
 
 local stream, checkpoint, keep = KEYS[1], KEYS[2], ARGV[1]
 
@@ -14,7 +14,7 @@ local stream, checkpoint, keep = KEYS[1], KEYS[2], ARGV[1]
 --- @include include/compareIds.lua
 --- @include include/infoField.lua
 
--- The first message that stays
+-- The first message to keep
 local bound
 
 local function stays(id)
@@ -33,7 +33,7 @@ local committed, _, offset = checkpointOf(checkpoint)
 if not committed or redis.call('EXISTS', stream) == 0 then
   return '0'
 end
--- Deleted and written again: no message has been processed
+-- The data stream was deleted and written again, so no message has been processed
 local info = redis.call('XINFO', 'STREAM', stream)
 local added, known = field(info, 'entries-added'), tonumber(offset)
 if compareIds(field(info, 'last-generated-id'), committed) < 0 or added and known and added < known then

@@ -1,4 +1,4 @@
---- Yields data streams unfinished: any consumer may take them at once.
+--- Yields unfinished data streams, so that any consumer may take them immediately.
 ---
 --- Transition: owned -> announced
 ---
@@ -27,7 +27,8 @@
 
 return forEachOwned(function(lease)
   local entry = lease.entry
-  -- 60 s old: longer than any consumer waits before it claims, Go consumers included
+  -- Set the idle time to 60 s, which is longer than any consumer, including Go consumers, waits before it claims an
+  -- entry
   claimEntry(input, group, entry, lease.consumer, '60000')
   markYielded(failures, entry, lease.value)
   yieldEntry(lease.entryLease, lease.streamLease)

@@ -1,22 +1,23 @@
 --- Decides an acquire: grants the mutex, hands it to the waiter whose turn it is, or refuses and queues the caller.
 ---
---- - Nobody owns it: the first live waiter ahead of the caller is granted the mutex, else the caller.
+--- - Nobody owns it: the first live waiter ahead of the caller is granted the mutex, or the caller if there is none.
 --- - The caller owns it: its lease is extended to full length, and it keeps its token.
---- - Otherwise the caller is refused, and in mode 'wait' queued under its ticket. If the mutex is reserved for a Simba
----   waiter, a caller among the first eight is notified when to poll, because the Simba waiter may not come.
+--- - Otherwise the caller is refused, and in mode 'wait' queued with its ticket. If the mutex is reserved for a Simba
+---   waiter, a caller among the first eight is notified when to poll, because the Simba waiter may not respond.
 ---
---- Replies the token, or { ownership, ticket or 0, position, 1 if Simba contenders take part }, in mode 'wait' with {
---- ..., age of the ticket, age of the last token }. The ages show whether a grant message is current.
+--- Returns the token of a grant. A refusal is { ownership, ticket or 0, position, 1 if Simba contenders take part }. In
+--- mode 'wait' it continues with the age of the ticket and the age of the last token, which show whether a grant
+--- message is current.
 --- @include contenderIds.lua
 --- @include ownership.lua
 
--- Returns whether the caller is granted the free mutex, its owner if another waiter was granted it, and whether the
--- caller holds back for a Simba waiter
+-- Decides who is granted a free mutex. Returns whether it is the caller, the id of another waiter that was granted it,
+-- and whether the caller holds back for a Simba waiter
 local function claim(mutex, id, confirm, lease, ticket)
   local score = redis.call('ZSCORE', mutex.queue, id)
   -- Ignore a reservation without an expiry: another program wrote it
   if redis.call('PTTL', mutex.reserved) > 0 then
-    -- A ticket without a place: a Simba release took this waiter out of the queue, so it is its turn
+    -- A waiter that has a ticket but no place was removed from the queue by a Simba release, so it is its turn
     local isItsTurn = ticket and not score
     return isItsTurn, nil, not isItsTurn
   end
@@ -41,7 +42,7 @@ local function acquire(mutex, id, current, mode, lease, confirm, ticket)
   end
   local foreign = current and not layerOf(current)
   if foreign and redis.call('GET', mutex.reserved) == current then
-    -- The Simba waiter whose turn it was owns the mutex
+    -- The Simba waiter whose turn it was now owns the mutex
     redis.call('DEL', mutex.reserved)
   end
   if mode == 'try' then
@@ -53,7 +54,8 @@ local function acquire(mutex, id, current, mode, lease, confirm, ticket)
   local mine, ahead = enter(queue, id, ticket)
   local left = redis.call('PTTL', owner)
   keepQueue(queue, left, lease, confirm)
-  -- Four suffice: when a Simba waiter's turn comes, the others are notified. Without scores, which are slow to format
+  -- Check four waiters for Simba ids. That suffices, because the others are notified when a Simba waiter's turn comes.
+  -- Scores are not read, because formatting them is slow
   for _, waiter in ipairs(not foreign and redis.call('ZRANGE', queue, '0', '3') or {}) do
     foreign = foreign or not layerOf(waiter)
   end

@@ -1,4 +1,4 @@
---- The server's time, the same for the whole call.
+--- Reads the server's time once per call, when it is first needed.
 
 local now
 local function micros()

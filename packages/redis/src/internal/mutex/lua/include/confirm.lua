@@ -1,7 +1,8 @@
---- Extends a grant to a full lease for the waiter that started when it received the grant message. Never makes a grant.
+--- Extends a grant to a full lease, for a waiter that started when it received the grant message. Never grants the
+--- mutex.
 ---
---- The token distinguishes this grant from another one to the same id.
---- Returns the token, or what a refused try returns.
+--- The token distinguishes this grant from another one to the same id. Returns the token, or else the same as a refused
+--- try.
 --- @include ownership.lua
 
 local function confirmGrant(owner, fence, id, current, token, lease)

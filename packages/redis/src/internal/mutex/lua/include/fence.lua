@@ -1,8 +1,8 @@
---- Makes fencing tokens. Each grant takes a token larger than all before, and above the clock.
+--- Mints fencing tokens. Each grant gets a token that is larger than all earlier ones and ahead of the clock.
 ---
---- A token that is a multiple of 100 also reserves the 99 after it, for successive owners in its process. Any other
---- token reserves none, so that tokens stay within a millisecond of the clock even if grants follow in quick
---- succession. The fence holds the token of the last grant.
+--- A token that is a multiple of 100 also reserves the next 99 tokens, for successive owners in the same process. Any
+--- other token reserves none, so that tokens stay within a millisecond of the clock even if grants follow in quick
+--- succession. The fence key holds the token of the last grant.
 --- @include clock.lua
 --- @include retention.lua
 
@@ -12,8 +12,8 @@ local function mint(fence)
   local text = string.format('%.0f', token)
   local last = tonumber(redis.call('SET', fence, text, 'PX', fenceMillis, 'GET') or '') or 0
   if last >= token then
-    -- The last grant was a moment ago, or the clock is behind: mint one token, after that grant's reserved tokens if it
-    -- has any
+    -- The last grant was a moment ago, or the clock is behind: mint a single token, after those that the last grant
+    -- reserved
     text = string.format('%.0f', last + (last % 100 == 0 and 101 or last % 100 == 99 and 2 or 1))
     redis.call('SET', fence, text, 'PX', fenceMillis)
   end

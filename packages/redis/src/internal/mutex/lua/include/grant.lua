@@ -1,10 +1,10 @@
 --- Makes a contender the owner for a lease, with a new token. An owner keeps its token.
 ---
---- `acquire` grants with `grant`, and `requeue` with `take`. `handOver`, and a grant without waiters in
---- `acquireAndRelease`, use `own`: it mints the token and its stride from the server's time, and publishes the grant.
+--- `acquire` calls `grant`, and `requeue` calls `take`. `handOver`, and `acquireAndRelease` if there are no waiters,
+--- call `own` directly: it mints the token from the server's time, and publishes the grant.
 --- @include newOwner.lua
 
--- The caller updates the queue and the reservation. `isOwner`: the request is repeated, or extends a grant
+-- Leaves the queue and the reservation to the caller. `isOwner` is true if the request is repeated or extends a grant
 local function take(mutex, id, lease, isOwner)
   local token = isOwner and redis.call('GET', mutex.fence)
   if not token then
@@ -14,7 +14,7 @@ local function take(mutex, id, lease, isOwner)
   return token
 end
 
--- For a contender that may be in the queue. A grant to an effect-simba contender ends the reservation for a Simba
+-- Also removes the contender from the queue. A grant to an effect-simba contender ends the reservation for a Simba
 -- waiter
 local function grant(mutex, id, lease, isOwner)
   local token = take(mutex, id, lease, isOwner)

@@ -1,23 +1,23 @@
---- Hands a mutex without an owner to the first live waiter.
+--- Hands a free or released mutex to the first live waiter.
 ---
 --- `acquire`, `release` and `forceRelease` call it. `forceRelease` passes no `lease`, so the waiter is granted only the
 --- confirm period.
 ---
---- A fresh waiter is granted a whole lease. It queued within the last confirm period and its layer listens, so it is
---- almost certainly responsive. Any other is granted the confirm period, and the waiter behind it is notified when to
---- poll. The grant message carries what the waiter needs to start at once: the token, how far it is ahead of the clock,
---- and the grant's period. If no lease is passed, no waiter is fresh.
+--- A fresh waiter is granted a whole lease. It queued within the last confirm period and its layer is subscribed, so it
+--- is almost certainly responsive. Any other waiter is granted the confirm period, and the waiter behind it is notified
+--- when to poll. The grant message has everything that the waiter needs to start immediately: the token, how far it is
+--- ahead of the clock, and the grant's period. If no lease is passed, no waiter counts as fresh.
 ---
---- Callers ensure that the mutex is not reserved: an effect-simba owner's grant deleted the reservation, `acquire` and
---- `release` check it for a free mutex, and `forceRelease` deletes it.
+--- Callers ensure that the mutex is not reserved. The grant to an effect-simba owner deleted the reservation, `acquire`
+--- and `release` check it if the mutex is free, and `forceRelease` deletes it.
 ---
---- Some files are included inside a branch: defining their functions takes time, which other branches save.
+--- Some files are included inside a branch, so that the other branches do not pay for defining their functions.
 --- @include newOwner.lua
 --- @include liveWaiters.lua
 --- @include wakeUp.lua
 
--- Returns the id that was notified, and again that id if it now owns the mutex; nothing if the caller comes first or
--- nobody waits
+-- Returns the id of the notified waiter, and the same id as second result if it now owns the mutex. Returns nothing if
+-- the caller comes first or nobody waits
 local function handOver(mutex, from, confirm, lease, caller, ticket)
   local head = live(mutex, '0')
   local id = head[1]
@@ -32,13 +32,13 @@ local function handOver(mutex, from, confirm, lease, caller, ticket)
     callSimba(mutex, id, 'released@@' .. from, confirm)
     return id
   end
-  -- Judged by the server's clock alone. If it was set back, no waiter is fresh
+  -- The age is measured by the server's clock alone. If it was set back, no waiter is fresh
   local age = micros() - math.floor(head[2] * 1000000 + 0.5)
   local isWhole = lease and mutex.skipDead and age >= 0 and age <= confirm * 1000
   local period = isWhole and lease or confirm
   local done, token = pcall(own, owner, mutex.fence, id, period)
   if not done then
-    -- A fence of the wrong type: the waiter sends a request, and gets the error too
+    -- The fence has the wrong type: let the waiter poll, so that it gets the error too
     notify(owner, id, inbox, 'look@@0')
     error(token, 0)
   end

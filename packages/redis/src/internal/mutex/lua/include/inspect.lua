@@ -1,6 +1,6 @@
---- Reads who owns a mutex and who waits for it.
+--- Reads a mutex's owner and waiters.
 ---
---- Replies { ownership, token of an effect-simba owner or '', length of the queue, { { id, waited ms }, ... } }.
+--- Returns { ownership, token of an effect-simba owner or '', length of the queue, { { id, waited ms }, ... } }.
 --- @include clock.lua
 --- @include ownership.lua
 --- @include contenderIds.lua

@@ -1,4 +1,4 @@
---- Fields of jobs in their mutex's hash, `<attribute>:<job>`.
+--- Reads and writes the fields of jobs in the mutex's hash: `<attribute>:<job>`.
 --- @include clock.lua
 
 local function millis()
@@ -17,12 +17,13 @@ local function set(jobs, attribute, job, value)
   redis.call('HSET', jobs, attribute .. ':' .. job, value)
 end
 
--- Returns whether it was set
+-- Deletes a field. Returns whether it existed
 local function clear(jobs, attribute, job)
   return redis.call('HDEL', jobs, attribute .. ':' .. job) == 1
 end
 
--- A leader follows the former schedule up to the change, and the new one from then on
+-- Changes a schedule. Records the former schedule and the time of the change, because leaders apply the former one
+-- until then
 local function change(jobs, attribute, job, value)
   local before = get(jobs, 'override', job) or get(jobs, 'schedule', job)
   if value == '' then

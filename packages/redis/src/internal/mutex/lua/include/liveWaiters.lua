@@ -1,11 +1,11 @@
 --- Reads the live waiters at the head of the queue.
 ---
---- A waiter is dead if nobody subscribes to its channel. On a Cluster, a Simba waiter may subscribe at another node, so
---- it counts as alive.
+--- A waiter is dead if nobody is subscribed to its channel. On a Cluster, a Simba waiter may be subscribed at another
+--- node, so it counts as alive.
 --- @include contenderIds.lua
 
--- Returns the ids and tickets, alternating, of the live waiters up to index `last`, and removes the dead ones. If all
--- are dead, reads further waiters
+-- Removes dead waiters up to index `last` of the queue. Returns the live ones as a list of alternating ids and tickets.
+-- If all are dead, continues with later waiters
 local function live(mutex, last)
   local page = redis.call('ZRANGE', mutex.queue, '0', last, 'WITHSCORES')
   local skipDead = mutex.skipDead

@@ -1,21 +1,21 @@
---- Puts a waiter into the queue, and keeps the queue from expiring while it waits.
+--- Puts a waiter into the queue, and keeps the queue from expiring while the waiter is in it.
 ---
---- A waiter that is already queued keeps its place. One with an earlier ticket goes back to that place; any other goes
---- to the end.
+--- A waiter that is already queued keeps its place. A waiter that returns with its earlier ticket regains that place.
+--- Any other waiter goes to the end.
 --- @include clock.lua
 
--- Tickets are microseconds here, and seconds in the queue
+-- Converts a score in the queue, in seconds, to a ticket in microseconds
 local function ticketOf(score)
   return math.floor(score * 1000000 + 0.5)
 end
 
--- A ticket of effect-simba is never a whole second: those belong to Simba contenders
+-- An effect-simba ticket is never a whole second, because those belong to Simba contenders
 local function put(queue, id, at, mode)
   local ticket = at % 1000000 == 0 and at + 1 or at
   return ticket, redis.call('ZADD', queue, mode, string.format('%.6f', ticket / 1000000), id)
 end
 
--- Returns the ticket, and how many waiters are ahead
+-- Queues a waiter. Returns its ticket and the number of waiters ahead of it
 local function enter(queue, id, former)
   local old = former and ticketOf(former)
   local isOld = old and old <= micros()
@@ -33,8 +33,8 @@ local function enter(queue, id, former)
   return ticket, ahead
 end
 
--- Every waiter touches the queue before it sleeps, so the queue must outlive the sleep. With one more confirm period,
--- most waiters need no extension
+-- Every waiter calls this before it sleeps, so the queue only has to outlive that sleep. An extra confirm period saves
+-- most waiters the extension
 local function keepQueue(queue, ownerMillis, lease, confirm)
   local keep = math.max(ownerMillis, 0) + lease + confirm
   if redis.call('PTTL', queue) < keep then
@@ -42,8 +42,8 @@ local function keepQueue(queue, ownerMillis, lease, confirm)
   end
 end
 
--- The ages of the ticket and of the last grant, in microseconds. The last token gives the time of that grant, and grows
--- even if the clock steps back
+-- Returns the ages of the ticket and of the last grant, in microseconds. The last token serves as the time of that
+-- grant, because it grows even if the clock steps back
 local function ages(fence, ticket)
   return micros() - ticket, micros() - (tonumber(redis.call('GET', fence) or '') or 0)
 end

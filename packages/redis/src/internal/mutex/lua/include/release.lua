@@ -1,21 +1,21 @@
---- Decides a release, or the undo of an abandoned acquire.
+--- Decides a release, or undoes an abandoned acquire.
 ---
---- The caller may own the mutex, wait in the queue, or neither. `acquireAndRelease` calls it directly, and through
---- `requeue` for a release that queues another id.
+--- The caller may own the mutex, wait in the queue, or neither. `acquireAndRelease` calls it directly, or through
+--- `requeue` if the release queues another id.
 ---
---- - The caller owns it: the first live waiter is granted the mutex, otherwise it is free.
---- - Otherwise the caller leaves the queue, if it is there. A free mutex is handed over, because the waiters that were
----   notified may be unresponsive, and a Simba release may have notified the caller alone. If the mutex is owned or
----   reserved and the caller was first in the queue, the new first waiter is notified when to poll.
+--- - The caller owns it: the first live waiter is granted the mutex. If there is none, the mutex is free.
+--- - The caller does not own it: the caller leaves the queue if it is in it. A free mutex is handed over, because the
+---   waiters that were notified may be unresponsive, and a Simba release may have notified only the caller. If the
+---   mutex is owned or reserved and the caller was first in the queue, the new first waiter is notified when to poll.
 ---
---- `nextId` is the id that `requeue` has queued for the caller. If that id comes first, nobody is notified: `requeue`
---- grants it the mutex.
+--- `nextId` is the id that `requeue` has queued for the caller. If that id comes first, nobody is notified, and
+--- `requeue` grants it the mutex.
 --- @include handOver.lua
 
 -- Returns the owner afterwards, and whether the mutex is free and no waiter was notified
 local function release(mutex, id, current, confirm, lease, nextId)
   local wasOwner = current == id
-  -- An owner does not wait
+  -- An owner is not in the queue
   local rank = not wasOwner and redis.call('ZRANK', mutex.queue, id)
   if rank then
     redis.call('ZREM', mutex.queue, id)

@@ -1,11 +1,11 @@
---- Schedules a poll of one more waiter, in case the one before it does not respond.
+--- Schedules a poll by the next waiter, in case the waiter ahead of it does not respond.
 ---
---- If dead waiters cannot be detected, the next eight poll: one of several is more likely alive than the first.
+--- If dead waiters cannot be detected, the next eight waiters poll, because one of them is likely to be alive.
 --- @include liveWaiters.lua
 --- @include wakeUp.lua
 
--- Skips the waiter `id` if it is still in the queue. A layer's waiters become unresponsive together, so the waiter that
--- polls belongs to another layer than `inbox` if one is among the next eight
+-- Skips the waiter `id` if it is still in the queue. All waiters of a layer become unresponsive together, so a waiter
+-- of a layer other than `inbox` is preferred among the next eight
 local function scheduleBehind(mutex, id, inbox, millis)
   local page, message, passed = live(mutex, '15'), 'look@@' .. millis, 0
   local chosen, chosenInbox

@@ -1,10 +1,10 @@
---- Notifies a Simba waiter that it is its turn.
+--- Notifies a Simba waiter that its turn has come.
 ---
---- The Simba waiter takes the free mutex itself, while other waiters hold back for the confirm period.
+--- The Simba waiter acquires the free mutex itself. Other waiters hold back for the confirm period.
 ---
---- A Simba release removes the first waiter from the queue and notifies it on its own channel. An effect-simba waiter
---- that is not subscribed there yet polls at once, and learns that Simba contenders take part. The first eight waiters
---- that are subscribed poll after the confirm period, because the Simba contender may not come.
+--- A Simba release removes the first waiter from the queue and notifies it on the waiter's own channel. An effect-simba
+--- waiter that is not yet subscribed to that channel polls immediately, and learns that Simba contenders take part. The
+--- first eight waiters that are subscribed poll after the confirm period, because the Simba contender may not respond.
 --- @include contenderIds.lua
 --- @include wakeUp.lua
 

@@ -1,4 +1,4 @@
---- Sends a waiter a message: through its layer's inbox, or on a Simba waiter's own channel.
+--- Sends a message to a waiter: through its layer's inbox, or on the Simba waiter's own channel.
 ---
 --- A layer identifies its waiters by the counters in their ids.
 

@@ -1,7 +1,7 @@
 --- Reads and writes the last announcement of a data stream.
 ---
---- It consists of its entry, the number of repetitions, and the data stream's last message and the payload, both as of
---- the last repetition.
+--- It consists of its entry and the number of repetitions, and of the data stream's last message and the payload at the
+--- time of the last repetition.
 --- @include entryStates.lua
 --- @include infoField.lua
 --- @include retention.lua
@@ -23,14 +23,14 @@ local function announce(input, announced, stream, payload, repeats, last)
   return entry
 end
 
--- A later announcement of the same data stream stays
+-- Does not remove a later announcement of the same data stream
 local function forgetAnnouncement(announced, stream, entry)
   if announcementOf(announced, stream) == entry then
     redis.call('HDEL', announced, stream)
   end
 end
 
--- The largest id that a data stream ever had
+-- Returns the largest id that the data stream ever had
 local function lastMessage(key)
   local info = redis.pcall('XINFO', 'STREAM', key)
   return info.err and '0-0' or field(info, 'last-generated-id')

@@ -1,4 +1,4 @@
---- The server's time, the same for the whole call.
+--- The server's time, read once per call.
 
 local time = redis.call('TIME')
 local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])

@@ -1,4 +1,4 @@
---- Orders ids of entries. Both parts of an id have up to 20 digits: more than a Lua number holds.
+--- Compares ids of entries as text. Both parts of an id have up to 20 digits, more than a Lua number can hold.
 
 local function compareText(a, b)
   if #a ~= #b then

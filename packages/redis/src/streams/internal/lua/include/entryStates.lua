@@ -1,57 +1,53 @@
---- The states of an entry, and the only functions that move it from one to another.
+--- Defines the only functions that move an entry from one state to another.
 ---
---- Each line shows a transition. The heads of scripts say which transitions they make, and protocol.md draws them all.
---- announceEntry  (none), dead -> announced
---- ownEntry       announced, owned -> owned
---- yieldEntry     owned -> announced
---- disownEntry    owned -> announced
---- finishEntry    owned -> done
---- buryEntry      announced, owned -> dead
+--- Each line below shows a transition. The heads of scripts list the transitions that they make, and protocol.md has a
+--- diagram of all of them. announceEntry (none), dead -> announced ownEntry announced, owned -> owned yieldEntry owned
+--- -> announced disownEntry owned -> announced finishEntry owned -> done buryEntry announced, owned -> dead
 --- @include addDeadLetter.lua
 
--- Adds an entry, which is not delivered to a consumer yet
+-- Adds an entry, which has not been delivered to a consumer yet
 local function announceEntry(input, fields)
   return redis.call('XADD', input, '*', unpack(fields))
 end
 
--- Both leases carry the value of one owner
+-- Sets both leases to the same owner
 local function ownEntry(entryLease, streamLease, value, token, lease)
   redis.call('SET', entryLease, value, 'PX', lease)
   redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
 end
 
--- The entry lease expires, so that Redis publishes an expired event; after DEL or an expiry of 0 it publishes none
+-- Lets the entry lease expire, so that Redis publishes an expired event. It publishes none after DEL or an expiry of 0
 local function yieldEntry(entryLease, streamLease)
   redis.call('DEL', streamLease)
   redis.call('PEXPIRE', entryLease, 1)
 end
 
--- Forced by an operator: the entry lease expires on its own, and its owner detects the loss at the next renewal
+-- Ends a lease for an operator. The entry lease expires on its own, and the owner detects the loss at the next renewal
 local function disownEntry(streamLease)
   redis.call('DEL', streamLease)
 end
 
--- For a finished entry: nobody waits for its lease's expired event
+-- Deletes the leases of a finished entry. Nobody waits for their expired events
 local function dropLeases(entryLease, streamLease)
   redis.call('DEL', entryLease, streamLease)
 end
 
--- Another program has finished the entry, or the caller records its end. Returns whether the entry existed
+-- Deletes an entry that another program has finished or whose end the caller has recorded. Returns whether it existed
 local function deleteEntry(input, group, failures, entry)
-  -- First, because the key may be of another type
+  -- Access this key first, because it may have another type
   redis.call('HDEL', failures, entry, entry .. ':busy', entry .. ':last', entry .. ':yielded')
   redis.call('XACK', input, group, entry)
   return redis.call('XDEL', input, entry) > 0
 end
 
--- Returns whether it was there
+-- Returns whether the entry existed
 local function finishEntry(input, group, failures, entry, entryLease, streamLease)
   local wasThere = deleteEntry(input, group, failures, entry)
   dropLeases(entryLease, streamLease)
   return wasThere
 end
 
--- Without its fields, the entry was already deleted: nothing is left to bury
+-- `fields` is nil if the entry was already deleted; then there is no dead letter
 local function buryEntry(input, group, failures, deadLetters, entry, fields, reason, token)
   if fields then
     addDead(deadLetters, fields, reason, entry, token)

@@ -1,8 +1,9 @@
 --- Reads the extent of a data stream.
 --- @include infoField.lua
 
--- { length, last id, first id, messages ever added, largest id deleted by XDEL }. { } if there is no such stream, or {
--- 'error', message }. The first id is '' if there are no messages, the last two are '' before Redis 7.0
+-- Returns { length, last id, first id, messages ever added, largest id deleted by XDEL }, { } if there is no such
+-- stream, or { 'error', message }. The first id is '' if there are no messages. The last two fields are '' before Redis
+-- 7.0
 local function extentOf(stream)
   local info = redis.pcall('XINFO', 'STREAM', stream)
   if info.err then

@@ -1,9 +1,9 @@
 --- Reads and writes the consecutive failures of an entry: <count>|<ms of the first>|<ms of the last>.
 ---
---- Progress resets the count, and so does a pause without a failure, unless the pause is 0.
+--- Progress resets the count. A pause without a failure also resets it, unless the pause is 0.
 --- @include clock.lua
 
--- Returns the count, and ms since the first failure: 0 if the clock was set back since then
+-- Returns the count, and the time since the first failure in ms, or 0 if the clock was set back in the meantime
 local function failuresOf(failures, entry, pause)
   local count, first, last = string.match(redis.call('HGET', failures, entry) or '', '^(%d+)|(%d+)|(%d+)$')
   pause = tonumber(pause)

@@ -1,4 +1,4 @@
---- Mints fencing tokens. Each is larger than all before it, and not below the server's time in microseconds.
+--- Mints fencing tokens. Each is larger than all earlier ones, and at least the server's time in microseconds.
 --- @include clock.lua
 --- @include retention.lua
 

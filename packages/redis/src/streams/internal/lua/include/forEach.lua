@@ -1,6 +1,7 @@
 --- Processes the items of a call, each with its keys and arguments. A failure of one does not affect the others.
 
--- The numbers say how many keys and arguments all items share, and how many keys each item has
+-- `sharedKeys` and `sharedArgs` are the numbers of keys and arguments that all items share, and `keysOfEach` the number
+-- of keys per item
 local function forEach(sharedKeys, keysOfEach, sharedArgs, act)
   local replies, count = {}, (#KEYS - sharedKeys) / keysOfEach
   local argsOfEach = (#ARGV - sharedArgs) / count

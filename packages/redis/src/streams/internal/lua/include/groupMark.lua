@@ -1,6 +1,7 @@
---- Reads and writes the entry after which the group is known to have received everything.
+--- Reads and writes the entry after which every entry is known to have been delivered to the group.
 ---
---- The mark is the name of a consumer with nothing pending: it disappears with its group, so a new group has none.
+--- The mark is stored as the name of a consumer with nothing pending. It is deleted together with its group, so a new
+--- group has none.
 --- @include infoField.lua
 
 local markPrefix = 'simba:given-after:'

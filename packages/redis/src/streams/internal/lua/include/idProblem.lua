@@ -1,4 +1,5 @@
---- Returns what is wrong with the id of a message, if anything, because nothing could read it later.
+--- Returns what is wrong with a message id, or nil. An invalid id must not be stored, because it could not be decoded
+--- later.
 --- @include compareIds.lua
 
 local function idProblem(id)

@@ -1,6 +1,7 @@
---- Reads the members that sent a heartbeat in time, and removes the others.
+--- Returns the members whose heartbeats are on time, and removes the others.
 ---
---- Heartbeats that are far ahead of the clock, which was set back, are overdue too: live members send another.
+--- If the clock was set back, a heartbeat may be far ahead of it. Such a heartbeat also counts as overdue, because a
+--- live member sends another one.
 --- @include clock.lua
 
 local function liveMembers(members)

@@ -1,12 +1,12 @@
---- Processes only the leases that still hold the caller's value and token; the others reply `NotOwner`.
+--- Processes only the leases that still have the caller's value and token. The reply for the others is `NotOwner`.
 ---
---- It also defines the KEYS and ARGV that all scripts for owned data streams share.
+--- Also defines the KEYS and ARGV that all scripts for owned data streams share.
 --- @include forEach.lua
 
 local input, failures, announced, deadLetters, handOvers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, signals = ARGV[1], ARGV[2]
 
--- `act` receives one lease, then the item's remaining arguments. `otherwise` may name the reply to a stale owner
+-- `act` receives a lease, then the item's remaining arguments. `otherwise` may return another reply than `NotOwner`
 local function forEachOwned(act, otherwise)
   return forEach(5, 4, 2, function(
     entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token, ...)
