@@ -1,6 +1,6 @@
 /**
- * The fake over a socket beside redis-server and ioredis-mock, in one run: commands and scripts per second by one
- * ioredis client, commands per second of pipelines by redis-benchmark, time to start, memory per key.
+ * Compares the in-memory Redis, over a socket, with redis-server and ioredis-mock in one run: commands and scripts per
+ * second with one ioredis client, pipelined commands per second with redis-benchmark, startup time, and memory per key.
  *
  *     pnpm bench:fake [--quick]
  */
@@ -19,7 +19,7 @@ import { installed } from "./peers/install.ts"
 const { values: options } = parseArgs({ options: { quick: { type: "boolean", default: false } } })
 const seconds = options.quick ? 1 : 3
 
-/** The part of a client that the suite needs; ioredis-mock has it, too. */
+/** The methods of a client that the suite needs, which ioredis-mock also has. */
 interface Client {
   readonly set: (key: string, value: string) => Promise<unknown>
   readonly get: (key: string) => Promise<unknown>
@@ -32,7 +32,7 @@ const script =
 
 const concurrency = 100
 
-/** Calls per second with this many in flight. */
+/** Measures calls per second, with a fixed number in flight. */
 const rate = async (call: (at: number) => Promise<unknown>): Promise<number> => {
   let calls = 0
   const started = performance.now()
@@ -41,7 +41,7 @@ const rate = async (call: (at: number) => Promise<unknown>): Promise<number> => 
     while (performance.now() < end) {
       await call(at)
       calls++
-      // Without a socket nothing else lets the clock be read
+      // Without a socket, nothing else yields to the event loop
       if (calls % 1000 === 0) await new Promise((resolve) => setImmediate(resolve))
     }
   }))
@@ -62,13 +62,15 @@ const output = (command: string, args: ReadonlyArray<string>): Promise<string> =
     execFile(command, args, (error, stdout) => error === null ? resolve(stdout) : reject(error))
   )
 
-/** Seconds of CPU that a process has used so far. */
+/** Returns the CPU seconds that a process has used so far. */
 const cpuOf = async (pid: number): Promise<number> => {
   const fields = (await output("cat", [`/proc/${pid}/stat`])).split(") ")[1]!.split(" ")
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** Requests of `redis-benchmark` on 50 connections with pipelines of 16: per second, and per second of CPU time. */
+/**
+ * Measures `redis-benchmark` on 50 connections with pipelines of 16: requests per second, and per second of CPU time.
+ */
 const pipelined = async (command: "set" | "get", port: number, pid: number) => {
   const requests = options.quick ? 100_000 : 500_000
   const run = (count: number) =>
@@ -93,7 +95,7 @@ const program = ["dist/bin/fakeRedis.js", "src/bin/fakeRedis.ts"]
   .map((path) => new URL(`../packages/fake-redis/${path}`, import.meta.url).pathname)
   .find(existsSync)!
 
-/** Starts a server; resolves once a line of its output reports that it is ready, with how long that took. */
+/** Starts a server. Resolves once a line of its output reports that it is ready, with the startup time. */
 const start = (command: string, args: ReadonlyArray<string>, ready: RegExp) =>
   new Promise<{ readonly child: ChildProcess; readonly millis: number }>((resolve, reject) => {
     const started = performance.now()
@@ -104,7 +106,7 @@ const start = (command: string, args: ReadonlyArray<string>, ready: RegExp) =>
     })
   })
 
-/** Bytes of memory for each key of a hundred thousand with values of 20 bytes. */
+/** Measures the memory per key, in bytes, with a hundred thousand keys whose values have 20 bytes. */
 const memory = async (client: Redis, pid: number): Promise<number> => {
   const resident = async () =>
     Number(/VmRSS:\s+([0-9]+)/.exec(await output("cat", [`/proc/${pid}/status`]))?.[1]) * 1024
@@ -146,7 +148,10 @@ const mocked = async () => {
   return rates
 }
 
-/** How long `createFakeRedis` takes in a running process, with the Lua VM loaded for the first time and later. */
+/**
+ * Measures how long `createFakeRedis` takes in a running process: first when it loads the Lua VM, then when that is
+ * loaded.
+ */
 const listening = async (): Promise<readonly [first: number, second: number]> => {
   const once = async () => {
     const started = performance.now()
@@ -175,24 +180,24 @@ console.log(`${cpus().length} cores of ${cpus()[0]!.model}, load ${loadavg()[0]!
 if (typeof mock === "string") console.log(mock)
 console.log(aligned([
   ["per second", "redis-server", "fake-redis", "ioredis-mock"],
-  row("SET by ioredis", "set"),
-  row("GET by ioredis", "get"),
-  row("EVAL of a counter by ioredis", "eval"),
+  row("SET with ioredis", "set"),
+  row("GET with ioredis", "get"),
+  row("EVAL of a counter with ioredis", "eval"),
   ["SET, pipelines of 16", number(real.pipelines.set.perSecond), number(fake.pipelines.set.perSecond), "-"],
   ["GET, pipelines of 16", number(real.pipelines.get.perSecond), number(fake.pipelines.get.perSecond), "-"],
   [
-    "the same SET, per second of CPU",
+    "the same SET, per CPU second",
     number(real.pipelines.set.perCpuSecond),
     number(fake.pipelines.set.perCpuSecond),
     "-"
   ],
   [
-    "the same GET, per second of CPU",
+    "the same GET, per CPU second",
     number(real.pipelines.get.perCpuSecond),
     number(fake.pipelines.get.perCpuSecond),
     "-"
   ],
-  ["start of the process, ms", number(real.millis), number(fake.millis), "-"],
-  ["listen in a running process, ms", "-", `${first}, then ${second}`, "-"],
+  ["startup of the process, ms", number(real.millis), number(fake.millis), "-"],
+  ["startup in a running process, ms", "-", `${first}, then ${second}`, "-"],
   ["bytes of memory per key", number(real.bytes), number(fake.bytes), "-"]
 ]))

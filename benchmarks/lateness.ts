@@ -1,5 +1,6 @@
 /**
- * How late the last body ends after its deadline, when all bodies keep the process busy and the server does not reply.
+ * Measures how long after its deadline the last body ends, while all bodies keep the process busy and the server does
+ * not reply.
  *
  *     pnpm bench:lateness [--repetitions n] [--only 300,1000,10000,streams] [--save]
  */
@@ -26,30 +27,30 @@ const { values: options } = parseArgs({
 
 export interface LatenessRow {
   readonly title: string
-  /** The length of the event-loop turn in which a deadline passed, in milliseconds: median. */
+  /** The median length of the event-loop turn in which a deadline passed, in milliseconds. */
   readonly turn: number
-  /** How late the last body was, in milliseconds: median, minimum and maximum. */
+  /** The median lateness of the last body, in milliseconds; `spread` is the minimum and the maximum. */
   readonly millis: number
   readonly spread: readonly [number, number]
-  /** Event-loop turns that started between the deadline and the end of the last body: maximum. */
+  /** The maximum number of event-loop turns that started between the deadline and the end of the last body. */
   readonly turns: number
-  /** The lateness beyond the turn that was running at the deadline, in milliseconds: maximum. Bound: 50. */
+  /** The maximum lateness beyond the turn that was running at the deadline, in milliseconds. Bound: 50. */
   readonly beyond: number
 }
 
-/** How long all bodies together compute in a turn, in milliseconds. */
+/** How long all bodies together compute per turn, in milliseconds. */
 const computing = 300
 
-/** Long enough that leases end seconds after the last renewal could have succeeded. */
+/** Long enough that leases end seconds after the last possible renewal. */
 const periods = { ttl: "2 seconds", transition: "14 seconds", commandTimeout: "1 second" } as const
 const lease = "16 seconds"
 
 const now = () => performance.now()
 
-/** Runs one task in each turn of the event loop; `Effect.forever` would yield once more. */
+/** Runs one step per turn of the event loop. `Effect.forever` would yield once more. */
 const endless = <A>(step: Effect.Effect<A>) => Effect.whileLoop({ while: () => true, body: () => step, step: () => {} })
 
-/** Records the deadlines and the ends of bodies that compute by turns. */
+/** Creates bodies that compute in turn, and records their deadlines and when they end. */
 const crowd = (count: number) => {
   const begun = Deferred.makeUnsafe<void>()
   const deadlines: Array<number> = []
@@ -74,15 +75,15 @@ const crowd = (count: number) => {
         )
       )
     })
-  /** Reads all deadlines in one step: a yield would take a turn of the event loop. */
+  /** Reads all deadlines in one step, because a yield would take a turn of the event loop. */
   const readDeadlines = Effect.sync(() =>
     readers.forEach((timeLeft, index) => {
       const left = Duration.toMillis(Effect.runSync(timeLeft))
-      if (left === 0) throw new Error("a lease was over before the server stopped")
+      if (left === 0) throw new Error("a lease ended before the server was suspended")
       deadlines[index] = now() + left
     })
   )
-  /** When each turn of the event loop started: the fiber below has one task in each. */
+  /** The start of each turn of the event loop. The fiber below runs one step per turn. */
   const turns: Array<number> = []
   const watch = endless(Effect.andThen(Effect.sync(() => turns.push(now())), Effect.yieldNow))
   const measured = () => {
@@ -100,7 +101,7 @@ const crowd = (count: number) => {
   return { begun: Deferred.await(begun), body, readDeadlines, watch, measured }
 }
 
-/** The server stops replying, and each body runs to the end of its lease. */
+/** Suspends the server, and lets each body run to the end of its lease. */
 const untilOver = (
   server: Server,
   { begun, measured, readDeadlines, watch }: ReturnType<typeof crowd>,
@@ -111,7 +112,7 @@ const untilOver = (
     yield* Effect.forkScoped(watch)
     yield* Effect.sleep("1 second")
     yield* server.pause
-    // No renewal succeeds from now on
+    // After this, no renewal can succeed
     yield* Effect.sleep("1500 millis")
     yield* readDeadlines
     yield* Effect.exit(over)

@@ -1,5 +1,5 @@
 /**
- * Measures effect-simba, the peers and the raw limit side by side. `README.md` explains the rows and the method.
+ * Measures effect-simba, the peers and raw side by side. `README.md` explains the rows and the method.
  *
  *     pnpm bench --compare <commit> <commit> [--quick] [--only id,id] [--repetitions n]
  *     pnpm bench --profile id,id
@@ -28,21 +28,21 @@ import { sizes } from "./work/size.ts"
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
   options: {
-    /** Two commits in turn, the first against the second, instead of effect-simba against raw and the peers. */
+    /** Compares the first commit with the second one, instead of effect-simba with raw and the peers. */
     compare: { type: "boolean", default: false },
-    /** Profiles these rows instead of measuring them; `all` selects every row that has a profile. */
+    /** Profiles these rows instead of measuring them. `all` selects every row that has a profile. */
     profile: { type: "string" },
-    /** The rows that have a bound, in less than four minutes; `--save` keeps them for the page. */
+    /** Runs the rows that have bounds, in less than four minutes. `--save` stores the results for the page. */
     bounds: { type: "boolean", default: false },
-    /** At most three minutes, with only one peer; compared with the committed run. */
+    /** Takes at most three minutes, with only one peer, and compares the results with the committed quick run. */
     quick: { type: "boolean", default: false },
     /** Prints one line of JSON, and nothing else, to standard output. */
     json: { type: "boolean", default: false },
-    /** The ids of the rows to run; also `size`, `growth` and `latency`. */
+    /** The ids of the rows to run, or `size`, `growth` and `latency`. */
     only: { type: "string" },
-    /** How often each workload is repeated; five times, or three in a quick run, by default. */
+    /** How often each workload is repeated. Default: five times, or three in a quick run. */
     repetitions: { type: "string" },
-    /** Omits the charts of growth and of free mutexes over a link; the previous charts stay. */
+    /** Omits the charts of growth and of free mutexes over a link. The previous charts stay. */
     "no-charts": { type: "boolean", default: false },
     /** Makes this quick run the baseline for later quick runs. */
     save: { type: "boolean", default: false }
@@ -126,7 +126,7 @@ const program = Effect.fnUntraced(function*(): Effect.fn.Return<Results, unknown
     ...(isWhole ? { profiles: yield* profiles(bench, "all") } : {}),
     ...(options.bounds ? { profiles: yield* profiles(bench, Bounds.profileIds.join(",")) } : {})
   }
-  // Later rows must not include earlier measurements
+  // Store the tables first, so that they survive a failure of the charts
   if (hasCharts) yield* Effect.promise(() => write("latest.json", textOf(tables)))
   const all: Results = {
     ...tables,
@@ -137,7 +137,7 @@ const program = Effect.fnUntraced(function*(): Effect.fn.Return<Results, unknown
     : all
 })
 
-// An exit ends the server; a signal alone would leave it behind
+// Exit explicitly, because a signal alone would leave the server running
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1))
 const exit = await Effect.runPromiseExit(Effect.scoped(program()))
 if (Exit.isFailure(exit)) {
@@ -156,7 +156,7 @@ if (options.bounds) {
   const kept = earlier?.profiles?.filter(({ id }) => !taken.some((one) => one.id === id)) ?? []
   if (earlier !== undefined) await write("latest.json", textOf({ ...earlier, profiles: [...kept, ...taken] }))
 } else if (options.compare) {
-  // Neither a run to compare with, nor one to publish
+  // Such a run is neither a baseline nor published
 } else if (options.quick) {
   const earlier = await read("quick.json")
   if (earlier !== undefined) say(`\n${comparedWith(results.rows, earlier.rows)}`)

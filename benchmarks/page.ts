@@ -1,6 +1,6 @@
 /**
- * Writes the tables and charts of the last full run, or else of the last quick run, into `docs/performance.md`, between
- * the page's markers. The quick run and the streams have their own tables.
+ * Writes the tables and charts of the last full run into `docs/performance.md`, between the page's markers. If there is
+ * no full run, it uses the last quick run. The quick run, the bounds and data streams have their own tables.
  *
  *     pnpm bench:page
  */
@@ -16,7 +16,7 @@ import { charts as rowCharts, works } from "./lib/suite.ts"
 import { markdownOf, markdownOfProfile } from "./lib/table.ts"
 import type { StreamRow } from "./streams/rows.ts"
 
-/** The results call this library "ours"; the page uses its name. */
+/** Replaces "ours", as this library is called in the results, by its name. */
 const named = (text: string): string => text.replace(/\bours\b/g, "effect-simba")
 
 const page = new URL("../docs/performance.md", import.meta.url)
@@ -31,7 +31,7 @@ const results = parse(
 
 const circumstances = () => {
   const { at, machine, peers } = results
-  // Omit our own version: it is the code of this checkout
+  // Omit this library's version, because it is the code of this checkout
   const { "effect-simba": _, ...versions } = results.versions
   const named = (versions: Readonly<Record<string, string>>) =>
     Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")
@@ -54,7 +54,7 @@ const rows = results.rows.filter(({ id }) => !isForCharts.has(id))
 
 const tables = () => [summary(rows), ...rows.map((row) => `### ${row.title}\n\n${markdownOf(row)}`)].join("\n\n")
 
-/** Profiles of effect-simba and of the raw client. */
+/** The profiles of effect-simba and raw. */
 const profiles = () =>
   results.profiles?.map((profile) => `${markdownOfProfile(profile)}\n\nTaken ${profile.at.slice(0, 10)}.`).join(
     "\n\n"
@@ -170,7 +170,7 @@ const soak = async () => {
   ].join(" ")
 }
 
-/** Compares effect-simba with raw, one line per row. */
+/** A table that compares effect-simba with raw, with one line per row. */
 const summary = (rows: ReadonlyArray<Row>) => {
   const middle = (quartiles: readonly [number, number] | undefined) => quartiles?.join(" to ") ?? ""
   const both = (row: Row, column: string) => {
@@ -200,8 +200,8 @@ const summary = (rows: ReadonlyArray<Row>) => {
 }
 
 /**
- * How much longer effect-simba takes than raw for each operation, in microseconds. Undefined if the row does not time
- * single operations.
+ * Returns how much longer effect-simba takes than raw per operation, in microseconds; undefined if the row does not
+ * time single operations.
  */
 const addedMicros = ({ id, ours, raw, unit }: Row): number | undefined =>
   unit === "ms" && id.startsWith("handoff-")
@@ -215,7 +215,9 @@ const addedCpu = ({ columns }: Row): number | undefined => {
   return values?.["ours"] === undefined || values["raw"] === undefined ? undefined : values["ours"] - values["raw"]
 }
 
-/** The absolute overhead: a faster machine speeds up raw, but hardly reduces what effect-simba adds. */
+/**
+ * A table of the absolute overhead. A faster machine speeds up raw, but hardly reduces what effect-simba adds to it.
+ */
 const added = () => {
   const lines = results.rows.filter((row) => row.against === undefined && !isForCharts.has(row.id)).flatMap((row) => {
     const [micros, cpu] = [addedMicros(row), addedCpu(row)]
@@ -225,7 +227,10 @@ const added = () => {
   return ["|  | time (µs) | Node CPU (µs) |", "| --- | ---: | ---: |", ...lines].join("\n")
 }
 
-/** The baseline for later quick runs. It is redone for every change to the hot path; full runs are rare. */
+/**
+ * The table of the quick run that is the baseline for later ones. It is updated with every change to the hot path,
+ * because full runs are rare.
+ */
 const quick = async () => {
   const text = await read("quick.json").catch(() => undefined)
   if (text === undefined) return "None since the full run: `pnpm bench --quick --save`."
@@ -233,7 +238,7 @@ const quick = async () => {
   return `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}.\n\n${summary(rows)}`
 }
 
-/** The last run of the rows that have a bound. */
+/** The table of the last run of the rows that have bounds. */
 const bounds = async () => {
   const text = await read("bounds.json").catch(() => undefined)
   if (text === undefined) return "Not run yet: `pnpm bench --bounds --save`."

@@ -1,5 +1,5 @@
 /**
- * Time to import the mutex, and the size of a bundle.
+ * Measures the time to import the mutex, and the size of a bundle.
  *
  *     pnpm bench:size
  *     pnpm bench:size --save    saves the sizes with the last full run, and keeps its import times

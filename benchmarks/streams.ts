@@ -1,5 +1,6 @@
 /**
- * Stream ownership: how fast data streams are taken, how soon they are taken over, and what it costs to own many.
+ * Measures stream ownership: how fast data streams are taken, how soon they are taken over after a crash, and the cost
+ * of owning many.
  *
  *     pnpm bench:streams [--quick] [--json] [--only assignments,takeover,owning,close,burst,trickle,join] [--save]
  */
@@ -30,7 +31,7 @@ const wanted = options.only?.split(",")
 
 const program = Effect.gen(function*() {
   const { quick } = options
-  // Each benchmark gets its own server: leftovers of one would distort the next
+  // Each benchmark gets its own server, because leftovers of one would distort the next
   const alone = <A, E>(work: (server: Server) => Effect.Effect<A, E>) =>
     Effect.scoped(Effect.flatMap(RedisServer.start(), work))
   const takeovers = (kind: Parameters<typeof takeover>[1]) => alone((server) => takeover(server, kind, quick ? 3 : 15))

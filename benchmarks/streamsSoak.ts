@@ -1,11 +1,11 @@
 /**
- * A fleet owns 10,000 data streams for a long time, while its processes are killed, closed and restarted. The soak
- * fails unless every message is processed, leases are lost only by kills, and the memory of Redis and of the surviving
- * process stays flat, which is judged from ten minutes on.
+ * Runs a fleet that owns 10,000 data streams for a long time, while its processes are killed, closed and restarted. The
+ * soak fails unless every message is processed, leases are lost only by kills, and the memory of Redis and of the
+ * surviving process stays flat. Memory is judged only in runs of ten minutes or more.
  *
  *     pnpm soak:streams [--minutes 60] [--streams 10000] [--seconds 30] [--save]
  *
- * It ends with one line of JSON, which `--save` keeps for `pnpm bench:page`.
+ * It prints one line of JSON at the end, which `--save` stores for `pnpm bench:page`.
  */
 import { Effect, Random } from "effect"
 import { Redis } from "ioredis"
@@ -20,7 +20,7 @@ const { values: options } = parseArgs({
   options: {
     minutes: { type: "string", default: "60" },
     streams: { type: "string", default: "10000" },
-    /** Between two kills or closings. */
+    /** The time between two kills or closings. */
     seconds: { type: "string", default: "30" },
     save: { type: "boolean", default: false }
   }
@@ -29,9 +29,12 @@ const { values: options } = parseArgs({
 const minutes = Number(options.minutes)
 const count = Number(options.streams)
 const perSecond = 200
-/** Per data stream: more than arrive while its owner is replaced, and soon reached, so that Redis is full early. */
+/**
+ * The number of messages kept per data stream. More than arrive while an owner is replaced, but few enough that the
+ * memory of Redis levels off early.
+ */
 const kept = 10
-/** Messages that a killed process may have processed since its last report. */
+/** The number of messages that a killed process may have processed since its last report. */
 const unknownPerKill = 20
 const warmUp = 0.25
 const tolerated = 0.05
@@ -42,7 +45,7 @@ interface Sample {
   readonly redisMegabytes: number
 }
 
-/** The relative growth of a figure from the end of the warm-up to the end, by a line fitted to its samples. */
+/** Returns the relative growth of a figure after the warm-up, from a line fitted to its samples. */
 const growth = (samples: ReadonlyArray<Sample>, figure: (sample: Sample) => number) => {
   const warm = samples.filter(({ minute }) => minute >= warmUp * minutes)
   const mean = (of: (sample: Sample) => number) => warm.reduce((sum, sample) => sum + of(sample), 0) / warm.length
@@ -60,7 +63,7 @@ const program = Effect.gen(function*() {
   yield* Effect.addFinalizer(() => Effect.sync(() => client.disconnect()))
   const service = freshService("soak")
   const open = start(
-    // Two processes own all data streams while the third is away
+    // Two processes can own all data streams while the third is down
     setup(server, service, "count", { capacity: Math.ceil(count / 2), leaseDuration: 5000, heartbeatInterval: 1500 })
   )
   yield* announce(server, service, count)

@@ -1,5 +1,5 @@
 /**
- * How long the compiler takes for a program that only locks, and for the same program without this library.
+ * Measures how long the compiler takes for a program that only locks, and for the same program without this library.
  *
  *     pnpm bench:types
  */
@@ -20,7 +20,10 @@ const run = (file: string, args: ReadonlyArray<string>, cwd: string) =>
     execFile(file, args, { cwd }, (error, stdout) => error === null ? resolve(stdout) : reject(new Error(stdout)))
   })
 
-/** `times` prints the CPU time of the shell, then that of its children: minutes and seconds, user and system. */
+/**
+ * Parses the output of `times`: the CPU time of the shell, then of its children, in minutes and seconds, user and
+ * system.
+ */
 const secondsOf = (times: string) =>
   [...times.matchAll(/(\d+)m([\d.]+)s/g)].slice(-2).reduce(
     (sum, [, minutes, seconds]) => sum + 60 * Number(minutes) + Number(seconds),

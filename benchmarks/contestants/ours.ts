@@ -1,6 +1,6 @@
 /**
- * effect-simba, as an application would use it: `Mutex.acquire` in a scope, `Mutex.withLock`, one Redis layer per
- * process.
+ * The contestant effect-simba, used as in an application: `Mutex.acquire` in a scope, `Mutex.withLock`, one Redis layer
+ * per process.
  */
 import { Mutex } from "@effect-simba/core"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -21,7 +21,7 @@ import {
 
 type Service = Mutex.Mutex["Service"]
 
-/** Splits the requested lease into `ttl` and `transition`, in about their default proportion. */
+/** Splits the requested lease into `ttl` and `transition`, in roughly the default proportion. */
 const periods = ({ leaseMillis, localTurn }: Connect) => {
   const transition = Math.max(Math.round(leaseMillis * 0.375), Math.min(600, leaseMillis - 100))
   return {
@@ -35,7 +35,7 @@ const periods = ({ leaseMillis, localTurn }: Connect) => {
 const once = (name: string, variant: string) =>
   variant === "withLock" ? Mutex.withLock(name)(Effect.void) : Effect.scoped(Mutex.acquire(name))
 
-/** Keeps the last spans, as an exporter does until it sends them. */
+/** Keeps the latest spans, as an exporter does until it sends them. */
 const tracer = () => {
   let spans: Array<Tracer.Span> = []
   return Tracer.make({
@@ -116,7 +116,7 @@ const contend = Effect.fnUntraced(function*(
   }
 })
 
-/** A scope for each lease, as if each were held by work of its own. */
+/** Holds each lease in its own scope, as if separate work held it. */
 const hold = Effect.fnUntraced(function*(names: ReadonlyArray<string>) {
   const kept: Array<readonly [Scope.Closeable, unknown]> = []
   yield* Effect.addFinalizer(() =>

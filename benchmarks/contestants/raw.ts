@@ -1,4 +1,4 @@
-/** ioredis alone, doing the minimum that a lock needs: the practical limit of speed. */
+/** The contestant raw: ioredis alone, doing the minimum that a lock needs. It is the practical limit of speed. */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
 import { type Connect, namesFor, type PairsRequest } from "../lib/contestant.ts"
@@ -88,7 +88,7 @@ const open = async ({ leaseMillis, protocol, url }: Connect): Promise<Locks> => 
   const unused: Array<string> = []
   let count = 0
 
-  /** Ids that keep their channel: a waiter subscribes once, however often it queues. */
+  /** Returns an id that is already subscribed to its channel. Ids are reused, so that a waiter subscribes only once. */
   const subscribed = async () => {
     const free = unused.pop()
     if (free !== undefined) return free
@@ -108,7 +108,7 @@ const open = async ({ leaseMillis, protocol, url }: Connect): Promise<Locks> => 
       turns.set(id, () => settle(true))
       const left = Number(await client.evalsha(sha.enter, 2, name, `${name}:queue`, id, leaseMillis))
       if (left < 0) break
-      // The key disappears one millisecond after its remaining time has reached zero
+      // Redis removes the key one millisecond after its remaining time has reached zero
       const timer = setTimeout(() => settle(false), left + 1)
       isGranted = (await reply) && protocol === "direct"
       clearTimeout(timer)

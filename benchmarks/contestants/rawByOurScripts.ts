@@ -1,5 +1,6 @@
 /**
- * ioredis alone with effect-simba's scripts and messages: the cost of a hand-off by its protocol, without Effect.
+ * The contestant raw with effect-simba's scripts and messages. It shows the cost of a hand-off in that protocol,
+ * without the library and Effect.
  */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
@@ -16,13 +17,13 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
   await Promise.all([client.connect(), subscriber.connect()])
   await client.script("LOAD", acquireAndRelease)
 
-  /** The callbacks of grants, by the counter of the id. They get the token. */
+  /** Callbacks for grants, by the counter in the id. They receive the token. */
   const waiting = new Map<string, (token: string, period: number) => void>()
   subscriber.on("message", (_channel: string, message: string) => {
     const [counter, kind, token, , period] = message.split("@@") as [string, ...Array<string>]
     if (kind === "granted") waiting.get(counter)?.(token!, Number(period))
   })
-  /** Layers that keep their channel, as effect-simba's do. */
+  /** Layers that stay subscribed to their channel, as in effect-simba. */
   const unused: Array<string> = []
   let [layers, ids] = [0, 0]
 

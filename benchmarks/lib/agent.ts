@@ -1,4 +1,4 @@
-/** The suite's side of a contestant: starts its process, sends it requests, and ends the process. */
+/** The suite's side of a contestant's process: starts it, sends it requests, and ends it. */
 import { Deferred, Effect, Schema, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -18,16 +18,16 @@ export interface Agent {
     <K extends WithoutRequest>(call: K): Effect.Effect<Calls[K][1], AgentError>
     <K extends Call>(call: K, request: Calls[K][0]): Effect.Effect<Calls[K][1], AgentError>
   }
-  /** Connects, unless it is connected in the same way. */
+  /** Connects, unless it is already connected with the same options. */
   readonly connect: (request: Connect) => Effect.Effect<void, AgentError>
   readonly disconnect: Effect.Effect<void, AgentError>
-  /** The agents to notify when one of its contenders is granted a mutex. */
+  /** Sets the agents to notify when one of this agent's contenders is granted a mutex. */
   readonly introduce: (others: ReadonlyArray<Agent>) => void
   readonly hear: () => void
   readonly kill: Effect.Effect<void>
 }
 
-/** A commit has its own Effect, and so its own program for the process. */
+/** Returns a program for the process. Another commit runs its own one, because it has its own version of Effect. */
 const fileIn = (root: string | undefined) =>
   fileURLToPath(
     root === undefined
@@ -35,7 +35,7 @@ const fileIn = (root: string | undefined) =>
       : new URL("benchmarks/lib/agentProcess.ts", root)
   )
 
-/** Starts the process of the contestant that the module exports, killed with the scope. */
+/** Starts the process of the contestant that the module exports. Closing the scope kills it. */
 export const start = Effect.fnUntraced(function*(
   name: string,
   module: URL,
@@ -44,7 +44,7 @@ export const start = Effect.fnUntraced(function*(
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
       spawn(process.execPath, ["--expose-gc", "--no-warnings", fileIn(root), module.href], {
-        // Without the Node options that pnpm or a debugger set for this process
+        // Drop the Node options that pnpm or a debugger has set for this process
         env: { ...process.env, NODE_OPTIONS: "" },
         stdio: ["ignore", 2, 2, "ipc"]
       })

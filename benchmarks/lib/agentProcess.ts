@@ -1,6 +1,6 @@
 /**
- * The process of one contestant, which executes the suite's requests. Each contestant has its own process, so that
- * they share neither heap nor optimized code nor library versions.
+ * The process of one contestant, which executes the suite's requests. Contestants run in separate processes, so that
+ * they do not share a heap, optimized code or library versions.
  */
 import { Cause, Effect, Exit, Scope } from "effect"
 import { monitorEventLoopDelay } from "node:perf_hooks"
@@ -38,7 +38,10 @@ const meter = ({ stalls }: MeterRequest) => {
   }
 }
 
-/** Includes the cause, because the error of `Effect.tryPromise` only says that the promise was rejected. */
+/**
+ * Formats a failure. Includes the cause, because the error of `Effect.tryPromise` only says that the promise was
+ * rejected.
+ */
 const reasonOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
   const beneath = error instanceof Error && error.cause !== undefined ? `: ${String(error.cause)}` : ""
@@ -124,7 +127,7 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
     collectGarbage: () => Effect.asVoid(collectGarbage),
     heap: (request) =>
       Effect.gen(function*() {
-        // Once beforehand, so that tables have grown and code is compiled
+        // Acquire and release once beforehand, so that tables have grown and code is compiled
         yield* hold(request).begin
         yield* end("holding")
         yield* Effect.sleep("500 millis")

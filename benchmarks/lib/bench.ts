@@ -1,4 +1,4 @@
-/** What every workload uses: a server, the processes of the contestants, and rounds in which they take turns. */
+/** Provides what every workload needs: a server, the contestants' processes, and rounds in which they take turns. */
 import { Cause, Effect, Exit, Scope } from "effect"
 import { Redis } from "ioredis"
 import { RedisServer, type Server } from "../../packages/redis/test/support/redisServer.ts"
@@ -19,7 +19,7 @@ export interface Entrant {
   readonly variant: string
   readonly localTurn?: number | undefined
   readonly protocol: Connect["protocol"]
-  /** The worktree of another commit, if one is measured. */
+  /** The worktree of the commit, if commits are compared. */
   readonly root?: string
 }
 
@@ -42,7 +42,7 @@ export const variantOf = (of: Entrant, name: string, rest: Partial<Entrant>): En
   ...rest
 })
 
-/** The number and length of the repetitions: a quick run gives a first impression, a full run is published. */
+/** The number and length of the repetitions. A quick run gives a first impression; a full run is published. */
 export interface Pace {
   readonly isQuick: boolean
   readonly repetitions: number
@@ -50,15 +50,15 @@ export interface Pace {
 }
 
 /**
- * For workloads that yield hundreds of samples in a fraction of a second: many short turns, so that other load on the
- * machine affects all contestants equally.
+ * The pace of workloads that yield hundreds of samples in a fraction of a second: many short turns, so that other load
+ * on the machine affects all contestants equally.
  */
 export const brief = ({ repetitions }: Pace) => ({ millis: 200, repetitions: 4 * repetitions, repetitionsOfPeers: 6 })
 
 export interface Outcome<A> {
   readonly entrant: Entrant
   readonly samples: ReadonlyArray<A>
-  /** Why samples are missing. */
+  /** The reason why samples are missing. */
   readonly failure: string | undefined
 }
 
@@ -67,27 +67,29 @@ export interface Bench {
   readonly server: Server
   readonly admin: Redis
   /**
-   * All entrants in the order of the tables: effect-simba, raw, then the peers, each at its defaults and at its
-   * fastest.
+   * All entrants in the order of the tables: effect-simba, raw, then each peer with default and with fastest settings.
    */
   readonly everybody: ReadonlyArray<Entrant>
-  /** effect-simba, raw, and the three peers that were fastest in the last full run, each at its better setting. */
+  /** effect-simba, raw, and the three peers that were fastest in the last full run, each with its better setting. */
   readonly closest: ReadonlyArray<Entrant>
   /** Peers that could not be installed, with the reason. */
   readonly missing: ReadonlyArray<Outcome<never>>
   readonly note: (line: string) => Effect.Effect<void>
-  /** An entrant's process, connected to the server or to the proxy in front of it; further processes by number. */
+  /**
+   * Returns an entrant's process, connected to the server or to the proxy in front of it. `number` selects further
+   * processes of the entrant.
+   */
   readonly agent: (entrant: Entrant, connect?: Partial<Connect>, number?: number) => Effect.Effect<Agent, AgentError>
-  /** Called before the servers and proxies of the agents stop. */
+  /** Disconnects all agents. Call it before their servers and proxies stop. */
   readonly disconnectAll: Effect.Effect<void>
-  /** A process that is used once. */
+  /** Starts a process that is used only once. */
   readonly freshAgent: (
     entrant: Entrant,
     connect?: Partial<Connect>
   ) => Effect.Effect<Agent, AgentError, Scope.Scope>
   /**
-   * Rounds in which each entrant is measured once; each round starts with a different entrant. By default, peers are
-   * measured at most five times.
+   * Runs rounds in which each entrant is measured once. Each round starts with a different entrant. By default, peers
+   * are measured at most five times.
    */
   readonly rounds: <A>(
     entrants: ReadonlyArray<Entrant>,
@@ -130,7 +132,7 @@ const takingTurns = (drop: (entrant: Entrant) => Effect.Effect<void>): Bench["ro
           Effect.exit
         )
         if (Exit.isSuccess(exit)) samples[index]!.push(exit.value)
-        // Without effect-simba or raw there is nothing to compare
+        // Without effect-simba or raw, there is nothing to compare
         else if (entrant.role === "ours" || entrant.role === "raw") return yield* Effect.die(Cause.squash(exit.cause))
         else {
           failures[index] = String(Cause.squash(exit.cause)).slice(0, 300)
@@ -147,7 +149,7 @@ const peerEntrants = ({ fast, name }: Peer, pace: Pace): ReadonlyArray<Entrant> 
   ...(pace.isQuick ? [] : [entrant(`${name} (${fast})`, "peer", name, { setting: "fast" })])
 ]
 
-/** Two commits, which take the places of effect-simba and raw. */
+/** Two commits, which are measured instead of effect-simba and raw. */
 export interface Compared {
   readonly ours: { readonly commit: string; readonly root: string }
   readonly against: { readonly commit: string; readonly root: string }
@@ -158,7 +160,7 @@ const comparedEntrants = (compared: Compared): Array<Entrant> => [
   { ...ours, name: compared.against.commit, role: "raw", root: compared.against.root }
 ]
 
-/** A server, and a connection to query it; the scope ends both. */
+/** Starts a server, and a connection to query it. Closing the scope ends both. */
 export const startServer = Effect.gen(function*() {
   const server = yield* Effect.orDie(RedisServer.start({ args: ["--maxclients", "15000"] }))
   const admin = yield* Effect.acquireRelease(
@@ -168,7 +170,9 @@ export const startServer = Effect.gen(function*() {
   return { admin, server }
 })
 
-/** Until a full run has ranked them, all peers count as close. */
+/**
+ * Returns the three fastest peers of an earlier full run, or all peers if there was none, with effect-simba and raw.
+ */
 const closestOf = (everybody: ReadonlyArray<Entrant>, earlier: ReadonlyArray<Row>): ReadonlyArray<Entrant> => {
   const hasRoom = new Map(everybody.filter(({ role }) => role === "peer").map(({ contestant }) => [contestant, true]))
   const row = earlier.find(({ id }) => id === "handoff-10")
@@ -185,15 +189,15 @@ const closestOf = (everybody: ReadonlyArray<Entrant>, earlier: ReadonlyArray<Row
   return [...everybody.filter(({ role }) => role !== "peer"), ...fastest.slice(0, 3)]
 }
 
-/** The closest entrants at their defaults, in the order of the table. */
+/** Returns the closest entrants with default settings, in the order of the table. */
 export const atDefaults = ({ closest, everybody }: Pick<Bench, "closest" | "everybody">): ReadonlyArray<Entrant> =>
   everybody.filter((one) =>
     one.setting === "default" && closest.some(({ contestant }) => contestant === one.contestant)
   )
 
 /**
- * Starts the server, and installs the peers, unless two commits are compared. The rows of an earlier full run say which
- * peers are closest.
+ * Starts the server, and installs the peers unless two commits are compared. The rows of an earlier full run determine
+ * which peers are closest.
  */
 export const open = Effect.fnUntraced(function*(pace: Pace, earlier: ReadonlyArray<Row>, compared?: Compared) {
   const { admin, server } = yield* startServer
@@ -233,7 +237,7 @@ export const open = Effect.fnUntraced(function*(pace: Pace, earlier: ReadonlyArr
     closest: closestOf(everybody, earlier),
     missing,
     note,
-    // If two commits are compared, variants are left out
+    // A comparison of two commits has no variants
     rounds: (entrants, ...rest) =>
       rounds(compared === undefined ? entrants : entrants.filter(({ root }) => root !== undefined), ...rest),
     agent: Effect.fnUntraced(function*(entrant, connect = {}, number = 1) {

@@ -1,4 +1,7 @@
-/** The limits on the mutex's figures relative to raw, and whether a run meets them. */
+/**
+ * The bounds for the mutex's figures, mostly relative to raw, and whether a run meets them. `page` writes them into the
+ * documentation, and `main` prints them.
+ */
 import type { Profile } from "../work/profile.ts"
 import type { Results } from "./results.ts"
 import type { Row } from "./row.ts"
@@ -8,7 +11,7 @@ interface Figure {
   readonly title: string
   readonly unit: string
   readonly value: number
-  /** The largest allowed value, or the smallest. */
+  /** The largest or the smallest allowed value. */
   readonly most?: number
   readonly least?: number
 }
@@ -18,7 +21,7 @@ const columnOf = (row: Row, title: string, name: string) =>
 
 const cpuRatio = (row: Row) => columnOf(row, "node CPU, us each", "ours") / columnOf(row, "node CPU, us each", "raw")
 
-/** The ratio to the best peer. */
+/** Returns the ratio to the best peer. */
 const toPeers = (row: Row) => {
   const values = row.others.flatMap(({ role, value }) => role === "peer" && value !== undefined ? [value] : [])
   return values.length === 0 ? Number.NaN : row.ours / Math.max(...values)
@@ -30,7 +33,7 @@ type Read = (row: Row) => ReadonlyArray<Omit<Figure, "title"> & { readonly title
 
 const added = (most: number): Read => (row) => [
   { title: `${row.title}: added to raw`, unit: "us", value: 1000 * (row.ours - row.raw), most },
-  { title: `${row.title}: beside raw`, unit: "times", value: row.ratio }
+  { title: `${row.title}: relative to raw`, unit: "times", value: row.ratio }
 ]
 
 const counted: Read = (row) => [
@@ -39,45 +42,47 @@ const counted: Read = (row) => [
 ]
 
 const free: Read = (row) => [
-  { title: `${row.title}: beside raw`, unit: "times", value: row.ratio },
-  { title: `${row.title}: beside the best peer`, unit: "times", value: toPeers(row), least: 1 },
-  { title: `${row.title}: CPU of the process beside raw`, unit: "times", value: cpuRatio(row), most: 1.2 },
+  { title: `${row.title}: relative to raw`, unit: "times", value: row.ratio },
+  { title: `${row.title}: relative to the best peer`, unit: "times", value: toPeers(row), least: 1 },
+  { title: `${row.title}: CPU of the process relative to raw`, unit: "times", value: cpuRatio(row), most: 1.2 },
   { title: `${row.title}: added to raw`, unit: "us", value: 1e6 / row.ours - 1e6 / row.raw }
 ]
 
-/** By the id of a row. */
+/** The bounds, by the id of the row. */
 const rowBounds: Readonly<Record<string, Read>> = {
   "commands-per-handoff-2": counted,
   "commands-per-handoff-10": counted,
   "commands-per-handoff-100": counted,
   "shared-2-processes": (row) => [
-    { title: `${row.title}: beside raw`, unit: "times", value: row.ratio, least: 1 },
-    { title: `${row.title}: beside the best peer`, unit: "times", value: toPeers(row), least: 1 },
+    { title: `${row.title}: relative to raw`, unit: "times", value: row.ratio, least: 1 },
+    { title: `${row.title}: relative to the best peer`, unit: "times", value: toPeers(row), least: 1 },
     {
-      title: `${row.title}: strict order beside raw`,
+      title: `${row.title}: strict order relative to raw`,
       unit: "times",
       value: variant(row, "ours, strict order"),
       least: 0.5
     }
   ],
   "throughput-2-processes": (row) => [
-    { title: `${row.title} and a layer each: beside raw`, unit: "times", value: row.ratio, least: 0.5 }
+    { title: `${row.title} and a layer each: relative to raw`, unit: "times", value: row.ratio, least: 0.5 }
   ],
   "shared-turns-link-1": (row) => [
     { unit: "holders/s", value: row.ours },
-    { title: `${row.title}: beside strict order`, unit: "times", value: row.ratio, least: 1.6 }
+    { title: `${row.title}: relative to strict order`, unit: "times", value: row.ratio, least: 1.6 }
   ],
   "handoff-2": added(60),
   "handoff-10": added(60),
   "handoff-100": added(60),
   "handoff-2-processes": added(120),
-  "handoff-link-1": (row) => [{ title: `${row.title}: beside raw`, unit: "times", value: row.ratio, most: 1.12 }],
+  "handoff-link-1": (row) => [{ title: `${row.title}: relative to raw`, unit: "times", value: row.ratio, most: 1.12 }],
   "uncontended-1": free,
   "uncontended-64": free,
-  "renewal-10000-cpu-ms": (row) => [{ title: `${row.title}: beside raw`, unit: "times", value: row.ratio, most: 1.5 }]
+  "renewal-10000-cpu-ms": (
+    row
+  ) => [{ title: `${row.title}: relative to raw`, unit: "times", value: row.ratio, most: 1.5 }]
 }
 
-/** The largest allowed ratio of Redis's own time to raw's, by the id of a profile. */
+/** The largest allowed ratio of Redis's time in scripts to that in raw's scripts, by the id of the profile. */
 const profileBounds: Readonly<Record<string, number>> = { "uncontended-1": 1.6, "handoff-10": 2.5 }
 
 export const rowIds = Object.keys(rowBounds)
@@ -87,7 +92,7 @@ const ofProfile = ({ figures, id, title }: Profile): ReadonlyArray<Figure> =>
   figures.flatMap(([name, ours, raw]) =>
     name === "Redis: time in them, us"
       ? [{
-        title: `${title}: Redis's time in scripts beside raw`,
+        title: `${title}: Redis's time in scripts relative to raw`,
         unit: "times",
         value: ours / raw,
         most: profileBounds[id]!

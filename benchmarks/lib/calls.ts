@@ -1,13 +1,14 @@
-/** The suite's requests to the processes that run the contestants. */
+/** The types of requests that the suite sends to the contestants' processes, and of their replies. */
 import type { Connect, Contended, ContendRequest, Pairs, PairsRequest, Stance } from "./contestant.ts"
 import type { Profiled } from "./profiler.ts"
 
-/** What a process used between two instants. */
+/** The resources that a process used between two instants. */
 export interface Spent {
   readonly millis: number
   readonly cpuMillis: number
   /**
-   * The longest time without a turn of the event loop, beyond the millisecond between two checks. 0 if not requested.
+   * The longest time without a turn of the event loop, not counting the millisecond between two checks. 0 if not
+   * requested.
    */
   readonly stallMillis: number
 }
@@ -43,7 +44,7 @@ export interface StandRequest extends HoldRequest {
 }
 
 export interface MeterRequest {
-  /** A check each millisecond would take more CPU time than most of the operations measured. */
+  /** Whether to detect stalls. The check every millisecond takes more CPU time than most of the measured operations. */
   readonly stalls: boolean
 }
 
@@ -55,7 +56,7 @@ export interface Asked {
   readonly request: unknown
 }
 
-/** The id of a message without a result: one of its contenders was granted a mutex. */
+/** The id of a message that is not a reply: one of the process's contenders was granted a mutex. */
 export const grantedId = -1
 
 export type Replied =

@@ -1,4 +1,4 @@
-/** Line charts as SVG text. */
+/** Draws line charts as SVG text. */
 
 export interface Axis {
   readonly label: string
@@ -19,7 +19,7 @@ export interface Chart {
 const width = 790
 const height = 420
 const edge = { left: 78, right: 270, top: 44, bottom: 52 }
-// Distinguishable by colour-blind readers; the dash patterns help, too
+// Colour-blind readers can distinguish these colours; the dash patterns also help
 const colours = ["#0b61a4", "#d1495b", "#2e8b57", "#b8860b", "#6a4c93", "#5c6770", "#008b8b", "#a0522d"]
 const dashes = ["", "6 3", "2 3", "8 3 2 3"]
 
@@ -95,7 +95,7 @@ const line = ({ name, points }: Chart["series"][number], index: number, x: Scale
 const style = `text { font: 12px system-ui, sans-serif; fill: #24292f } .title { font-size: 15px; font-weight: 600 }
 .grid { stroke: #d8dee4; stroke-width: 1 }`
 
-/** Points that cannot be drawn, such as a zero on a logarithmic axis, are left out. */
+/** Draws a chart. Omits points that cannot be drawn, such as zero on a logarithmic axis. */
 export const svg = (chart: Chart): string => {
   const drawable = (axis: Axis, value: number) => Number.isFinite(value) && (!axis.isLogarithmic || value > 0)
   const series = chart.series

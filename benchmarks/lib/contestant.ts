@@ -1,4 +1,4 @@
-/** The operations that every contestant has: effect-simba, the raw limit, and the peers. */
+/** The operations that every contestant implements: effect-simba, raw, and the peers. */
 import type { Effect, Scope } from "effect"
 
 /** The options of a session. */
@@ -6,18 +6,21 @@ export interface Connect {
   readonly url: string
   /** effect-simba only: the server is a node of a Cluster. */
   readonly isCluster: boolean
-  /** How long a lock lives without renewal, in the contestant's own periods: `ttl + transition` of effect-simba. */
+  /**
+   * How long a lock lasts without renewal. The contestant converts it to its own options, such as `ttl` and
+   * `transition` in effect-simba.
+   */
   readonly leaseMillis: number
-  /** Peers only: with defaults, or at their fastest sensible setting. */
+  /** Peers only: default settings, or the fastest sensible ones. */
   readonly setting: "default" | "fast"
   /**
-   * effect-simba only, in milliseconds: how long a turn serves fiber after fiber of a process; undefined for the
+   * effect-simba only: how long a turn may serve several fibers of a process, in milliseconds; undefined for the
    * default.
    */
   readonly localTurn?: number | undefined
   /**
-   * Raw only. `direct`: a waiter trusts the message of its grant. `confirmed`: it asks the server, and trusts the
-   * reply. `ours`: raw sends the scripts of effect-simba, and trusts its messages.
+   * Raw only. `direct`: a waiter trusts the message that grants it the lock. `confirmed`: the waiter also asks the
+   * server. `ours`: raw uses the scripts and messages of effect-simba.
    */
   readonly protocol: "direct" | "confirmed" | "ours"
 }
@@ -33,55 +36,59 @@ export interface PairsRequest {
 
 export interface Pairs {
   readonly pairs: number
-  /** Attempts that failed with an error, and were repeated. */
+  /** The number of attempts that failed with an error and were repeated. */
   readonly failures: number
 }
 
 export interface ContendRequest {
   readonly name: string
   readonly contenders: number
-  /** How many places in the fleet's queue the contenders share: in effect-simba, one for each `Mutex` layer. */
+  /** The number of places in the queue that the contenders share. In effect-simba, each `Mutex` layer has one. */
   readonly places: number
-  /** How many mutexes they contend for; each has the same number of contenders. */
+  /** The number of mutexes, which all have the same number of contenders. */
   readonly mutexes: number
   readonly holdMillis: number
-  /** Whether others must be notified of each grant, because they contend in another process. */
+  /** Whether to notify other processes of each grant, because they have contenders for the same mutex. */
   readonly announces: boolean
 }
 
 /**
- * The contender, and two instants in microseconds of the machine's monotonic clock: granted, and about to be released.
+ * The contender, and the instants of its grant and just before its release, in microseconds of the machine's monotonic
+ * clock.
  */
 export type Holding = readonly [contender: number, grantedAt: number, releasedAt: number]
 
 export interface Contended {
   readonly holdings: ReadonlyArray<Holding>
-  /** Attempts that failed with an error, and were repeated. */
+  /** The number of attempts that failed with an error and were repeated. */
   readonly failures: number
 }
 
-/** Contenders that want a mutex repeatedly, until the scope closes. */
+/** Contenders that repeatedly acquire a mutex until the scope closes. */
 export interface Contending {
-  /** Must be called when a contender in another process was granted the mutex. */
+  /** Must be called when a contender in another process is granted the mutex. */
   readonly grantedElsewhere: () => void
-  /** When one of the contenders was first granted the mutex, in microseconds of the machine's monotonic clock. */
+  /**
+   * The instant at which one of the contenders was first granted the mutex, in microseconds of the machine's monotonic
+   * clock.
+   */
   readonly first: Effect.Effect<number>
-  /** What happened since the last call. */
+  /** Returns what happened since the last call. */
   readonly taken: Effect.Effect<Contended>
 }
 
 export type Stance = "waiter" | "contender"
 
 export interface Session {
-  /** Acquires and releases without a pause. */
+  /** Acquires and releases continuously. */
   readonly pairs: (request: PairsRequest) => Effect.Effect<Pairs, unknown>
   readonly contend: (
     request: ContendRequest,
     onGrant: () => void
   ) => Effect.Effect<Contending, unknown, Scope.Scope>
-  /** effect-simba only: waits for all of them, as waiters or as contenders, until the scope closes. */
+  /** effect-simba only: waits for all of these mutexes, as waiters or as contenders, until the scope closes. */
   readonly stand?: (names: ReadonlyArray<string>, as: Stance) => Effect.Effect<void, unknown, Scope.Scope>
-  /** Holds all of them, renewed, until the scope closes. */
+  /** Holds and renews all of these mutexes until the scope closes. */
   readonly hold: (names: ReadonlyArray<string>) => Effect.Effect<void, unknown, Scope.Scope>
 }
 
@@ -90,8 +97,8 @@ export interface Contestant {
 }
 
 /**
- * A contender that has released asks again only when another has been granted the mutex. Otherwise it would be quicker
- * than most waiters, and there would be no hand-off to measure.
+ * Makes a contender that has released the mutex acquire it again only after another one has been granted it. Otherwise
+ * it would often be faster than the waiters, and there would be no hand-off to measure.
  */
 export class Turns {
   private waiting: Array<() => void> = []
@@ -103,7 +110,7 @@ export class Turns {
     for (const resume of waiting) resume()
   }
 
-  /** Settles with the next grant, or after a while. Call it before the release. */
+  /** Resolves at the next grant, or after two seconds. Call it before the release. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, this.longestMillis)
@@ -115,10 +122,10 @@ export class Turns {
   }
 }
 
-/** Microseconds of the clock that all processes of one machine share. */
+/** Reads the monotonic clock that all processes of a machine share, in microseconds. */
 export const micros = (): number => Number(process.hrtime.bigint()) / 1000
 
-/** A few names for each of `inFlight`, made beforehand so that making them is not measured. */
+/** Creates a few names for each of `inFlight` loops, beforehand, so that this is not measured. */
 export const namesFor = (inFlight: number, oneName: boolean): ReadonlyArray<ReadonlyArray<string>> =>
   Array.from(
     { length: inFlight },

@@ -1,4 +1,4 @@
-/** Formats the files that the suite writes, because they are committed. */
+/** Formats the files that the suite writes, because they are committed to the repository. */
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 

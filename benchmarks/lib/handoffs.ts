@@ -2,18 +2,18 @@
 import type { Contended, Holding } from "./contestant.ts"
 
 export interface HandOffs {
-  /** The time from just before the release is sent until the next contender has the mutex. */
+  /** The times from just before a release is sent until the next contender has the mutex. */
   readonly millis: ReadonlyArray<number>
-  /** How often the same contender had the mutex twice in succession, so that nothing was handed over. */
+  /** How often the same contender acquired the mutex twice in succession, so that it was not handed over. */
   readonly kept: number
-  /** How often a contender had the mutex before the previous owner released it. */
+  /** How often a contender acquired the mutex before the previous owner had released it. */
   readonly overlaps: number
-  /** How many times the mutex was held and released. */
+  /** How often the mutex was held and released. */
   readonly held: number
   readonly failures: number
 }
 
-/** The hand-offs of one mutex, from the logs of all processes that contend for it. */
+/** Returns the hand-offs of one mutex from the logs of all processes that contend for it. */
 export const handOffs = (logs: ReadonlyArray<Contended>): HandOffs => {
   const holdings = logs
     .flatMap(({ holdings }, process) =>

@@ -1,4 +1,4 @@
-/** A contestant from anything that hands out locks as promises. */
+/** Makes a contestant out of any library that returns locks as promises. The peers and raw use it. */
 import { Effect, Exit, Scope } from "effect"
 import {
   type Connect,
@@ -17,11 +17,11 @@ import {
 export type Release = () => Promise<unknown>
 
 export interface Locks {
-  /** Waits until it has the lock. */
+  /** Waits for the lock. */
   readonly acquire: (name: string) => Promise<Release>
-  /** Like `acquire`, if holding it needs something else, such as renewal. */
+  /** Like `acquire`, for a lock that is held for a long time. Needed if the library does not renew locks by default. */
   readonly hold?: (name: string) => Promise<Release>
-  /** If the shortest way to acquire and release is a different one. */
+  /** Measures pairs in another way than by `acquire` and `Release`, if that is faster. */
   readonly pairs?: (request: PairsRequest) => Promise<Pairs>
   readonly close: () => Promise<unknown> | void
 }
@@ -90,8 +90,8 @@ const contend = (locks: Locks, request: ContendRequest, onGrant: () => void) => 
       failures = 0
       return taken
     }),
-    // Contenders that still wait would take the others' turn in the next round; peers that cannot be stopped
-    // are abandoned after 10 seconds
+    // Contenders that are still waiting would take turns in the next round. Abandon those that do not stop within 10
+    // seconds
     stop: Effect.promise(() => {
       isOver = true
       turns.granted()
@@ -137,5 +137,5 @@ export const fromLocks = (open: (request: Connect) => Promise<Locks>): Contestan
   })
 })
 
-/** Closes a scope that was made by hand. */
+/** Closes a scope that was created without `Effect.scoped`. */
 export const close = (scope: Scope.Closeable) => Scope.close(scope, Exit.void)

@@ -1,19 +1,22 @@
-/** Where the CPU time of this process goes: samples of the V8 profiler by part, and the time of writing to sockets. */
+/**
+ * Measures where this process spends its CPU time: it groups samples of the V8 profiler by part, and times writes to
+ * sockets.
+ */
 import { Session } from "node:inspector/promises"
 import { Socket } from "node:net"
 
-/** The result between a start and a stop. */
+/** The result of one profile. */
 export interface Profiled {
   readonly writes: number
   readonly writeMicros: number
-  /** Microseconds by part. Node's native work, such as reading from sockets, is in none of them. */
+  /** Microseconds by part. Native work of Node, such as reading from sockets, belongs to no part. */
   readonly parts: Readonly<Record<string, number>>
 }
 
-/** Coarse, because each sample stops the thread for a moment. */
+/** The interval between samples. It is long, because each sample stops the thread for a moment. */
 const intervalMicros = 400
 
-/** A sample belongs to the first part that matches, or else to Node. */
+/** The parts, by the path of the code. A sample belongs to the first part that matches. */
 const partsByPath: ReadonlyArray<readonly [part: string, path: RegExp]> = [
   ["ioredis", /\/node_modules\/(?:ioredis|redis-parser|denque|cluster-key-slot|standard-as-callback|@ioredis)\//],
   ["Effect", /\/node_modules\/effect\//],
@@ -34,12 +37,12 @@ const partOf = ({ callFrame: { functionName, url } }: Node, parent: string): str
   if (functionName === "(garbage collector)") return "garbage collector"
   if (functionName === "(idle)") return "idle"
   if (functionName === "(program)" || functionName === "(root)") return "native code"
-  // Functions of V8 and libuv count for their callers, except those that write
+  // Functions of V8 and libuv count towards their callers, except those that write
   if (url === "") return /^(?:write|writev|writeBuffer|write\w+String)$/.test(functionName) ? "socket" : parent
   return partsByPath.find(([, path]) => path.test(url))?.[0] ?? "benchmark"
 }
 
-/** Each sample counts the same, because a busy machine delays some of them. */
+/** Adds up the samples by part. Each sample has the same weight, because a busy machine delays some of them. */
 const grouped = (nodes: ReadonlyArray<Node>, samples: ReadonlyArray<number>, micros: number) => {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const partById = new Map<number, string>()
@@ -59,7 +62,7 @@ const grouped = (nodes: ReadonlyArray<Node>, samples: ReadonlyArray<number>, mic
 
 type Write = (...args: ReadonlyArray<unknown>) => void
 
-/** Measures how long each write takes to pass its data to the system. */
+/** Counts the writes to sockets, and measures how long they take to pass their data to the system. */
 const countWrites = () => {
   const counted = { writes: 0, micros: 0 }
   const prototype = Socket.prototype as unknown as Record<"_write" | "_writev", Write>

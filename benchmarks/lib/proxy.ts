@@ -1,4 +1,4 @@
-/** The suite's side of the proxy in front of Redis. */
+/** The suite's side of the proxy in front of Redis: starts its process and reads its counts. */
 import { Deferred, Effect, Exit, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -8,7 +8,7 @@ export type { Traffic } from "./proxyProcess.ts"
 
 export interface Proxy {
   readonly url: string
-  /** Returns what was sent since the last call. If requested, logs each command from now on. */
+  /** Returns the traffic since the last call. With `log`, records each command from now on. */
   readonly take: (options?: { readonly log?: boolean }) => Effect.Effect<Traffic>
 }
 

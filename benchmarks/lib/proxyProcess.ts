@@ -1,6 +1,6 @@
 /**
- * A TCP proxy in front of Redis, in a separate process: counts the commands that clients send, and delays data by half
- * of the added latency in each direction.
+ * A TCP proxy in front of Redis, in a separate process. It counts the commands that clients send, and delays data by
+ * half of the added latency in each direction.
  */
 import { connect, createServer, type Socket } from "node:net"
 import { micros } from "./contestant.ts"
@@ -8,17 +8,17 @@ import { RespCounter } from "./respCounter.ts"
 
 export interface ProxyOptions {
   readonly port: number
-  /** The latency added to a round trip. */
+  /** The latency to add to a round trip. */
   readonly latencyMillis: number
 }
 
-/** What clients have sent since the last request. */
+/** The traffic since the last request. */
 export interface Traffic {
   readonly commands: number
   /** The bytes of all connections, in both directions. */
   readonly bytes: number
   readonly byName: Record<string, number>
-  /** Each command with an instant in microseconds of the machine's monotonic clock, while a log is requested. */
+  /** If a log was requested, each command with its time in microseconds of the machine's monotonic clock. */
   readonly log: ReadonlyArray<readonly [at: number, text: string]>
 }
 
@@ -42,8 +42,8 @@ const count = (parts: ReadonlyArray<Buffer>) => {
 }
 
 /**
- * Passes chunks on when they are due. Timers have a resolution of a millisecond, so the last two milliseconds are spent
- * polling the clock.
+ * Forwards chunks when they are due. Timers have a resolution of a millisecond, so it polls the clock for the last two
+ * milliseconds.
  */
 class Line {
   private readonly held: Array<{ readonly due: number; readonly chunk: Buffer }> = []

@@ -1,4 +1,4 @@
-/** Counts the commands in what a client sends: RESP arrays of bulk strings, however they are cut into chunks. */
+/** Counts the commands that a client sends: RESP arrays of bulk strings, which may be split into chunks anywhere. */
 
 const newline = 0x0a
 const star = 0x2a
@@ -22,11 +22,11 @@ export class RespCounter {
     this.rest = data.subarray(at)
   }
 
-  /** Where the command that begins at `start` ends; undefined while it is incomplete. */
+  /** Returns the end of the command that begins at `start`; undefined while it is incomplete. */
   private command(data: Buffer, start: number): number | undefined {
     const line = data.indexOf(newline, start)
     if (line < 0) return undefined
-    // A client may also send a command as a plain line
+    // A client may also send a command as a plain line of text
     if (data[start] !== star) {
       this.onCommand([data.subarray(start, line - 1)])
       return line + 1

@@ -1,4 +1,4 @@
-/** The results of a run, as kept in `results/`. */
+/** The results of a run, as stored in `results/`. */
 import type { Profile } from "../work/profile.ts"
 import type { Sizes } from "../work/size.ts"
 import type { Chart } from "./chart.ts"
@@ -10,11 +10,11 @@ export interface Results extends Circumstances {
   readonly sizes?: Sizes
   readonly profiles?: ReadonlyArray<Profile>
   readonly charts?: ReadonlyArray<Chart>
-  /** The time of the earlier run that some charts are from; undefined if all are from this run. */
+  /** The time of the earlier run that some charts come from; undefined if all are from this run. */
   readonly chartsAt?: string
 }
 
-/** JSON has no NaN, which means "not measured" here: it is written as null. */
+/** Parses results. NaN means "not measured". JSON has no NaN, so it is stored as null. */
 export const parse = (text: string): Results =>
   JSON.parse(text, (_, value: unknown) => value === null ? Number.NaN : value) as Results
 

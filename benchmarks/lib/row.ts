@@ -1,4 +1,4 @@
-/** The rows of the tables. */
+/** Makes the rows of the tables from the contestants' measurements. */
 import type { Bench, Entrant, Outcome } from "./bench.ts"
 import { median, quartiles, rounded, spread } from "./statistics.ts"
 
@@ -13,13 +13,13 @@ export interface Other {
   readonly failure?: string
 }
 
-/** A further figure of each entrant, by name. */
+/** An additional figure for each entrant, by the entrant's name. */
 export interface Column {
   readonly title: string
   readonly values: Readonly<Record<string, number>>
 }
 
-/** effect-simba compared with the raw limit: medians of the repetitions, and their ratio. */
+/** Compares effect-simba with raw: medians of the repetitions, and their ratio. */
 export interface Row {
   readonly id: string
   readonly title: string
@@ -31,12 +31,12 @@ export interface Row {
   readonly spread: { readonly ours: readonly [number, number]; readonly raw: readonly [number, number] }
   readonly quartiles?: { readonly ours: readonly [number, number]; readonly raw: readonly [number, number] }
   readonly columns?: ReadonlyArray<Column>
-  /** The entrant that takes the place of raw, if any. */
+  /** The entrant that replaces raw, if any. */
   readonly against?: string
   readonly repetitions: number
   readonly others: ReadonlyArray<Other>
   readonly details: Readonly<Record<string, unknown>>
-  /** The share of the machine's CPU time that its hypervisor used for other machines meanwhile. */
+  /** The share of the machine's CPU time that its hypervisor used for other machines during the measurement. */
   readonly stolen?: number
 }
 
@@ -52,7 +52,7 @@ const quartilesOf = (values: ReadonlyArray<number>) => {
   return [rounded(lower), rounded(upper)] as const
 }
 
-/** Ahead or behind; level if the interquartile ranges overlap; undefined without quartiles. */
+/** Returns ahead or behind, or level if the interquartile ranges overlap; undefined without quartiles. */
 export const verdict = (
   better: Row["better"],
   ours: readonly [number, number] | undefined,
@@ -64,11 +64,11 @@ export const verdict = (
   return isAbove === (better === "more") ? "ahead" : "behind"
 }
 
-/** The median of the repetitions that produced a figure. */
+/** Returns the median of the repetitions that produced a figure. */
 export const overMeasured = (values: ReadonlyArray<number>): number =>
   median(values.filter((value) => !Number.isNaN(value)))
 
-/** A further figure for each entrant, from all of its samples. */
+/** Makes an additional figure for each entrant from all of its samples. */
 export const column = <A>(
   title: string,
   outcomes: ReadonlyArray<Outcome<A>>,
@@ -84,8 +84,9 @@ const spreadOf = (values: ReadonlyArray<number>) => {
 }
 
 /**
- * A row from the results of each entrant's repetitions. `over` reduces them to one value; the median by default. The
- * ratio is the median of the ratios within each repetition, so that a slow minute of the machine does not change it.
+ * Makes a row from the results of each entrant's repetitions. `over` reduces them to one value, by default the median.
+ * The ratio is the median of the ratios within each repetition, so that a slow minute of the machine does not distort
+ * it.
  */
 export const make = <A>(
   bench: Bench,

@@ -1,11 +1,11 @@
-/** Charts whose points are rows. */
+/** Makes charts whose points are rows. */
 import type { Chart } from "./chart.ts"
 import type { Row } from "./row.ts"
 
 export interface RowChart extends Omit<Chart, "series"> {
   /** The id of the row at each x. */
   readonly points: ReadonlyArray<readonly [x: number, row: string]>
-  /** The title of the column to draw instead of the rows' own figure. */
+  /** The title of the column to draw instead of the rows' main figure. */
   readonly column?: string
 }
 
@@ -19,7 +19,7 @@ const figures = (row: Row, column: string | undefined): ReadonlyArray<readonly [
   ]
 }
 
-/** effect-simba, raw and the peers that are in all of the rows; undefined if a row is missing. */
+/** Draws effect-simba, raw and the peers that all rows have. Returns undefined if a row is missing. */
 export const drawn = ({ column, points, ...head }: RowChart, rows: ReadonlyArray<Row>): Chart | undefined => {
   const series = new Map<string, Array<readonly [number, number]>>()
   for (const [x, id] of points) {

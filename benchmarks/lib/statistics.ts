@@ -1,6 +1,6 @@
 /** Medians, quantiles and spreads. */
 
-/** The value below which this share of the values lies, by the nearest rank. */
+/** Returns the value below which this share of the values lies, by the nearest-rank method. */
 export const quantile = (values: ReadonlyArray<number>, part: number): number => {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(part * sorted.length) - 1))] ?? Number.NaN
@@ -13,13 +13,13 @@ export const median = (values: ReadonlyArray<number>): number => {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** The smallest and the largest. */
+/** Returns the smallest and the largest value. */
 export const spread = (values: ReadonlyArray<number>): readonly [number, number] => [
   values.reduce((a, b) => Math.min(a, b), Infinity),
   values.reduce((a, b) => Math.max(a, b), -Infinity)
 ]
 
-/** The lower and the upper quartile. */
+/** Returns the lower and the upper quartile. */
 export const quartiles = (values: ReadonlyArray<number>): readonly [number, number] => {
   const sorted = [...values].sort((a, b) => a - b)
   const at = (part: number) => {
@@ -30,5 +30,5 @@ export const quartiles = (values: ReadonlyArray<number>): readonly [number, numb
   return [at(0.25), at(0.75)]
 }
 
-/** Rounds to four significant digits: more would be noise. */
+/** Rounds to four significant digits, because more would be noise. */
 export const rounded = (value: number): number => Number.isFinite(value) ? Number(value.toPrecision(4)) : value

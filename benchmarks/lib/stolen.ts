@@ -1,4 +1,4 @@
-/** CPU time that a virtual machine wanted but its host used for others: measurements during it are too slow. */
+/** Measures the CPU time that the host of a virtual machine used for other machines. It makes measurements too slow. */
 import { Effect } from "effect"
 import { readFile } from "node:fs/promises"
 
@@ -7,7 +7,7 @@ interface Ticks {
   readonly all: number
 }
 
-/** Only Linux reports it. */
+/** Reads the CPU times of the machine. Only Linux reports them. */
 const ticks = Effect.promise(async (): Promise<Ticks | undefined> => {
   const text = await readFile("/proc/stat", "utf8").catch(() => "")
   const [user, nice, system, idle, iowait, irq, softirq, stolen] =
@@ -17,7 +17,9 @@ const ticks = Effect.promise(async (): Promise<Ticks | undefined> => {
     : { stolen, all: user! + nice! + system! + idle! + iowait! + irq! + softirq! + stolen }
 })
 
-/** Adds the share of the machine's CPU time that was stolen meanwhile; undefined if the system does not report it. */
+/**
+ * Adds the share of the machine's CPU time that was stolen during the work; undefined if the system does not report it.
+ */
 export const withStolen = <A, E, R>(
   work: Effect.Effect<A, E, R>
 ): Effect.Effect<readonly [result: A, stolen: number | undefined], E, R> =>
@@ -29,6 +31,6 @@ export const withStolen = <A, E, R>(
     return [result, (after.stolen - before.stolen) / (after.all - before.all)] as const
   })
 
-/** Less than one percent is not worth mentioning. */
+/** Describes the stolen share; undefined below one percent. */
 export const inWords = (stolen: number | undefined): string | undefined =>
   stolen === undefined || stolen < 0.01 ? undefined : `${(100 * stolen).toFixed(0)} % of the CPU time was stolen`

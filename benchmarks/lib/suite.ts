@@ -1,4 +1,4 @@
-/** All workloads, in the order in which they run, and the charts of their rows. */
+/** Defines all workloads, in the order in which they run, and the charts of their rows. */
 import type { Effect, Scope } from "effect"
 import * as Commands from "../work/commands.ts"
 import * as Connections from "../work/connections.ts"
@@ -15,9 +15,9 @@ import type { RowChart } from "./rowChart.ts"
 
 export interface Work {
   readonly id: string
-  /** Whether two commits can take the places of effect-simba and of raw. */
+  /** Whether the workload can compare two commits. */
   readonly comparesCommits?: true
-  /** Whether this is only a point in a chart, without a table on the page. */
+  /** Whether the row is only a point in a chart, without a table on the page. */
   readonly isForCharts?: true
   readonly run: (bench: Bench) => Effect.Effect<Row, unknown, Scope.Scope>
 }
@@ -131,7 +131,7 @@ export const works: ReadonlyArray<Work> = [
   { id: "in-process-contended", run: InProcess.inProcess }
 ]
 
-/** Rows that a quick run leaves out. */
+/** Returns whether a quick run omits the row. */
 export const isThorough = ({ id, isForCharts }: Work): boolean =>
   isForCharts === true || /^commands-per-handoff-(?:2|10|1000)$/.test(id)
 
@@ -139,7 +139,7 @@ const contenders = "contenders for one mutex"
 const latency = "ms added to a round trip, 10 contenders"
 const [ms, holders] = ["ms, p50", "holders/s"]
 
-/** Hand-off and throughput of effect-simba, raw and the closest peers. */
+/** The charts of hand-off and throughput, for effect-simba, raw and the closest peers. */
 export const charts: ReadonlyArray<RowChart> = [
   {
     id: "handoff-by-contenders",

@@ -1,4 +1,4 @@
-/** Results as tables: for a terminal, and for Markdown. */
+/** Formats results as tables, for a terminal and in Markdown. */
 import type { Profile } from "../work/profile.ts"
 import { type Other, type Row, verdict } from "./row.ts"
 import { inWords } from "./stolen.ts"
@@ -24,10 +24,10 @@ export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => 
     .join("\n")
 }
 
-/** Old results have no quartiles: show the minimum and the maximum instead. */
+/** Old results have no quartiles, so their minimum and maximum are shown instead. */
 const intervalOf = (row: Row) => row.quartiles === undefined ? "spread" : "IQR"
 
-/** One entrant's result, and the verdict on effect-simba compared with it. */
+/** Formats one entrant's result, with the verdict on effect-simba compared with it. */
 const cellsOf = (row: Row, name: string, value: Omit<Other, "role" | "name">): ReadonlyArray<string> => [
   name,
   value.value === undefined ? `failed: ${value.failure?.split("\n")[0]?.slice(0, 60) ?? ""}` : number(value.value),
@@ -73,7 +73,7 @@ export const readable = (rows: ReadonlyArray<Row>): string =>
 
 const cell = (text: string) => text.replaceAll("|", "\\|")
 
-/** A Markdown table of one row, with all entrants. */
+/** Formats one row as a Markdown table, with all entrants. */
 export const markdownOf = (row: Row): string => {
   const head = headOf(row, `${row.unit}, ${row.better} is better`)
   const [ours, ...others] = bodyOf(row)
@@ -88,7 +88,7 @@ export const markdownOf = (row: Row): string => {
   return remark === undefined ? table : `${table}\n\n${remark}.`
 }
 
-/** A Markdown table of one profile, which compares effect-simba with raw part by part. */
+/** Formats one profile as a Markdown table, which compares effect-simba with raw by part. */
 export const markdownOfProfile = ({ each, figures, title }: Profile): string =>
   [
     `| ${title}, for each ${each} | ours | raw |`,
@@ -97,8 +97,8 @@ export const markdownOfProfile = ({ each, figures, title }: Profile): string =>
   ].join("\n")
 
 /**
- * The rows compared with those of an earlier run, by their ratios: figures drift with the machine, ratios are more
- * stable.
+ * Compares the rows with those of an earlier run. It compares the ratios to raw, because the figures themselves vary
+ * more with the machine.
  */
 export const compared = (rows: ReadonlyArray<Row>, earlier: ReadonlyArray<Row>): string => {
   const lines = rows.map((row) => {

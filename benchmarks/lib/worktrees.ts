@@ -1,4 +1,4 @@
-/** Checks out commits in separate folders, with their dependencies, to compare two commits. */
+/** Checks out commits in separate folders and installs their dependencies, to compare two commits. */
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
@@ -9,7 +9,7 @@ import { promisify } from "node:util"
 
 const run = promisify(execFile)
 
-/** The folder of a commit, removed with the scope. */
+/** Returns the folder of a commit. Closing the scope removes it. */
 export const checkout = (commit: string) =>
   Effect.acquireRelease(
     Effect.promise(async () => {

@@ -1,8 +1,8 @@
-/** Runs on Effect 3, so nothing here may touch the Effect of the suite. */
+/** The peer effect-distributed-lock. It runs on Effect 3, so this file must not use the suite's own Effect. */
 import { fromLocks } from "../lib/locks.ts"
 import { connect, holding, load } from "./folder.ts"
 
-/** An effect, layer or schedule of Effect 3. */
+/** An effect, layer or schedule of Effect 3, which is not type checked. */
 type Opaque = { readonly pipe: (...operations: ReadonlyArray<unknown>) => Opaque }
 
 interface Semaphore {

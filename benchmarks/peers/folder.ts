@@ -1,4 +1,4 @@
-/** Where peers are installed, and how to import from there. */
+/** Finds the folders in which peers are installed, and imports modules from there. */
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import type { Release } from "../lib/locks.ts"
@@ -7,20 +7,23 @@ const root = fileURLToPath(new URL("../.peers/", import.meta.url))
 
 export const folderOf = (name: string): string => join(root, name)
 
-/** Placed in the folder of each peer, because imports are resolved from the file that contains them. */
+/** A file that is written into each peer's folder, because imports are resolved relative to the importing file. */
 export const loader = `export const load = (specifier) => import(specifier)\n`
 
 interface Loader {
   readonly load: (specifier: string) => Promise<unknown>
 }
 
-/** Imports a module as the peer's folder resolves it. The caller states its exports: peers are not type checked. */
+/**
+ * Imports a module from the peer's folder. The caller states the type of its exports, because peers are not type
+ * checked.
+ */
 export const load = async <A>(peer: string, specifier: string): Promise<A> => {
   const { load } = await import(pathToFileURL(join(folderOf(peer), "load.mjs")).href) as Loader
   return await load(specifier) as A
 }
 
-/** The part of an ioredis client that the suite itself needs, whichever version it is. */
+/** The methods of an ioredis client, of any version, that the suite itself needs. */
 export interface Client {
   readonly ping: () => Promise<unknown>
   readonly disconnect: () => void

@@ -20,7 +20,7 @@ const isInstalled = async (folder: string, { dependencies }: Peer) => {
 
 const npmInstall = (folder: string) =>
   new Promise<void>((resolve, reject) => {
-    // A peer may name a TypeScript or a client that nothing here needs as its peer dependency
+    // Ignore peer dependencies, such as TypeScript or another client, that are not needed here
     const args = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--legacy-peer-deps", "--loglevel=error"]
     const options = { cwd: folder, timeout: 180_000, shell: process.platform === "win32" }
     execFile("npm", args, options, (error, stdout, stderr) =>
@@ -37,7 +37,7 @@ const install = async (peer: Peer) => {
   await npmInstall(folder)
 }
 
-/** Why a peer could not be installed; undefined if it was. */
+/** Installs a peer. Returns the reason if that fails; undefined otherwise. */
 export const installed = (peer: Peer): Effect.Effect<string | undefined> =>
   Effect.map(
     Effect.exit(Effect.tryPromise({ try: () => install(peer), catch: (cause) => (cause as Error).message })),

@@ -23,7 +23,7 @@ export const contestant = fromLocks(async ({ leaseMillis, setting, url }) => {
       const lock = await redlock.lock(key, leaseMillis)
       return () => lock.unlock()
     },
-    // redlock 4 does not renew locks; its manual shows a timer for each lock
+    // redlock 4 does not renew locks, so extend each lock with a timer, as its manual shows
     hold: async (key) => {
       let lock = await redlock.lock(key, leaseMillis)
       const timer = setInterval(() => {

@@ -1,4 +1,4 @@
-/** What redlock 5 and later, and its fork, have in common. */
+/** The contestant for redlock 5 and its fork, which have the same API. */
 import { fromLocks } from "../lib/locks.ts"
 import { type Client, connect, holding } from "./folder.ts"
 
@@ -22,7 +22,7 @@ export const fromRedlock = (name: string, loadRedlock: () => Promise<MakeRedlock
     const Redlock = await loadRedlock()
     const client = await connect(name, url)
     const redlock = new Redlock([client], setting === "fast" ? { retryDelay: 1, retryJitter: 1, retryCount: -1 } : {})
-    // redlock emits "error" for every refused attempt; without a listener that would end the process
+    // redlock emits "error" for every refused attempt, which would end the process if nobody listened
     redlock.on("error", () => {})
     return {
       acquire: async (key) => {

@@ -2,7 +2,7 @@
 export interface Peer {
   readonly name: string
   readonly dependencies: Readonly<Record<string, string>>
-  /** The options of the "fast" setting, as shown in the tables; the default setting has no options. */
+  /** The options of the "fast" setting, as shown in the tables. The default setting has no options. */
   readonly fast: string
 }
 

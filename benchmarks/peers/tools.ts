@@ -1,4 +1,4 @@
-/** Tools that measurements need, installed like the peers. */
+/** Tools for measurements, which are installed like the peers. */
 import type { Peer } from "./table.ts"
 
 export const esbuild: Peer = { name: "esbuild", dependencies: { esbuild: "0.28.2" }, fast: "" }

@@ -1,4 +1,4 @@
-/** A consumer of data streams in a separate process, which reports what happens and replies to questions. */
+/** A consumer of data streams in a separate process, which reports events to the suite and replies to its questions. */
 import { StreamClient, StreamLease, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -8,8 +8,8 @@ export interface Setup {
   readonly url: string
   readonly options: StreamClient.Options
   /**
-   * `messages`: reads its data streams, and reports when it received each message. `count`: only counts the messages.
-   * `none`: only owns them.
+   * The work of the handlers. `messages`: read data streams, and report when each message was received. `count`: read
+   * data streams, and only count messages. `none`: own data streams without reading them.
    */
   readonly work: "messages" | "count" | "none"
 }
@@ -19,19 +19,19 @@ export interface Usage {
   readonly heapBytes: number
 }
 
-/** Since the last question. */
+/** Counts since the last question, unless a field says otherwise. */
 export interface Tally {
   readonly messages: number
-  /** Handlers since it began. */
+  /** Handlers started since the consumer began. */
   readonly began: number
-  /** When it received the last one. */
+  /** The time at which the last message was received. */
   readonly at: number
-  /** From the instant that the producer wrote into the message. */
+  /** Times from the instant that the producer wrote into the message until its receipt. */
   readonly latencies: ReadonlyArray<number>
   readonly longestStallMillis: number
-  /** Since it began. */
+  /** Leases lost since the consumer began. */
   readonly leasesLost: number
-  /** Of the leases with which its handlers started, or which they had. */
+  /** Failures of the handlers, and those that were already counted when they started. */
   readonly failures: number
 }
 
@@ -39,7 +39,7 @@ export type Question = "usage" | "tally" | "close"
 
 export type Said =
   | { readonly _tag: "Joined" }
-  /** Instants are of the clock that all processes of a machine share, in milliseconds. */
+  /** All instants are in milliseconds, of a clock that all processes of a machine share. */
   | { readonly _tag: "Began"; readonly count: number; readonly at: number }
   | { readonly _tag: "Read"; readonly at: number }
   | { readonly _tag: "Usage"; readonly usage: Usage }
@@ -57,7 +57,7 @@ const Message = Schema.Struct({ n: Schema.String })
 
 const count = { began: 0, messages: 0, at: 0, latencies: [] as Array<number>, failures: 0, longestStallMillis: 0 }
 
-/** How often to check for stalls, in milliseconds: work that blocks the event loop delays the check. */
+/** The interval of checks for stalls, in milliseconds. Work that blocks the event loop delays a check. */
 const stallInterval = 2
 let lastTick = performance.now()
 const watchStalls = () => {
@@ -118,7 +118,7 @@ const main = (setup: Setup) =>
 
 if (process.env["SIMBA_BENCH_STREAMS"] !== undefined) {
   const setup = JSON.parse(process.env["SIMBA_BENCH_STREAMS"]) as Setup
-  // Checking for stalls takes CPU time, which other rows measure
+  // Other rows measure CPU time, which checking for stalls would increase
   if (setup.work === "count") watchStalls()
   const running = Effect.runFork(
     main(setup).pipe(Effect.tapCause((cause) =>

@@ -1,4 +1,4 @@
-/** Consumers as processes, and the server that they share. */
+/** Starts consumers as processes, and announces data streams on the server that they share. */
 import { StreamClient } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -12,13 +12,13 @@ const file = fileURLToPath(new URL("./consumer.ts", import.meta.url))
 
 export interface Consumer {
   readonly said: ReadonlyArray<Said>
-  /** Waits until it has reported something that satisfies this, and returns it. */
+  /** Waits until the consumer has reported something that satisfies the predicate, and returns it. */
   readonly until: (what: string, is: (said: Said) => boolean) => Effect.Effect<Said>
   readonly usage: Effect.Effect<Usage>
   readonly tally: Effect.Effect<Tally>
-  /** Closes it normally. Returns how long that took, in milliseconds. */
+  /** Closes the consumer normally. Returns how long that took, in milliseconds. */
   readonly close: Effect.Effect<number>
-  /** Returns the instant before it. */
+  /** Kills the process. Returns the instant just before that. */
   readonly kill: Effect.Effect<number>
 }
 
@@ -89,7 +89,7 @@ export const start = (setup: Setup): Effect.Effect<Consumer, never, Scope.Scope>
     }
   )
 
-/** Announces this many data streams of a service. */
+/** Announces a number of data streams of a service. */
 export const announce = (server: Server, service: string, count: number) =>
   StreamClient.announceAll(Array.from({ length: count }, (_, index) => ({ stream: `${service} ${index}` }))).pipe(
     Effect.provide(
@@ -101,7 +101,7 @@ export const announce = (server: Server, service: string, count: number) =>
 
 let services = 0
 
-/** Names that no other measurement uses. */
+/** Returns a name that no other measurement uses. */
 export const freshService = (label: string): string => `${label}-${++services}`
 
 export const setup = (

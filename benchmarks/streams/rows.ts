@@ -1,4 +1,4 @@
-/** The measurements of stream ownership. */
+/** The measurements of stream ownership: assignments, take-over, and the cost of owning data streams. */
 import { Effect } from "effect"
 import type { Server } from "../../packages/redis/test/support/redisServer.ts"
 import { median, rounded, spread } from "../lib/statistics.ts"
@@ -16,9 +16,9 @@ export interface StreamRow {
   /** The limit from the configuration or from a documented guarantee. */
   readonly bound?: number | undefined
   readonly seconds?: number | undefined
-  /** Leases lost, and failures counted. */
+  /** The number of lost leases and counted failures. */
   readonly lost?: number | undefined
-  /** Of the event loop of the consumer. */
+  /** The longest delay of a timer in the consumer. */
   readonly longestStallMillis?: number | undefined
   readonly redisMillisPerMessage?: number | undefined
 }
@@ -51,7 +51,7 @@ export const began = (count: number) => (said: Said) => said._tag === "Began" &&
 
 const firstOf = (said: ReadonlyArray<Said>) => said.find((one) => one._tag === "Began") as { readonly at: number }
 
-/** One consumer takes a backlog: the rate from its first handler to its last. */
+/** Measures how fast one consumer takes a backlog, from its first handler to its last. */
 export const assignments = (server: Server, count: number, repetitions: number) =>
   Effect.map(
     times(
@@ -72,7 +72,7 @@ export const assignments = (server: Server, count: number, repetitions: number) 
 const lease = 2000
 const sweep = 2000
 
-/** Adds other keys with an expiry, such as fences and checkpoints have. */
+/** Adds other keys with an expiry, like those of fences and checkpoints. */
 const fill = (server: Server, count: number) =>
   server.send(
     "EVAL",
@@ -83,8 +83,8 @@ const fill = (server: Server, count: number) =>
   )
 
 /**
- * From SIGKILL to the successor's first message. Among many keys with an expiry Redis finds an expired one late, so a
- * sweep may come before the event.
+ * Measures the time from SIGKILL to the successor's first message. If many keys have an expiry, Redis finds an expired
+ * one late, so a sweep may come before the event.
  */
 export const takeover = (server: Server, kind: "events" | "sweep" | "events-10000", repetitions: number) =>
   Effect.gen(function*() {
@@ -128,7 +128,7 @@ const calls = (server: Server) =>
     (info) => Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(String(info))?.[1] ?? 0)
   )
 
-/** The cost to a process of owning this many data streams whose handlers wait. */
+/** Measures the cost of owning a number of data streams whose handlers are waiting. */
 export const owning = (server: Server, count: number, heartbeats: number, repetitions: number) =>
   Effect.map(
     times(

@@ -1,4 +1,7 @@
-/** The cost of many data streams in one process: closing them, a message in each at once, and few messages in some. */
+/**
+ * Measures the cost of many data streams in one process: closing them, a message in each at the same time, few
+ * messages, and a consumer that joins.
+ */
 import { Effect } from "effect"
 import { Redis } from "ioredis"
 import type { Server } from "../../packages/redis/test/support/redisServer.ts"
@@ -11,7 +14,7 @@ const heartbeat = 1500
 
 const options = (count: number) => ({ capacity: count, leaseDuration: 5000, heartbeatInterval: heartbeat }) as const
 
-/** A process that owns this many data streams, whose handlers wait for messages. */
+/** Starts a process that owns a number of data streams, whose handlers wait for messages. */
 const owner = Effect.fnUntraced(function*(server: Server, service: string, count: number) {
   const consumer = yield* start(setup(server, service, "count", options(count)))
   yield* announce(server, service, count)
@@ -27,7 +30,7 @@ const producer = (server: Server) =>
     (client) => Effect.sync(() => client.disconnect())
   )
 
-/** Waits until the consumer has received this many more messages. */
+/** Waits until the consumer has received `count` more messages. */
 const received = (consumer: Consumer, count: number) =>
   Effect.gen(function*() {
     const latencies: Array<number> = []
@@ -64,10 +67,13 @@ const scaleRow = (
   longestStallMillis: rounded(figures.longestStallMillis)
 })
 
-/** The bounds hold for ten thousand data streams. */
+/** Bounds exist only for ten thousand data streams. */
 const boundOf = (count: number, bound: number) => count === 10_000 ? bound : undefined
 
-/** From the request to close until all data streams are yielded. A successor reports which failures were counted. */
+/**
+ * Measures the time from the request to close until all data streams are yielded. A successor reports which failures
+ * were counted.
+ */
 export const close = (server: Server, count: number) =>
   Effect.scoped(Effect.gen(function*() {
     const service = freshService("close")
@@ -86,7 +92,9 @@ export const close = (server: Server, count: number) =>
     )]
   }))
 
-/** One message in each data stream at once: from the first XADD until the last handler has its message. */
+/**
+ * Adds a message to each data stream, and measures the time from the first XADD until the last handler has its message.
+ */
 export const burst = (server: Server, count: number) =>
   Effect.scoped(Effect.gen(function*() {
     const service = freshService("burst")
@@ -95,7 +103,7 @@ export const burst = (server: Server, count: number) =>
     const before = now()
     for (let i = 0; i < count; i++) void client.xadd(`${service} ${i}`, "*", "n", String(now()))
     const { at, longestStallMillis, lost } = yield* received(consumer, count)
-    // A lease that the burst costs is lost within its duration
+    // A lease that is lost because of the burst expires within this time
     yield* Effect.sleep("5 seconds")
     const after = yield* consumer.tally
     const seconds = (at - before) / 1000
@@ -125,8 +133,8 @@ const redisCpuMillis = (server: Server) =>
 const perSecond = 20
 
 /**
- * Twenty messages a second, each in a different data stream. The cost of the same time without messages, before and
- * after, is subtracted.
+ * Adds twenty messages a second, each to a different data stream. The cost of equally long periods without messages,
+ * before and after, is subtracted.
  */
 export const trickle = (server: Server, count: number, heartbeats: number) =>
   Effect.scoped(Effect.gen(function*() {
@@ -165,7 +173,7 @@ export const trickle = (server: Server, count: number, heartbeats: number) =>
     ]
   }))
 
-/** Two consumers own this many data streams: the time from when a third one joins until it has its share. */
+/** Measures how long a third consumer needs to get its share, after it has joined two that own all data streams. */
 export const join = (server: Server, count: number) =>
   Effect.scoped(Effect.gen(function*() {
     const service = freshService("join")

@@ -1,4 +1,4 @@
-/** Commands and bytes per hand-off, between all clients and the server, including repeated queueing. */
+/** Counts commands and bytes per hand-off between all clients and the server, including repeated queueing. */
 import { Effect } from "effect"
 import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Proxy from "../lib/proxy.ts"
@@ -9,15 +9,16 @@ import { contention, crowd, crowded, freshName, holdMillis } from "./handoff.ts"
 interface Counted {
   readonly handOffs: number
   readonly traffic: Proxy.Traffic
-  /** Script calls as the server counts them: scripts cannot call scripts. */
+  /** Script calls, as counted by the server. */
   readonly scriptsServed: number
 }
 
 const windows = 5
 
 /**
- * A contender of effect-simba that arrives while a grant is not confirmed polls once more, up to twice the confirm
- * period of 1.5 s later. If hundreds arrive at once, that is part of their arrival, not of the hand-offs.
+ * How long to wait before counting. An effect-simba contender that queues while a grant is unconfirmed polls once more,
+ * up to two confirm periods of 1.5 s later. If hundreds queue at the same time, these polls belong to their arrival,
+ * not to the hand-offs.
  */
 const calmMillis = (contenders: number) => contenders > 100 ? 3000 : 0
 
@@ -27,7 +28,10 @@ const scriptCalls = (info: string) =>
 const each = (of: (counted: Counted) => number) => (counted: Counted) =>
   counted.handOffs === 0 ? Number.NaN : of(counted) / counted.handOffs
 
-/** Contestants that open a connection for each waiter would overload the machine with a thousand waiters. */
+/**
+ * Selects the entrants. Those that open a connection for each waiter would overload the machine with a thousand
+ * waiters.
+ */
 const entrantsFor = (bench: Bench, contenders: number) =>
   contenders === 100
     ? [
@@ -36,7 +40,7 @@ const entrantsFor = (bench: Bench, contenders: number) =>
     ]
     : atDefaults(bench)
 
-/** Counts vary less than times, so the repetitions are windows of one queue. */
+/** Counts vary less than times, so the repetitions are windows of one long run. */
 const count = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant, proxy: Proxy.Proxy, contenders: number) {
   const served = Effect.promise(() => bench.admin.info("commandstats")).pipe(Effect.map(scriptCalls))
   const contended = { contenders, holdMillis, name: freshName("commands"), calmMillis: calmMillis(contenders) }

@@ -1,10 +1,10 @@
-/** Connections of a process that holds many leases and waits for as many others. */
+/** Counts the connections of a process that holds many leases and waits for as many others. */
 import { Effect } from "effect"
 import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
 import { freshName } from "./handoff.ts"
 
-/** Peers that poll, or open a connection for each waiter, would need more than the machine has. */
+/** Peers get fewer leases and waiters, because some poll or open a connection for each waiter. */
 const countFor = (entrant: Entrant) => entrant.role === "peer" ? 200 : 10_000
 
 const connected = (bench: Bench) =>
@@ -13,7 +13,7 @@ const connected = (bench: Bench) =>
     (list) => String(list).trim().split("\n").length
   )
 
-/** Counts waiters: effect-simba has a queue for each mutex, and raw has a channel for each waiter. */
+/** Lists the waiters. effect-simba has a queue for each mutex, and raw has a channel for each waiter. */
 const waiting = (bench: Bench, entrant: Entrant): Effect.Effect<ReadonlyArray<unknown>> =>
   Effect.promise(() => entrant.role === "ours" ? bench.admin.keys("simba:*:contender") : bench.admin.pubsub("CHANNELS"))
 

@@ -1,4 +1,4 @@
-/** The cost of contenders while others lead, compared with plain waiters for as many mutexes. */
+/** Measures the cost of contenders while another process leads, compared with plain waiters for as many mutexes. */
 import { Effect } from "effect"
 import { type Bench, type Entrant, ours, type Outcome, startServer } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
@@ -7,14 +7,14 @@ import { freshName } from "./handoff.ts"
 
 const count = 1000
 const leaseMillis = 16_000
-/** Until each has polled once after its first wait. */
+/** After this time, each contender has polled once. */
 const warmUpMillis = leaseMillis
-/** One round of the owner's renewals. */
+/** The owner renews each lease once in this time. */
 const windowMillis = 10_000
 
 const plain: Entrant = { ...ours, name: "plain waiters", role: "raw" }
 
-/** CPU milliseconds and script calls, per second. In both cases, the owner renews meanwhile. */
+/** Measures CPU milliseconds and script calls per second. Both include the owner's renewals. */
 const measure = (bench: Bench) =>
   Effect.fnUntraced(function*(entrant: Entrant) {
     const { admin, server: { url } } = yield* startServer
@@ -48,7 +48,7 @@ const measure = (bench: Bench) =>
     )
   }, Effect.scoped)
 
-/** Measures both at the same time, each on a separate server; the repetitions are windows of one long wait. */
+/** Measures both entrants at the same time, each on its own server. The repetitions are windows of one long wait. */
 export const contenders = Effect.fnUntraced(function*(bench: Bench) {
   const entrants = [ours, plain]
   const samples = yield* Effect.forEach(entrants, measure(bench), { concurrency: 2 })

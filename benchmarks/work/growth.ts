@@ -1,4 +1,4 @@
-/** How cost grows with the number of mutexes and fibers. */
+/** Measures how throughput changes with the number of mutexes and fibers. */
 import { Effect, type Scope } from "effect"
 import type { AgentError } from "../lib/agent.ts"
 import { type Bench, brief, type Entrant, ours, variantOf } from "../lib/bench.ts"
@@ -8,7 +8,7 @@ import { handingOver, inProcessPairs, queueing } from "./inProcess.ts"
 
 const logarithmic = (label: string): Axis => ({ label, isLogarithmic: true })
 
-/** One curve for each entrant and each of `values`, measured in turn at each point. */
+/** Returns one curve for each entrant and each of `values`. At each point, the entrants are measured in turn. */
 export const curves = Effect.fnUntraced(function*<const Name extends string>(
   bench: Bench,
   head: Omit<Chart, "series">,

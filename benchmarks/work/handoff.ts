@@ -1,4 +1,7 @@
-/** From a release to the next holder, with a constant number of contenders for one mutex. */
+/**
+ * Measures the time from a release to the next grant, and throughput, with a constant number of contenders for one
+ * mutex.
+ */
 import { Effect, type Scope } from "effect"
 import { RedisServer } from "../../packages/redis/test/support/redisServer.ts"
 import type { Agent, AgentError } from "../lib/agent.ts"
@@ -9,40 +12,40 @@ import * as Proxy from "../lib/proxy.ts"
 import * as Row from "../lib/row.ts"
 import { median, quantile, rounded } from "../lib/statistics.ts"
 
-/** Long enough for the contender that has just released to be queued again. */
+/** Long enough for the contender that has just released the mutex to queue again. */
 export const holdMillis = 2
 
-/** Time for all of them to be in the queue. */
+/** Waits until all contenders have queued. */
 export const settling = (contenders: number): Effect.Effect<void> => Effect.sleep(150 + contenders)
 
 let round = 0
-/** A mutex that nobody else uses. */
+/** Returns the name of a mutex that nobody else uses. */
 export const freshName = (label: string): string => `${label}-${++round}`
 
 export interface Contention {
   readonly name: string
-  /** In each process. */
+  /** The number of contenders in each process. */
   readonly contenders: number
-  /** Places in the fleet's queue for each process; by default, one for each contender. */
+  /** The number of places in the queue for each process. Default: one for each contender. */
   readonly places?: number
   readonly holdMillis: number
-  /** Waits for longer than it takes all of them to be in the queue. */
+  /** An additional wait after all contenders have queued. Default: none. */
   readonly calmMillis?: number
 }
 
-/** What happened within a period, and the CPU time of the processes meanwhile. */
+/** The hand-offs within a period, and the CPU time of the processes. */
 export interface Contended extends HandOffs {
   readonly seconds: number
   readonly cpuMicros: number
 }
 
-/** Watches contenders for some milliseconds. `during` may measure more at either end. */
+/** Watches contenders for some milliseconds. `during` may measure something else at the start and the end. */
 export type Watch = (
   millis: number,
   during?: (wait: Effect.Effect<void>) => Effect.Effect<void>
 ) => Effect.Effect<Contended, AgentError>
 
-/** Lets agents contend for one mutex together until the scope closes. */
+/** Lets several agents contend for one mutex until the scope closes. */
 export const contention = Effect.fnUntraced(function*(
   agents: ReadonlyArray<Agent>,
   { calmMillis = 0, contenders, holdMillis, name, places = contenders }: Contention
@@ -72,12 +75,12 @@ export const contention = Effect.fnUntraced(function*(
 })
 
 /**
- * From this number on, starting and stopping takes longer than the measurement: the repetitions are windows of one
- * queue.
+ * With at least this many contenders, starting and stopping takes longer than the measurement, so the repetitions are
+ * windows of one long run.
  */
 export const crowd = 1000
 
-/** In a process that ends with the scope, since peers that poll cannot be stopped. */
+/** Measures in a process that ends with the scope, because peers that poll cannot be stopped. */
 export const crowded = Effect.fnUntraced(function*(
   bench: Bench,
   entrant: Entrant,
@@ -121,27 +124,27 @@ const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Ou
   return Row.make(bench, head, outcomes, p50, details(outcomes), Row.overMeasured, [p99(outcomes), cpu(outcomes)])
 }
 
-/** The cost of the round trip by which a waiter verifies its message. */
+/** Shows the cost of the round trip with which a waiter verifies the message that grants it the lock. */
 const confirming = variantOf(raw, "raw, confirmed by a reply", { protocol: "confirmed" })
 
 /**
- * The difference between this variant and raw is the cost of the protocol; the difference between effect-simba and this
- * variant is the cost of the library and Effect.
+ * Separates the costs. The difference between this variant and raw is the cost of the protocol. The difference between
+ * effect-simba and this variant is the cost of the library and Effect.
  */
 const byOurScripts = variantOf(raw, "raw, by our scripts and messages", { protocol: "ours" })
 
-/** Each turn serves one owner. */
+/** Each turn serves only one owner. */
 const inStrictOrder = variantOf(ours, "ours, strict order", { localTurn: 0 })
 
 export interface Setup {
   readonly id: string
   readonly title: string
-  /** In each process. */
+  /** The number of contenders in each process. */
   readonly contenders: number
   readonly processes?: number
-  /** One layer for each process, as an application has it; otherwise each contender has a separate layer. */
+  /** Whether each process has one layer, as in an application. Otherwise each contender has its own layer. */
   readonly isShared?: true
-  /** Added to each round trip by a proxy. */
+  /** Milliseconds that a proxy adds to each round trip. */
   readonly linkMillis?: number
   readonly entrants: "everybody" | "closest"
 }
@@ -150,7 +153,7 @@ const watched = Effect.fnUntraced(function*(bench: Bench, setup: Setup, holdMill
   const { contenders, isShared = false, linkMillis = 0, processes = 1 } = setup
   const connect = linkMillis === 0 ? {} : { url: (yield* Proxy.start(bench.server.port, linkMillis)).url }
   if (linkMillis > 0) yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
-  // Over a link, too, each has its turn several times
+  // Long enough that each contender has several turns even over a slow link
   const millis = bench.pace.millis + 20 * linkMillis
   const entrants = [...bench[setup.entrants], ...(isShared ? [inStrictOrder] : [confirming, byOurScripts])]
   if (contenders >= crowd) {
@@ -179,7 +182,7 @@ export const handoff = (setup: Setup) =>
     return row(bench, setup.id, setup.title, yield* watched(bench, setup, holdMillis))
   })
 
-/** The queue is never empty, and there is no work: the throughput of the hand-off itself. */
+/** Measures the throughput of the hand-off itself: the queue is never empty, and owners do no work. */
 export const throughput = (setup: Setup) =>
   Effect.fnUntraced(function*(bench: Bench) {
     const outcomes = yield* watched(bench, setup, 0)
@@ -188,7 +191,10 @@ export const throughput = (setup: Setup) =>
     return Row.make(bench, head, outcomes, rate, details(outcomes), median, [cpu(outcomes)])
   })
 
-/** What shared turns are for: work of a millisecond, and a server a millisecond away. Compared with strict order. */
+/**
+ * Measures the use case of shared turns: work of a millisecond, and a round trip of a millisecond. Compares them with
+ * strict order.
+ */
 export const sharedTurns = Effect.fnUntraced(function*(bench: Bench) {
   const { url } = yield* Proxy.start(bench.server.port, 1)
   yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
@@ -209,8 +215,8 @@ export const sharedTurns = Effect.fnUntraced(function*(bench: Bench) {
 })
 
 /**
- * The cost of a Cluster: effect-simba on a Cluster against effect-simba on one server. The names are spread over the
- * primaries.
+ * Measures the cost of a Cluster, by comparing effect-simba on a Cluster and on one server. The mutexes are spread over
+ * the primaries.
  */
 export const handoffOnCluster = Effect.fnUntraced(function*(bench: Bench) {
   const { nodes } = yield* RedisServer.cluster()

@@ -1,11 +1,11 @@
-/** Heap for each lease that a process holds. */
+/** Measures the heap per lease that a process holds. */
 import { Effect } from "effect"
 import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
 import { freshName } from "./handoff.ts"
 
 export const heapPerLease = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant, count: number) {
-  // In a fresh process: tables that an earlier workload has enlarged would cost nothing
+  // Use a fresh process, because tables that an earlier workload has enlarged would not be counted
   const agent = yield* bench.freshAgent(entrant)
   const { bytes } = yield* agent.ask("heap", { prefix: freshName("heap"), count })
   return bytes / count / 1000

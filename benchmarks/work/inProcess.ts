@@ -1,6 +1,4 @@
-/**
- * Many fibers of one process that want one mutex, compared with Redis handing it from one to the next for each of them.
- */
+/** Measures many fibers of one process that contend for one mutex, compared with Redis handing it over each time. */
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
@@ -8,7 +6,7 @@ import { cpu } from "./uncontended.ts"
 
 const fibers = 64
 
-/** One mutex for all, except to show how fast Redis is without waiters. */
+/** Measures pairs on one mutex, except for the variant that shows how fast Redis is without waiters. */
 export const inProcessPairs = Effect.fnUntraced(function*(
   bench: Bench,
   entrant: Entrant,
@@ -21,10 +19,10 @@ export const inProcessPairs = Effect.fnUntraced(function*(
   return yield* agent.ask("pairs", asked)
 })
 
-/** effect-simba with defaults: the fibers of a turn hand the lease on. */
+/** effect-simba with default options: the fibers of a turn pass the lease on to one another. */
 export const handingOver: Entrant = ours
 
-/** Every lease from Redis: released, granted to the next in the queue, and published. */
+/** Every lease comes from Redis: it is released, granted to the next in the queue, and published. */
 export const queueing: Entrant = { ...raw, variant: "queued" }
 
 const free = variantOf(raw, `raw, ${fibers} free mutexes`, {})

@@ -1,4 +1,4 @@
-/** Acquire and release of free mutexes over a slower link: a proxy adds latency to each round trip. */
+/** Measures acquire and release of free mutexes over a slower link: a proxy adds latency to each round trip. */
 import { Effect } from "effect"
 import { type Bench, brief, raw, variantOf } from "../lib/bench.ts"
 import type { Axis } from "../lib/chart.ts"

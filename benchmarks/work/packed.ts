@@ -1,11 +1,11 @@
-/** The published packages in a separate application. */
+/** Builds the packages as they are published, into a separate application. */
 import { execFile } from "node:child_process"
 import { mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
-/** An application that has installed the packages. */
+/** The application that has installed the packages. */
 export const folder = fileURLToPath(new URL("../.packed/", import.meta.url))
 const packages = ["core", "redis"]
 
@@ -21,7 +21,10 @@ interface Manifest {
   readonly publishConfig: { readonly exports: unknown }
 }
 
-/** Built as for publishing, separate from the output of the working tree, and resolved like an installed package. */
+/**
+ * Builds the packages as for publishing, outside of the working tree's output, where they are resolved like installed
+ * packages.
+ */
 export const pack = async () => {
   const target = join(folder, "node_modules/@effect-simba")
   await rm(target, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-/** Where the time of a hand-off, or of an acquire with its release, goes, for effect-simba and for raw. */
+/** Measures where the time of a hand-off or of an acquire with its release is spent, for effect-simba and for raw. */
 import { Effect, type Scope } from "effect"
 import type { Redis } from "ioredis"
 import type { Agent, AgentError } from "../lib/agent.ts"
@@ -15,7 +15,7 @@ interface Work {
   readonly each: string
   readonly processes?: number
   readonly entrant: Entrant
-  /** Works for this many milliseconds, and returns the number of operations. */
+  /** Prepares the work. The result works for some milliseconds, and returns the number of operations. */
   readonly run: (
     agents: ReadonlyArray<Agent>,
     variant: string
@@ -37,7 +37,7 @@ const handOff = { each: "hand-off", entrant: ours }
 const pair = { each: "pair", entrant: ours }
 const withLock = variantOf(ours, "ours, withLock", { variant: "withLock" })
 
-/** By the id of the row. */
+/** The profiled workloads, by the id of the row. */
 const profiled: Readonly<Record<string, Work>> = {
   "uncontended-1": { ...pair, title: "acquire + release of a free mutex, 1 in flight", run: free(1) },
   "uncontended-64": { ...pair, title: "acquire + release of a free mutex, 64 in flight", run: free(64) },
@@ -53,7 +53,7 @@ const profiled: Readonly<Record<string, Work>> = {
 
 export const profiledIds = Object.keys(profiled)
 
-/** Figures for each hand-off or pair, of all processes together. */
+/** Figures per hand-off or pair, summed over all processes. */
 export interface Profile {
   readonly id: string
   readonly title: string
@@ -62,7 +62,7 @@ export interface Profile {
   readonly figures: ReadonlyArray<readonly [name: string, ours: number, raw: number]>
 }
 
-/** Script calls and subscription commands, in microseconds; these include the commands that scripts call. */
+/** Script calls and subscription commands, with their microseconds, which include the commands that scripts call. */
 const commandLine = /^cmdstat_(?:evalsha|eval|subscribe|unsubscribe):calls=(\d+),usec=(\d+)/gm
 const cpuLine = /^used_cpu_(?:sys|user):([\d.]+)/gm
 
@@ -82,7 +82,7 @@ const measure = Effect.fnUntraced(function*(bench: Bench, { processes = 1, run }
   for (let i = 0; i < processes; i++) agents.push(yield* bench.freshAgent(entrant))
   const forMillis = yield* run(agents, entrant.variant)
   yield* forMillis(warmUpMillis)
-  // Without the profiler, which takes CPU time of its own
+  // Measure CPU time without the profiler, which needs CPU time itself
   const before = yield* served(bench.admin)
   for (const agent of agents) yield* agent.ask("startMeter", { stalls: false })
   const count = yield* forMillis(meteredMillis)

@@ -1,4 +1,4 @@
-/** The cost to a process of keeping many leases alive. */
+/** Measures the cost of renewing many leases in one process. */
 import { Effect, type Scope } from "effect"
 import type { Redis } from "ioredis"
 import type { AgentError } from "../lib/agent.ts"
@@ -11,7 +11,7 @@ const leaseMillis = 1600
 const count = 10_000
 
 interface Plan {
-  /** Long enough to compile code that runs once a second; a process that renews lives longer than that. */
+  /** Long enough for V8 to compile code that runs once a second, as in a long-running process. */
   readonly warmUpMillis: number
   readonly windows: number
   readonly windowMillis: number
@@ -28,7 +28,10 @@ interface Renewed {
   readonly stallMillis: number
 }
 
-/** The commands that renew a key: a script calls one for each key. Nothing else sends `SET` or `PEXPIRE` meanwhile. */
+/**
+ * The commands that renew a key. A script calls one for each key, and nothing else sends `SET` or `PEXPIRE` during the
+ * measurement.
+ */
 const renewing = /^cmdstat_(?:pexpire|set):calls=(\d+)/gm
 
 const renewals = (admin: Redis) =>
@@ -38,8 +41,8 @@ const renewals = (admin: Redis) =>
   )
 
 /**
- * Node's CPU time for renewing each lease once, from all that were renewed within a window, and the longest stall
- * within another one. The repetitions are windows of one long holding.
+ * Measures Node's CPU time for renewing each lease once, from the number of renewals within a window, and the longest
+ * stall in a separate window. The repetitions are windows of one long run.
  */
 const renew = Effect.fnUntraced(function*(
   bench: Bench,
@@ -55,7 +58,7 @@ const renew = Effect.fnUntraced(function*(
   })
   yield* agent.ask("hold", { prefix: freshName("renewal"), count })
   yield* Effect.sleep(warmUpMillis)
-  // Garbage of the acquires is not part of keeping the leases
+  // Collect the garbage of the acquires, which is not part of the cost of renewals
   yield* agent.ask("collectGarbage")
   const { stallMillis } = yield* spend(2 * windowMillis, true)
   return yield* Effect.forEach(
@@ -69,11 +72,14 @@ const renew = Effect.fnUntraced(function*(
   )
 })
 
-/** Measures both at the same time, each on a separate server, so that other load on the machine affects both. */
+/**
+ * Measures effect-simba and raw at the same time, each on its own server, so that other load on the machine affects
+ * both.
+ */
 const sideBySide = Effect.fnUntraced(function*(bench: Bench) {
   const samples = yield* Effect.forEach([ours, raw], (entrant, index) =>
     Effect.gen(function*() {
-      // Half a period apart, so that neither renews while the other does
+      // Start half a period apart, so that the two do not renew at the same time
       yield* Effect.sleep(index * 500)
       return yield* renew(bench, entrant, yield* startServer)
     }), { concurrency: 2 })
@@ -85,7 +91,7 @@ const sideBySide = Effect.fnUntraced(function*(bench: Bench) {
 }, Effect.scoped)
 
 export const renewal = Effect.fnUntraced(function*(bench: Bench) {
-  // The fastest setting of a peer is about waiting, not about renewal
+  // Use the peers' default settings, because the fastest ones concern waiting, not renewal
   const peers = atDefaults(bench).filter(({ role }) => role === "peer")
   const outcomes = [
     ...yield* sideBySide(bench),

@@ -1,4 +1,4 @@
-/** What the mutex adds to an application: import time and bytes in a bundle. */
+/** Measures what the mutex adds to an application: import time and bytes in a bundle. */
 import { Effect, Schema } from "effect"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -17,7 +17,9 @@ export interface Bundle {
   readonly brotli: number
 }
 
-/** A part of a bundle: its bytes, and its size when compressed alone, which is a little more than in the bundle. */
+/**
+ * A part of a bundle, with its bytes and its size when compressed alone, which is slightly larger than in the bundle.
+ */
 export interface Part {
   readonly part: string
   readonly minified: number
@@ -26,27 +28,27 @@ export interface Part {
 
 export interface Sizes {
   readonly at?: string
-  /** Milliseconds to import what a program with mutexes on Redis imports, once effect and ioredis are loaded. */
+  /** Milliseconds to import the modules for mutexes on Redis, once effect and ioredis are loaded. */
   readonly importMillis: number
   readonly importSpread: readonly [number, number]
   /** The same for the barrels of both packages. */
   readonly barrelsMillis: number
   /** The bundle of a program that only locks. */
   readonly mutexOnly: Bundle
-  /** The parts that these bytes belong to. */
+  /** The parts of `mutexOnly`. */
   readonly parts?: ReadonlyArray<Part>
-  /** The same program with effect, and with effect and ioredis. */
+  /** The same program bundled with effect, and with effect and ioredis. */
   readonly withEffect?: Bundle
   readonly withIoredis?: Bundle
   /** A program that only locks, on another provider of Effect's `Redis` service, and in memory. */
   readonly otherProvider?: Bundle
   readonly inMemory?: Bundle
-  /** The indexes of both packages, with and without those of streams. */
+  /** The indexes of both packages, with and without those for streams. */
   readonly everything: Bundle
   readonly withoutStreams: Bundle
   /**
-   * What the indexes leave out: the API for programs without Effect, and the fence for SQL, each with everything that
-   * it needs.
+   * Modules that the indexes do not export: the API for programs without Effect, and the fence for SQL, each with
+   * everything that it needs.
    */
   readonly promise: Bundle
   readonly sqlFence: Bundle
@@ -58,7 +60,7 @@ const whatAnAppHas = `await import("effect"); await import("effect/persistence/R
 const modules = ["@effect-simba/core/Mutex", "@effect-simba/redis/RedisMutex"]
 const barrels = ["@effect-simba/core", "@effect-simba/redis"]
 
-/** Measures an import in a new process; undefined if it fails. */
+/** Measures an import in a new process. */
 const importTime = async (names: ReadonlyArray<string>) => {
   const file = join(folder, "import.mjs")
   const imports = names.map((name) => `await import("${name}");`).join(" ")
@@ -103,7 +105,7 @@ const bundle = async (contents: string, external = peers): Promise<Bundle> => {
   return { minified: code.length, gzip: gzipSync(code, { level: 9 }).length, brotli: brotliOf(code) }
 }
 
-/** Parts by source file; the first match counts. Code without a source is the text of the scripts. */
+/** The parts, by source file. The first match counts. Code without a source is the text of the scripts. */
 const partNames: ReadonlyArray<readonly [part: string, sources: RegExp]> = [
   ["Lua of the scripts", /^$|scripts\.generated/],
   ["the connection by ioredis", /redis\/src\/(?:IoRedis|internal\/client\/ioredis\/)/],

@@ -1,6 +1,6 @@
 /**
- * The time from the expiry of a killed owner's key until its successor has the mutex, and the commands that the waiters
- * send until then.
+ * Measures the time from the expiry of a killed owner's key until its successor has the mutex, and the commands that
+ * the waiters send in the meantime.
  */
 import { Effect } from "effect"
 import type { AgentError } from "../lib/agent.ts"
@@ -16,12 +16,12 @@ const waiters = 100
 
 interface TakeOver {
   readonly beyondMillis: number
-  /** Sent by all waiters for this mutex, from the end of the key on, and since the owner was killed. */
+  /** Commands of all waiters for this mutex, since the expiry of the key and since the kill of the owner. */
   readonly commands: number
   readonly commandsSinceKill: number
 }
 
-/** The key that ends the ownership when it expires. */
+/** Returns the key whose expiry ends the ownership. */
 const keyOf = (contestant: string, name: string): string => {
   switch (contestant) {
     case "ours":
@@ -35,7 +35,10 @@ const keyOf = (contestant: string, name: string): string => {
   }
 }
 
-/** Several mutexes at once give many samples per wait; peers that poll would be too busy with more than one mutex. */
+/**
+ * Several mutexes give several samples per wait. Peers get only one, because those that poll would be too busy with
+ * more.
+ */
 const mutexesFor = (entrant: Entrant) => entrant.role === "peer" ? 1 : 8
 
 const expiry = (bench: Bench, key: string) =>
@@ -54,7 +57,7 @@ const measure = (bench: Bench, proxy: Proxy.Proxy) =>
       const names = Array.from({ length: mutexes }, (_, i) => `${name}-${i}`)
       yield* owner.ask("hold", { prefix: name, count: mutexes })
       const agent = yield* bench.agent(entrant, { url: proxy.url, leaseMillis })
-      // With one mutex the contenders want `name` itself
+      // With only one mutex, its name is `name` itself
       yield* agent.ask("contend", {
         name: mutexes === 1 ? names[0]! : name,
         contenders: waiters * mutexes,

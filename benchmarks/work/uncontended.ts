@@ -1,4 +1,4 @@
-/** Acquire and release of free mutexes by a number of loops, each with its own names. */
+/** Measures acquire and release of free mutexes in a number of loops, each with its own names. */
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, type Outcome, raw, variantOf } from "../lib/bench.ts"
 import type { Spent } from "../lib/calls.ts"
@@ -12,7 +12,7 @@ const rawVariants = [
   variantOf(raw, "raw, commands of a tick in one script", { variant: "coalesced" })
 ]
 
-/** CPU time of the process. */
+/** The column with the CPU time of the process per operation. */
 export const cpu = (outcomes: ReadonlyArray<Outcome<Pairs & Spent>>) =>
   Row.column(
     "node CPU, us each",
@@ -48,7 +48,8 @@ export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: n
 })
 
 /**
- * effect-simba with a tracer that keeps its spans, and metrics that are read each second; against effect-simba without.
+ * Compares effect-simba with a tracer that keeps its spans, and metrics that are read every second, with effect-simba
+ * without them.
  */
 export const traced = Effect.fnUntraced(function*(bench: Bench) {
   const { millis, repetitions } = brief(bench.pace)
