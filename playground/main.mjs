@@ -1,11 +1,11 @@
 // The playground: a page that runs the library in the browser.
 //
-//   node playground/main.mjs                    build it, and serve it on loopback
-//   node playground/main.mjs --port 8080        at this port
-//   node playground/main.mjs --check            build it, and play every scenario in Chromium
-//   node playground/main.mjs --check --short    without pictures and measurements
-//   node playground/main.mjs --build            build it, for a site that copies it
-//   node playground/main.mjs --pictures         let the page export the pictures of docs/playground
+//   node playground/main.mjs                    builds it, and serves it on loopback
+//   node playground/main.mjs --port 8080        serves it on this port
+//   node playground/main.mjs --check            builds it, and plays every scenario in Chromium
+//   node playground/main.mjs --check --short    skips pictures and measurements
+//   node playground/main.mjs --build            only builds it, for a site that copies it
+//   node playground/main.mjs --pictures         writes the pictures of docs/playground
 import { fileURLToPath } from "node:url"
 import { build } from "vite"
 import { exportPictures } from "./check/pictures.mjs"

@@ -3,10 +3,10 @@ import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
 import { defineConfig, type Plugin } from "vite"
 
-/** Drivers of real servers, which the page never calls. */
+/** Replaces modules that the page never calls, such as the driver for real servers. */
 const absent = fileURLToPath(new URL("./src/absent.cjs", import.meta.url))
 
-/** The Lua VM looks for its wasm file beside the page. */
+/** Copies the wasm file of the Lua VM next to the page, where the VM expects it. */
 const lua: Plugin = {
   name: "lua",
   generateBundle() {
@@ -18,7 +18,7 @@ const lua: Plugin = {
 
 export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),
-  // The page works below any path, such as that of the documentation
+  // The page works under any path, such as the documentation's
   base: "./",
   resolve: { alias: [{ find: /^(?:ioredis|url|module|node:.*)$/, replacement: absent }] },
   plugins: [lua],

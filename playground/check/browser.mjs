@@ -1,7 +1,7 @@
-// The browser of this machine.
+// Finds the browser with which the checks play the page.
 import { spawnSync } from "node:child_process"
 
-/** The path of a Chromium, if there is one. */
+/** Returns the path of Chromium or Chrome, if it is installed. */
 export const executable = () =>
   ["chromium", "chromium-browser", "google-chrome"].flatMap((name) => {
     const { status, stdout } = spawnSync("which", [name], { encoding: "utf8" })

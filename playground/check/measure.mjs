@@ -1,4 +1,4 @@
-// How large the page is, how soon it is interactive, and how evenly it draws.
+// Measures the size of the page, the time until it is interactive, and its frame rate.
 import { readdirSync, readFileSync } from "node:fs"
 import { availableParallelism, loadavg } from "node:os"
 import { join } from "node:path"
@@ -7,22 +7,25 @@ import { dist } from "./server.mjs"
 
 const kilobytes = (bytes) => `${(bytes / 1000).toFixed(0)} kB`
 
-/** What the first view loads, besides the Lua VM. */
+/** Measures what the first view loads, without the Lua VM. */
 export const sizes = () => {
   const html = readFileSync(join(dist, "index.html"), "utf8")
   const files = ["index.html", ...readdirSync(join(dist, "assets")).map((name) => `assets/${name}`)]
     .filter((name) => name === "index.html" || html.includes(name))
   const total = files.reduce((sum, name) => sum + gzipSync(readFileSync(join(dist, name)), { level: 9 }).length, 0)
   console.log(`first view, compressed, without the Lua VM: ${kilobytes(total)}`)
-  if (total > 300_000) throw new Error(`the first view has ${kilobytes(total)}, and may have 300`)
+  if (total > 300_000) throw new Error(`the first view has ${kilobytes(total)}; the limit is 300 kB`)
 }
 
 const quantile = (values, part) => [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) * part)]
 
-/** Whether a processor is free. On a busy machine, elapsed time says little about the page. */
+/** Returns whether a processor is free. On a busy machine, elapsed time says little about the page. */
 const isIdle = () => loadavg()[0] < availableParallelism()
 
-/** The time until the first scenario plays: elapsed time, and time on the page's main thread. The best of three. */
+/**
+ * Measures the time until the first scenario plays: elapsed time, and time on the page's main thread. Returns the best
+ * of three runs.
+ */
 const untilInteractive = async (browser, url) => {
   const best = { clock: Infinity, thread: Infinity }
   for (let i = 0; i < 3; i++) {
@@ -41,7 +44,7 @@ const untilInteractive = async (browser, url) => {
   return best
 }
 
-/** Twelve processes that contend, with ten minutes of history, in real time. */
+/** Measures frames while twelve processes contend in real time, with ten minutes of history. */
 const frames = async (browser, url) => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
   const page = await context.newPage()
@@ -77,9 +80,9 @@ const frames = async (browser, url) => {
       work: quantile(found.work, 0.5)
     }
     console.log(
-      `12 processes, ten minutes of history, ${whole ? "all of it shown" : "the present shown"}: ` +
-        `a frame each ${figures.median.toFixed(1)} ms (95 %: ${figures.late.toFixed(1)}), ` +
-        `work ${figures.work.toFixed(1)} ms (95 %: ${quantile(found.work, 0.95).toFixed(1)})`
+      `12 processes, ten minutes of history, ${whole ? "showing all of it" : "showing the present"}: ` +
+        `a frame every ${figures.median.toFixed(1)} ms (p95: ${figures.late.toFixed(1)}), ` +
+        `work ${figures.work.toFixed(1)} ms (p95: ${quantile(found.work, 0.95).toFixed(1)})`
     )
     worst.work = Math.max(worst.work, figures.work)
   }
@@ -90,9 +93,9 @@ const frames = async (browser, url) => {
 export const measure = async (browser, url) => {
   const { clock, thread } = await untilInteractive(browser, url)
   const wait = isIdle() ? clock : thread
-  console.log(`interactive after ${clock.toFixed(0)} ms, of which the page computes ${thread.toFixed(0)}`)
+  console.log(`interactive after ${clock.toFixed(0)} ms, of which ${thread.toFixed(0)} ms on the main thread`)
   const { work } = await frames(browser, url)
   if (wait > 2000) throw new Error(`interactive only after ${wait.toFixed(0)} ms`)
-  // Other work of the machine delays frames, so only the page's own work must fit into one
+  // Other load on the machine delays frames, so only the page's own work must fit into a frame
   if (work > 16.6) throw new Error(`a frame takes ${work.toFixed(1)} ms of work`)
 }

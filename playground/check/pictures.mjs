@@ -1,4 +1,4 @@
-// The pictures of docs/playground: what the page exports when each scenario is over.
+// Writes the pictures of docs/playground: the picture that the page exports at the end of each scenario.
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"

@@ -1,4 +1,4 @@
-// Plays every scenario in Chromium, and asserts its claims on the page.
+// Plays every scenario in Chromium, and asserts that the page shows its claims as met.
 import { mkdirSync, rmSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
@@ -23,7 +23,7 @@ const appearances = ["desktop", "phone"].flatMap((size) =>
   }))
 )
 
-/** A page that must stay silent: no error, no warning, no request to another server. */
+/** Opens a page and records its errors, warnings and requests to other servers. There must be none. */
 const open = async (browser, url, appearance) => {
   const context = await browser.newContext({ ...appearance, reducedMotion: "reduce" })
   const page = await context.newPage()
@@ -32,7 +32,7 @@ const open = async (browser, url, appearance) => {
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && problems.push(message.text()))
   page.on("request", (request) => {
     if (!/^(?:data|blob):/.test(request.url()) && !request.url().startsWith(url)) {
-      problems.push(`asks for ${request.url()}`)
+      problems.push(`requests ${request.url()}`)
     }
   })
   const go = async (hash) => {
@@ -59,10 +59,10 @@ const accessible = async ({ page }) => {
 
 const widthFits = async ({ page }) => {
   const [width, most] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth])
-  must(width <= most, `the page has to be scrolled sideways: ${width} px of ${most}`)
+  must(width <= most, `the page scrolls horizontally: it is ${width} px wide, and ${most} px are visible`)
 }
 
-/** From start to end: the claims of the scenario must hold. */
+/** Plays a scenario from start to end. All of its claims must hold. */
 const playScenario = async (shown, { duration, id }, picture) => {
   await shown.go(`scenario=${id}&seed=1`)
   await shown.page.waitForSelector(`article[data-scenario="${id}"]`)
@@ -76,14 +76,14 @@ const playScenario = async (shown, { duration, id }, picture) => {
     "[data-claim]",
     (items) => items.map((item) => [item.dataset.claim, item.textContent])
   )
-  must(claims.length > 0, "it claims nothing")
+  must(claims.length > 0, "the scenario has no claims")
   const broken = claims.filter(([state]) => state !== "held")
   must(broken.length === 0, broken.map(([, text]) => text.trim()).join("; "))
   const svg = await shown.page.evaluate(() => globalThis.playground.picture())
   must(svg.startsWith("<svg") && svg.length > 2000, "no picture is exported")
 }
 
-/** The address records the acts of the reader and repeats them. */
+/** The address records the reader's acts, and opening it repeats them. */
 const repeats = async (shown) => {
   const { page } = shown
   const stateOf = () => page.$$eval("[data-process]", (cells) => cells.map((cell) => cell.textContent))
@@ -109,21 +109,21 @@ const repeats = async (shown) => {
   await shown.go(hash)
   await page.waitForSelector("article[data-scenario='free']")
   const after = await events()
-  must(JSON.stringify(after) === JSON.stringify(before), "the address repeats another history")
+  must(JSON.stringify(after) === JSON.stringify(before), "opening the address produces a different history")
   await page.click("summary")
   await page.fill("input[type=search]", "kill")
   await page.waitForFunction(() => document.querySelectorAll(".log li").length === 1)
   await page.keyboard.press("Escape")
 }
 
-/** With the keyboard only. */
+/** Plays a scenario with the keyboard only. */
 const keyboard = async (shown) => {
   const { page } = shown
   await shown.go("scenario=fair-hand-off&seed=2")
   await page.waitForSelector("article[data-scenario='fair-hand-off']")
   const now = () => page.evaluate(() => globalThis.playground.player.world.now)
   await page.keyboard.press(".")
-  must(await now() === 50, `a step leads to ${await now()} ms`)
+  must(await now() === 50, `a step advances to ${await now()} ms`)
   await page.keyboard.press(" ")
   await page.waitForSelector("article[data-state='playing']")
   await page.keyboard.press(" ")
@@ -133,10 +133,10 @@ const keyboard = async (shown) => {
   const width = () => page.evaluate(() => globalThis.playground.player.to - globalThis.playground.player.from)
   const before = await width()
   await page.keyboard.press("+")
-  must(await width() < before, "a key does not zoom")
+  must(await width() < before, "the + key does not zoom in")
 }
 
-/** The history of a failing seed, as the simulator links it. Most seeds of this plan fail. */
+/** Opens a failing seed by the link that the simulator prints. Most seeds of this plan fail. */
 const failingSeed = async (shown, picture) => {
   const { page } = shown
   const seeds = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -145,7 +145,7 @@ const failingSeed = async (shown, picture) => {
     await page.waitForSelector("article[data-state='over']", { timeout: 120_000 })
     if (await page.getAttribute("[data-violations]", "data-violations") === "0") continue
     const found = await page.textContent("[data-violations]")
-    must(/writes are fenced/.test(found ?? ""), `the page shows: ${found}`)
+    must(/writes are fenced/.test(found ?? ""), `the page shows as violations: ${found}`)
     await page.click(".claims button")
     await page.waitForTimeout(60)
     return picture("failing-seed")
@@ -201,7 +201,7 @@ export const check = async ({ isShort }) => {
     }
     const shown = await open(browser, url, appearances[0])
     const picture = (name) => isShort ? undefined : shown.page.screenshot({ path: join(pictures, `${name}.png`) })
-    await attempt("free, and its address", () => repeats(shown))
+    await attempt("the free scenario and its address", () => repeats(shown))
     await attempt("the keyboard", () => keyboard(shown))
     await attempt("a failing seed", () => failingSeed(shown, picture))
     await attempt("a silent console", () => must(shown.problems.length === 0, shown.problems.join("\n")))

@@ -1,4 +1,4 @@
-// Serves the finished page on loopback.
+// Serves the built page on loopback.
 import { createReadStream, statSync } from "node:fs"
 import { createServer } from "node:http"
 import { extname, join, normalize } from "node:path"
@@ -15,7 +15,7 @@ const types = {
 
 const isFile = (path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** With port 0 the system chooses a free one. */
+/** Starts the server. With port 0, the system chooses a free port. */
 export const serve = (port) =>
   new Promise((resolve, reject) => {
     const server = createServer((request, response) => {

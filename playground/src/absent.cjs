@@ -1,2 +1,2 @@
-/** Stands for modules that no part of the page calls: Node's, and the driver of real servers. */
+/** Replaces modules that the page imports but never calls: those of Node, and the driver for real servers. */
 module.exports = {}

@@ -1,6 +1,6 @@
 /**
- * The address bar: `#scenario=crash&seed=7&acts=...` plays a scenario, `#plan=mutex&seed=17` opens a seed of the
- * simulator.
+ * Reads and writes the fragment of the address. `#scenario=crash&seed=7&acts=...` plays a scenario, and
+ * `#plan=mutex&seed=17` opens a seed of the simulator.
  */
 import { type Act, format, parse } from "./world/acts.ts"
 
@@ -10,12 +10,12 @@ export interface Address {
   readonly acts: ReadonlyArray<Act>
   /** A plan of the simulator. */
   readonly plan: string | undefined
-  /** The number of processes at first, if it differs from the scenario or the plan. */
+  /** The initial number of processes, if it differs from the default of the scenario or the plan. */
   readonly clients: number | undefined
-  /** How the simulator shrank a failing history. */
+  /** The options of a failing history that the simulator has shrunk. */
   readonly duration: number | undefined
   readonly enabled: ReadonlyArray<string> | undefined
-  /** Only the picture, for a page that embeds it. */
+  /** Whether to show only the picture, for a page that embeds it. */
   readonly isEmbedded: boolean
 }
 

@@ -5,12 +5,12 @@ import { picture } from "./ui/ScenarioView.tsx"
 import { scenarios } from "./world/scenarios.ts"
 import "./style.css"
 
-// The simulation creates thousands of errors as values, and stack traces would be most of their cost
+// The simulation creates thousands of errors as values, and capturing stack traces would be most of their cost
 Error.stackTraceLimit = 0
 
 render(<App />, document.getElementById("app")!)
 
-/** For the check in a browser, and for scripts that draw pictures. */
+/** Gives the browser checks and the script that exports pictures access to the page. */
 Object.assign(globalThis, {
   playground: {
     player,

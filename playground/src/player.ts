@@ -1,4 +1,7 @@
-/** Plays a world in real time, or slower or faster: what is shown, for which span of time, and whether time passes. */
+/**
+ * Plays a world in real time, slower or faster. Holds the state of the view: the world, the visible span of time, and
+ * whether it is playing.
+ */
 import * as address from "./address.ts"
 import type { Hit } from "./draw/shapes.ts"
 import type { History } from "./view/history.ts"
@@ -8,30 +11,30 @@ import { World } from "./world/world.ts"
 
 export const speeds = [0.1, 0.2, 0.5, 1, 2, 5, 10, 25, 50, 100] as const
 
-/** Milliseconds of a frame that the simulation may use: drawing needs the rest. */
+/** How many milliseconds of a frame the simulation may use. Drawing needs the rest. */
 const budget = 9
 
-/** Virtual time of one step, short enough that a frame does not exceed its budget by much. */
+/** The virtual milliseconds of one step, few enough that a frame hardly exceeds its budget. */
 const slice = 40
 
-/** Where the present is in the picture while the picture follows it. */
+/** The position of the present in the picture while the picture follows it, as a fraction of the width. */
 const present = 0.86
 
 export class Player {
   world: World | undefined
   isPlaying = false
   speed = 1
-  /** What the timeline shows, in virtual milliseconds. */
+  /** The visible span of the timeline, in virtual milliseconds. */
   from = 0
   to = 10_000
   isFollowing = true
   hover: Hit | undefined
   selected: string | undefined
-  /** Milliseconds from the start of each of the last frames to the next. */
+  /** The intervals between the last frames, in milliseconds. */
   readonly frames: Array<number> = []
-  /** Milliseconds that the page needed for each of them. */
+  /** How long the page worked on each of these frames, in milliseconds. */
   readonly work: Array<number> = []
-  /** Whether this machine cannot keep up with the speed. */
+  /** Whether this machine cannot keep up with the selected speed. */
   isLate = false
   onFrame: (() => void) | undefined
   private readonly listeners = new Set<() => void>()
@@ -49,7 +52,7 @@ export class Player {
     return () => this.listeners.delete(listener)
   }
 
-  /** Called when something changes that is not drawn in each frame. */
+  /** Notifies listeners of a change that is not drawn in each frame. */
   changed(): void {
     for (const listener of this.listeners) listener()
   }
@@ -73,7 +76,7 @@ export class Player {
     this.hover = undefined
     this.frames.length = 0
     this.show(scenario.window)
-    // An address with acts opens the history up to the last of them
+    // If the address has acts, show the history up to the last of them
     const last = acts.at(-1)?.at ?? 0
     if (last > 0) {
       world.advance(last)
@@ -84,7 +87,7 @@ export class Player {
     this.run()
   }
 
-  /** Without its own world, such as for a seed of the simulator. */
+  /** Removes the world, for example to show a seed of the simulator. */
   unload(): void {
     this.loads++
     this.world = undefined
@@ -115,7 +118,7 @@ export class Player {
     this.changed()
   }
 
-  /** Plays to the end at once. */
+  /** Advances to the end of the scenario immediately. */
   finish(): void {
     const { world } = this
     if (world === undefined || world.scenario.duration === Infinity) return
@@ -147,7 +150,7 @@ export class Player {
     if (!this.isFollowing || this.world === undefined) return
     const width = this.to - this.from
     const wanted = Math.max(0, this.world.now - width * present)
-    // A scenario that fits on the screen does not move
+    // Do not scroll a scenario that fits on the screen
     if (this.world.scenario.duration <= this.to && this.from === 0) return
     this.from = wanted
     this.to = wanted + width
@@ -170,7 +173,7 @@ export class Player {
     this.changed()
   }
 
-  /** Returns to the present. */
+  /** Follows the present again. */
   catchUp(): void {
     this.isFollowing = true
     const { world } = this
@@ -188,7 +191,7 @@ export class Player {
     this.follow()
   }
 
-  /** As far as the budget allows. */
+  /** Advances virtual time as far as the frame's budget allows. */
   private play(passed: number): void {
     const { world } = this
     if (!this.isPlaying || world === undefined) return
@@ -199,7 +202,7 @@ export class Player {
       world.advance(Math.round(Math.min(this.target, world.now + slice)))
     }
     this.isLate = world.now < Math.round(this.target)
-    // Lost time is not caught up: that would freeze the page
+    // Do not catch up on lost time, because that would freeze the page
     if (this.isLate) this.target = world.now
     this.follow()
     if (world.isOver) {

@@ -1,4 +1,4 @@
-/** The claims of each scenario hold for any seed and any step of time. */
+/** Tests that the claims of each scenario hold for several seeds, and that a seed always produces the same history. */
 import { assert, describe, it } from "@effect/vitest"
 import { scenarioOf, scenarios } from "../src/world/scenarios.ts"
 import { World } from "../src/world/world.ts"
@@ -16,7 +16,7 @@ const linesOf = ({ live }: World) => live.events.map((event) => `${event._tag} $
 describe("Scenarios", () => {
   for (const { claims, duration, id } of scenarios) {
     if (duration === Infinity) continue
-    it(`${id}: its claims hold for five seeds`, async () => {
+    it(`the claims of the scenario "${id}" hold for five seeds`, async () => {
       for (const seed of ["1", "2", "3", "a seed", "99"]) {
         const { history } = await played(id, seed, 700)
         assert.isAbove(claims.length, 0)
@@ -25,7 +25,7 @@ describe("Scenarios", () => {
     })
   }
 
-  it("one seed has one history, in frames of any length", async () => {
+  it("a seed produces the same history with frames of any length", async () => {
     for (const id of ["pause", "mixed-fleet"]) {
       const fine = await played(id, "7", 17)
       fine.parts()
@@ -33,7 +33,7 @@ describe("Scenarios", () => {
     }
   })
 
-  it("reading the processes changes nothing", async () => {
+  it("reading the state of the processes does not change the history", async () => {
     const watched = await World.make(scenarioOf("pause")!, "3")
     for (let at = 50; at <= 15_000; at += 50) {
       watched.advance(at)
@@ -42,7 +42,7 @@ describe("Scenarios", () => {
     assert.deepStrictEqual(linesOf(watched), linesOf(await played("pause", "3", 15_000)))
   })
 
-  it("the acts of a reader can be repeated", async () => {
+  it("replaying the reader's acts produces the same history", async () => {
     const first = await World.make(scenarioOf("free")!, "4")
     first.advance(500)
     first.perform({ verb: "acquire", target: "c1" })
@@ -65,7 +65,7 @@ describe("Scenarios", () => {
     assert.strictEqual(repeated.parts().length, 6)
   })
 
-  it("starts with two to twelve processes", async () => {
+  it("a world starts with two to twelve processes", async () => {
     const free = scenarioOf("free")!
     for (const [wanted, count] of [[2, 2], [12, 12], [1, 2], [99, 12]] as const) {
       const world = await World.make(free, "1", [], wanted)
@@ -74,7 +74,7 @@ describe("Scenarios", () => {
     }
   })
 
-  it("shows the places of the waiting processes, the time left, and who is paused or gone", async () => {
+  it("a world shows the places of waiting processes, the time left, and which processes are paused or down", async () => {
     const world = await World.make(scenarioOf("free")!, "1")
     world.advance(400)
     for (const target of ["c1", "c2", "c3"]) {

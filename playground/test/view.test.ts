@@ -1,4 +1,4 @@
-/** What the page derives from events: lanes, marks, lines of the log, shapes, addresses. */
+/** Tests what the page derives from events and acts: lanes, marks, log lines, shapes and addresses. */
 import { assert, describe, it } from "@effect/vitest"
 import * as address from "../src/address.ts"
 import { dark, light } from "../src/draw/shapes.ts"
@@ -29,7 +29,7 @@ const spansOf = (history: History, name: string) =>
   history.lane(name).spans.map(({ end, from, kind, to }) => [kind, from, to, end])
 
 describe("History", () => {
-  it("a wait ends in work, and work ends in a release", () => {
+  it("a wait ends when work begins, and work ends with a release", () => {
     const history = new History(lock)
     history.add(note(1, "c1", "waiting", { resource: "m", wait: 1 }))
     assert.strictEqual(history.lane("c1").activity, "waiting")
@@ -43,7 +43,7 @@ describe("History", () => {
     assert.strictEqual(history.ordinals.get(7), 1)
   })
 
-  it("a crash ends everything that a process did, and the next generation starts idle", () => {
+  it("a crash ends all spans of a process, and its next generation starts idle", () => {
     const history = new History(lock)
     history.add(note(1, "c1", "granted", { resource: "m", id: "x", token: 7 }))
     history.add(note(1, "c1", "waiting", { resource: "other", wait: 2 }))
@@ -65,7 +65,7 @@ describe("History", () => {
     assert.strictEqual(history.lane("c1").rows, 2)
   })
 
-  it("a loss stays a loss, even if the work ended in order", () => {
+  it("work under a lost lease is shown as lost, even if it ends normally", () => {
     const history = new History(lock)
     history.add(note(1, "c1", "granted", { resource: "m", id: "x", token: 7 }))
     history.add(note(1, "c1", "begin", { resource: "m", id: "x" }))
@@ -75,7 +75,7 @@ describe("History", () => {
     assert.strictEqual(history.lane("c1").activity, "lost")
   })
 
-  it("a bare lease ends with its owner on the server", () => {
+  it("a lease without protected work ends when its ownership ends on the server", () => {
     const history = new History(lock)
     history.add(note(1, "c1", "granted", { resource: "m", id: "x", token: 7 }))
     history.add(owner(1, undefined, "x", command("c1", "SET", "key:m", "x")))
@@ -84,7 +84,7 @@ describe("History", () => {
     assert.deepStrictEqual(history.tenures.map(({ client, end, to }) => [client, end, to]), [["c1", "released", 6]])
   })
 
-  it("a command that names the owner renews; one that ends the lease does not", () => {
+  it("a command that names the owner counts as a renewal, unless it ends the lease", () => {
     const history = new History(lock)
     const renewal = command("c1", "EVALSHA", "1", "1", "key:m", "x")
     history.add(note(1, "c1", "granted", { resource: "m", id: "x", token: 7 }))
@@ -96,7 +96,7 @@ describe("History", () => {
     assert.deepStrictEqual(history.lane("c1").marks.map(({ at }) => at), [2000])
   })
 
-  it("cuts and pauses last until they are over, or until the simulator heals all", () => {
+  it("cuts and pauses last until they end or the simulator removes all faults", () => {
     const history = new History(lock)
     history.add(fault(1, "partition", "c1", "requests"))
     history.add(fault(1, "partition", "c1", "replies"))
@@ -116,11 +116,11 @@ describe("The picture", () => {
   }
   const view = { from: 0, to: 15_000, width: 900, hasLedger: true, streams: 0 }
 
-  it("names what is under the pointer, down to commands and replies", async () => {
+  it("describes the shapes under the pointer, including commands and replies", async () => {
     const { history } = await world()
     const hits = timeline(history, view).shapes.flatMap(({ hit }) => hit === undefined ? [] : [hit])
     const titles = new Set(hits.map(({ title }) => title))
-    for (const title of ["c1 leads", "c2 waits", "c1 is paused", "A request of c2", "A reply to c2"]) {
+    for (const title of ["c1 leads", "c2 waits", "c1 is paused", "A request from c2", "A reply to c2"]) {
       assert.isTrue(titles.has(title), title)
     }
     assert.isTrue(hits.some(({ lines }) => lines.some((line) => line.includes("EVALSHA") && line.includes("{ledger}"))))
@@ -132,7 +132,7 @@ describe("The picture", () => {
     assert.isBelow(timeline(history, { ...view, from: 6000, to: 7000 }).shapes.length, all / 2)
   })
 
-  it("is an SVG file in the colours of either palette", async () => {
+  it("is exported as an SVG file in the colours of either palette", async () => {
     const { history } = await world()
     history.violations.push({ at: 9000, checker: "writes are fenced", message: "a <stale> write" })
     const { plan, shapes } = timeline(history, view)
@@ -148,7 +148,7 @@ describe("The picture", () => {
 })
 
 describe("The stage", () => {
-  it("shows places, tokens, the owner, crashes, pauses, cuts and clocks", async () => {
+  it("shows places, tokens, the owner, crashes, pauses, cuts and clock steps", async () => {
     const world = await World.make(scenarioOf("free")!, "1")
     world.advance(400)
     const view = { width: 340, height: 340, linger: 100, lease: 5000, streams: 0, selected: "c2" }
@@ -177,7 +177,7 @@ describe("The stage", () => {
 })
 
 describe("The log", () => {
-  it("is filtered by kind, process and text, the newest first", async () => {
+  it("is filtered by kind, process and text, and shows the newest line first", async () => {
     const world = await World.make(scenarioOf("fair-hand-off")!, "1")
     world.advance(9000)
     const { history } = world
@@ -193,7 +193,7 @@ describe("The log", () => {
 })
 
 describe("The address", () => {
-  it("repeats acts, and skips malformed ones", () => {
+  it("restores acts, and skips malformed ones", () => {
     const done: ReadonlyArray<acts.Act> = [
       { at: 10, verb: "add" },
       { at: 12, verb: "skew", target: "c1", value: -500 },
@@ -214,7 +214,7 @@ describe("The address", () => {
     ])
   })
 
-  it("opens a seed with the history that the simulator shrank", () => {
+  it("opens a seed with the options to which the simulator shrank its history", () => {
     const read = address.read("#plan=careless&seed=28&clients=2&duration=9000&enabled=pause%2CrequestDelay")
     assert.deepInclude(read, {
       plan: "careless",

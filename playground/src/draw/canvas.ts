@@ -103,7 +103,7 @@ const paint = (context: Context, palette: Palette, shape: Shape) => {
   }
 }
 
-/** Fills the canvas; sizes are those of the style sheet. */
+/** Draws shapes on the whole canvas, whose size the style sheet defines. */
 export const draw = (canvas: HTMLCanvasElement, palette: Palette, shapes: ReadonlyArray<Shape>): void => {
   const ratio = window.devicePixelRatio || 1
   const { clientHeight: height, clientWidth: width } = canvas
@@ -122,7 +122,7 @@ export const draw = (canvas: HTMLCanvasElement, palette: Palette, shapes: Readon
   context.globalAlpha = 1
 }
 
-/** The topmost thing at a point. */
+/** Returns the topmost shape at a point, as its hit area. */
 export const at = (shapes: ReadonlyArray<Shape>, x: number, y: number): Shape["hit"] => {
   for (let i = shapes.length - 1; i >= 0; i--) {
     const { hit } = shapes[i]!

@@ -1,4 +1,4 @@
-/** The lane of a process: when it waited, led, was paused or gone, and what happened to it. */
+/** Draws the lane of a process: when it waited, led, and was paused or down, and its events. */
 import type { Lane, Mark, Span } from "../view/lane.ts"
 import * as words from "../view/text.ts"
 import type { Layout } from "./layout.ts"
@@ -159,7 +159,7 @@ export const mark = (lane: Lane, one: Mark, plan: Layout): ReadonlyArray<Shape> 
   }
 }
 
-/** How many data streams a process owned, as a stepped area. */
+/** Draws the number of data streams that a process owned, as a stepped area. */
 export const area = (lane: Lane, now: number, plan: Layout, streams: number): ReadonlyArray<Shape> => {
   const bottom = plan.laneY(lane) + plan.laneH / 2 - 6
   const scale = (plan.laneH - 14) / (streams / 2)

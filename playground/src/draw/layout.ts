@@ -1,13 +1,13 @@
-/** Where the lanes of a timeline are, and the position of an instant. */
+/** Computes the positions of a timeline's lanes and of instants. */
 import type { History } from "../view/history.ts"
 import type { Lane } from "../view/lane.ts"
 
 export interface View {
-  /** Virtual milliseconds at both ends. */
+  /** The visible span, in virtual milliseconds. */
   readonly from: number
   readonly to: number
   readonly width: number
-  /** Names that differ from those of the processes. */
+  /** Labels to show instead of the names of the processes. */
   readonly labels?: ReadonlyMap<string, string> | undefined
   readonly hasLedger: boolean
   readonly streams: number

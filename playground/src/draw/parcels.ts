@@ -1,10 +1,13 @@
-/** Requests, replies and messages as lines between the lane of a process and that of the server. */
+/** Draws requests, replies and messages as lines between a process's lane and the server's lane. */
 import type { History } from "../view/history.ts"
 import * as words from "../view/text.ts"
 import type { Layout, View } from "./layout.ts"
 import type { Shape } from "./shapes.ts"
 
-/** The index of the first parcel that was sent at `from` or later. Parcels are sorted by the time of sending. */
+/**
+ * Returns the index of the first parcel that was sent at `from` or later. Parcels are sorted by the time at which they
+ * were sent.
+ */
 const firstAfter = (parcels: History["parcels"], from: number): number => {
   let low = 0
   let high = parcels.length
@@ -16,11 +19,12 @@ const firstAfter = (parcels: History["parcels"], from: number): number => {
   return low
 }
 
-/** How long before the start of the view a parcel may have been sent to be drawn. */
+/** Parcels that were sent longer than this before the start of the view are not drawn. */
 const longest = 2000
 
 /**
- * With more than this many per pixel of width, requests and replies are drawn as a grey area. Messages stay visible.
+ * With more than this many parcels per pixel of width, requests and replies are drawn as a grey area. Messages stay
+ * visible.
  */
 const crowd = 0.45
 
@@ -46,7 +50,7 @@ export const parcels = (history: History, view: View, plan: Layout): ReadonlyArr
     const laneY = plan.laneY(lane) - (isMessage ? 4 : 0)
     const isUp = one.kind === "request"
     const [y1, y2] = isUp ? [laneY, serverY] : [serverY, laneY]
-    // A parcel that never arrives ends on the way
+    // A parcel that never arrives is drawn as a shortened line
     const reach = one.arrivedAt === undefined ? y1 + (y2 - y1) * 0.35 : y2
     const x = Math.min(a, b)
     shapes.push({
@@ -63,11 +67,11 @@ export const parcels = (history: History, view: View, plan: Layout): ReadonlyArr
         title: isMessage
           ? `A message to ${one.client}`
           : isUp
-          ? `A request of ${one.client}`
+          ? `A request from ${one.client}`
           : `A reply to ${one.client}`,
         lines: [
           `${words.seconds(one.sentAt, 3)}, ${
-            one.arrivedAt === undefined ? "has not arrived" : `${(one.arrivedAt - one.sentAt).toFixed(1)} ms on its way`
+            one.arrivedAt === undefined ? "has not arrived" : `${(one.arrivedAt - one.sentAt).toFixed(1)} ms in transit`
           }`,
           ...one.kind === "reply" ? [words.command(one.args)] : [],
           words.parcel(one)

@@ -1,4 +1,4 @@
-/** The lanes of the server, and of the resource that checks tokens. */
+/** Draws the lanes of the server and of the resource that checks tokens. */
 import type { History } from "../view/history.ts"
 import * as words from "../view/text.ts"
 import { cross, hit, period } from "./lanes.ts"
@@ -31,7 +31,7 @@ export const server = (history: History, view: View, plan: Layout): ReadonlyArra
       radius: 3,
       hit: box
     })
-    // Nobody works under it any more, and the mutex is free only when it expires
+    // The work has ended, but the mutex is not free until the lease expires
     const work = history.workUnder(tenure.id)
     const over = work?.to === undefined || work.end === "released" ? undefined : plan.x(work.to)
     if (over !== undefined && end - over > 2) {

@@ -1,6 +1,6 @@
-/** What a picture consists of, as plain data: a canvas draws it, or it is written as an SVG file. */
+/** The shapes of a picture, as plain data. They are drawn on a canvas or written as an SVG file. */
 
-/** Colours by their meaning; a palette defines them. */
+/** Colours by their meaning. A palette defines them. */
 export type Ink =
   | "paper"
   | "panel"
@@ -30,17 +30,17 @@ export type Shape =
       readonly width?: number | undefined
       readonly radius?: number | undefined
       readonly dash?: boolean | undefined
-      /** Diagonal lines in this ink. */
+      /** The ink of diagonal lines that fill the shape. */
       readonly hatch?: Ink | undefined
     }
     | {
       readonly kind: "line"
-      /** x and y alternate. */
+      /** Coordinates, alternating between x and y. */
       readonly points: ReadonlyArray<number>
       readonly ink: Ink
       readonly width?: number | undefined
       readonly dash?: boolean | undefined
-      /** Fills the area instead. */
+      /** Whether to fill the area instead of drawing the line. */
       readonly isArea?: boolean | undefined
     }
     | {
@@ -54,7 +54,7 @@ export type Shape =
       readonly dash?: boolean | undefined
     }
     | {
-      /** Clockwise from the top, in turns. */
+      /** An arc, clockwise from the top. Angles are fractions of a full turn. */
       readonly kind: "arc"
       readonly x: number
       readonly y: number
@@ -76,7 +76,7 @@ export type Shape =
     }
   )
 
-/** The text that is shown while the pointer is on a shape. */
+/** The area of a shape, and the text that is shown while the pointer is on it. */
 export interface Hit {
   readonly x: number
   readonly y: number
@@ -88,7 +88,10 @@ export interface Hit {
 
 export type Palette = Readonly<Record<Ink, string>>
 
-/** Blue, amber and vermilion after Okabe and Ito: colour-blind readers can distinguish them, also by lightness. */
+/**
+ * Blue, amber and vermilion are from the palette of Okabe and Ito. Colour-blind readers can distinguish them, also by
+ * their lightness.
+ */
 export const light: Palette = {
   paper: "#fdfcf9",
   panel: "#f5f3ed",

@@ -1,4 +1,4 @@
-/** The stage: processes around one Redis, and what is on its way between them now. */
+/** Draws the stage: processes around one Redis, and the parcels in transit between them. */
 import type { History } from "../view/history.ts"
 import type { Part } from "../world/world.ts"
 import type { Hit, Shape } from "./shapes.ts"
@@ -6,9 +6,9 @@ import type { Hit, Shape } from "./shapes.ts"
 export interface StageView {
   readonly width: number
   readonly height: number
-  /** The minimum of virtual milliseconds for which a parcel is shown. */
+  /** The minimum time for which a parcel is shown, in virtual milliseconds. */
   readonly linger: number
-  /** The whole lease, in milliseconds. */
+  /** The full duration of a lease, in milliseconds. */
   readonly lease: number
   readonly streams: number
   readonly selected: string | undefined
@@ -19,7 +19,7 @@ interface Place {
   readonly y: number
 }
 
-/** Clockwise from the top. */
+/** Returns the positions of the processes, clockwise from the top. */
 export const placesOf = (count: number, { height, width }: { readonly width: number; readonly height: number }) => {
   const r = radiusOf(count)
   const [rx, ry] = [width / 2 - r - 26, height / 2 - r - 32]
@@ -161,7 +161,7 @@ const link = (part: Part, place: Place, centre: Place, r: number): ReadonlyArray
   ]
 }
 
-/** What was sent shortly before, as dots on their way. */
+/** Draws parcels that were sent recently, as dots in transit. */
 const passing = (
   history: History,
   view: StageView,

@@ -99,7 +99,7 @@ export interface Picture {
   readonly height: number
   readonly title: string
   readonly shapes: ReadonlyArray<Shape>
-  /** A prefix of the pattern ids, for several pictures on one page. */
+  /** A prefix for the ids of patterns, which must differ between pictures on the same page. */
   readonly id?: string | undefined
 }
 

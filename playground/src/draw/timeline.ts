@@ -1,4 +1,4 @@
-/** The timeline: a lane for the server, one for each process, and the parcels between them. */
+/** Draws the timeline: a lane for the server, one for each process, and the parcels between them. */
 import type { History } from "../view/history.ts"
 import { area, bar, hit, mark } from "./lanes.ts"
 import { axis, type Layout, layout, ledgerHeight, serverHeight, type View } from "./layout.ts"
@@ -32,7 +32,7 @@ const ticks = ({ height, left, right, x }: Layout, view: View): ReadonlyArray<Sh
   return shapes
 }
 
-/** Draws all of it, without what is outside of the view. */
+/** Returns all shapes that are within the view, and the layout. */
 export const timeline = (
   history: History,
   view: View

@@ -1,4 +1,4 @@
-/** The page: a scenario that plays, or a seed of the simulator. */
+/** The page, which shows a scenario or a seed of the simulator. */
 import { useEffect, useRef, useState } from "preact/hooks"
 import * as address from "../address.ts"
 import { Player } from "../player.ts"
@@ -21,7 +21,7 @@ const useAddress = () => {
   return current
 }
 
-/** A page that embeds this one has its own colours. */
+/** Follows the theme of a page that embeds this one. */
 const useThemeOfParent = (isEmbedded: boolean) =>
   useEffect(() => {
     if (!isEmbedded || parent === window) return
@@ -29,7 +29,7 @@ const useThemeOfParent = (isEmbedded: boolean) =>
     try {
       root = parent.document.documentElement
     } catch {
-      // A page of another origin hides its theme
+      // The theme of a page from another origin cannot be read
       return
     }
     const follow = () => {
@@ -41,7 +41,7 @@ const useThemeOfParent = (isEmbedded: boolean) =>
     return () => observer.disconnect()
   }, [isEmbedded])
 
-/** On a phone the list is wider than the page: the current scenario comes into view. */
+/** The list of scenarios. On a phone it is wider than the page, so the current scenario is scrolled into view. */
 const Scenarios = ({ current }: { readonly current: string | undefined }) => {
   const list = useRef<HTMLElement>(null)
   useEffect(() => {
@@ -92,8 +92,8 @@ export const App = () => {
       <main>{content}</main>
       <footer>
         <p>
-          This page runs the library itself, its Lua scripts too, on the in-memory Redis of the testkit, in virtual
-          time. Nothing leaves the page.
+          This page runs the library itself, including its Lua scripts, on the in-memory Redis of the testkit, in
+          virtual time. No data leaves the page.
         </p>
       </footer>
     </>

@@ -1,4 +1,4 @@
-/** The clock and the picture: play, step, speed, zoom, export, and the seed. */
+/** The controls of a scenario: play, step, speed, zoom, export, and the seed. */
 import { useState } from "preact/hooks"
 import * as address from "../address.ts"
 import { type Player, speeds } from "../player.ts"
@@ -6,9 +6,9 @@ import { useChanges } from "./hooks.ts"
 
 export const keys: ReadonlyArray<readonly [key: string, meaning: string]> = [
   ["space", "play or pause"],
-  [".", "a step of 50 ms"],
-  ["e", "to the end"],
-  ["r", "again"],
+  [".", "advance by 50 ms"],
+  ["e", "jump to the end"],
+  ["r", "restart"],
   ["[ ]", "slower, faster"],
   ["+ −", "zoom"],
   ["← →", "move"],
@@ -32,7 +32,7 @@ export const Controls = ({ onExport, player }: { readonly player: Player; readon
       <button type="button" class="play" onClick={() => player.toggle()}>
         {world?.isOver === true ? "↺ Again" : player.isPlaying ? "❚❚ Pause" : "▶ Play"}
       </button>
-      <button type="button" aria-label="Step of 50 milliseconds" onClick={() => player.step()}>▸❘ Step</button>
+      <button type="button" aria-label="Advance by 50 milliseconds" onClick={() => player.step()}>▸❘ Step</button>
       <label class="speed">
         Speed
         <input
@@ -46,7 +46,7 @@ export const Controls = ({ onExport, player }: { readonly player: Player; readon
         <output>{player.speed}×</output>
       </label>
       <output class="clock" aria-label="Virtual time">
-        {(at / 1000).toFixed(2)} s{player.isPlaying && player.isLate ? " (as fast as it goes)" : ""}
+        {(at / 1000).toFixed(2)} s{player.isPlaying && player.isLate ? " (at full speed)" : ""}
       </output>
       <span class="gap" />
       <button type="button" aria-label="Zoom in" onClick={() => player.zoom(0.6)}>+</button>

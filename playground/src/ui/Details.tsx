@@ -1,4 +1,4 @@
-/** Describes what is under the pointer. */
+/** Describes the shape under the pointer. */
 import type { Hit } from "../draw/shapes.ts"
 
 export const Details = ({ hit }: { readonly hit: Hit | undefined }) => (

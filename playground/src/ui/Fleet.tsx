@@ -1,4 +1,4 @@
-/** The processes as a list, each with its actions; and the server. */
+/** The list of processes with actions for each, and actions for the server. */
 import * as address from "../address.ts"
 import type { Player } from "../player.ts"
 import type { Verb } from "../world/acts.ts"

@@ -1,4 +1,4 @@
-/** One scenario: its story, the stage, the timeline, its claims, and the controls. */
+/** Shows one scenario: its story, the stage, the timeline, its claims, and the controls. */
 import { useEffect, useRef } from "preact/hooks"
 import type { View } from "../draw/layout.ts"
 import { light } from "../draw/shapes.ts"
@@ -25,7 +25,7 @@ export const viewOf = ({ fleet }: Scenario): Pick<View, "labels" | "hasLedger" |
       labels: new Map((fleet.habits.simba ?? []).map((name) => [name, `${name} Simba`]))
     }
 
-/** The visible timeline in light colours, for printing. */
+/** Exports the visible timeline as SVG, in light colours for printing. */
 export const picture = (player: Player, width = 960): string => {
   const { from, to, world } = player
   if (world === undefined) return ""
@@ -55,7 +55,7 @@ const Claims = ({ player, scenario }: { readonly player: Player; readonly scenar
   )
 }
 
-/** Redraws in each frame, without rendering a component. */
+/** Redraws in each frame without rendering a component. */
 const useDrawing = (player: Player) => {
   const drawings = useRef<Record<string, () => void>>({})
   useEffect(() => {
@@ -94,7 +94,7 @@ const useKeys = (player: Player) =>
     const pressed = (event: KeyboardEvent) => {
       const { ctrlKey, key, metaKey, target } = event
       if (ctrlKey || metaKey || (target as HTMLElement).closest("input, select, textarea, summary") !== null) return
-      // The space bar would press a focused button
+      // Ignore the space bar on a focused button, which it presses
       if (key === " " && (target as HTMLElement).closest("button, a") !== null) return
       const action = actions[key]
       if (action === undefined) return

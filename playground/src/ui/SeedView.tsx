@@ -1,4 +1,4 @@
-/** A seed of the simulator: its history from the first fault to the violation. */
+/** Shows a seed of the simulator: its history, faults and violations. */
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { Address } from "../address.ts"
 import { light } from "../draw/shapes.ts"
@@ -84,7 +84,7 @@ export const SeedView = ({ address }: { readonly address: Address }) => {
         </p>
       </div>
       {isOver && (violations.length === 0
-        ? <p class="verdict held" data-violations={0}>✓ No checker found anything.</p>
+        ? <p class="verdict held" data-violations={0}>✓ No checker found a violation.</p>
         : (
           <ul class="claims" data-violations={violations.length}>
             {violations.map(({ at, checker, message }, index) => (

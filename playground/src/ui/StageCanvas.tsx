@@ -1,4 +1,4 @@
-/** The stage on a canvas: processes around one Redis. A click selects a process. */
+/** Shows the stage on a canvas: processes around one Redis. A click selects a process. */
 import { useEffect, useRef } from "preact/hooks"
 import * as canvas from "../draw/canvas.ts"
 import type { Shape } from "../draw/shapes.ts"
@@ -8,7 +8,7 @@ import { lease } from "../world/mutexFleet.ts"
 import type { World } from "../world/world.ts"
 import { palette } from "./hooks.ts"
 
-/** The minimum of real milliseconds for which a passing message stays visible. */
+/** The minimum time for which a message in transit is visible, in real milliseconds. */
 const visible = 420
 
 export const StageCanvas = ({ label, onReady, player }: {

@@ -1,4 +1,4 @@
-/** The timeline on a canvas: drag it, zoom it, and point at its shapes. */
+/** Shows the timeline on a canvas. Readers drag it, zoom it, and point at its shapes. */
 import { useEffect, useRef } from "preact/hooks"
 import * as canvas from "../draw/canvas.ts"
 import { gutter, type View } from "../draw/layout.ts"
@@ -17,7 +17,7 @@ interface Props {
   readonly window: () => Window
   readonly view: () => Pick<View, "labels" | "hasLedger" | "streams">
   readonly label: string
-  /** Called with the drawing function, which the caller runs in each frame. */
+  /** Receives the drawing function, which the caller runs in each frame. */
   readonly onReady: (draw: () => void) => void
   readonly onZoom: (factor: number, around: number) => void
   readonly onPan: (millis: number) => void
@@ -42,7 +42,7 @@ export const TimelineCanvas = ({ history, label, onPan, onPoint, onReady, onZoom
       if (current === undefined || width === 0) return
       const { from, to } = shown()
       const colours = palette()
-      // Less than half a pixel of time changes nothing visible
+      // A change of less than half a pixel is not visible
       const tick = Math.floor(current.now / ((to - from) / (2 * width)))
       const key = [from, to, width, tick, current.violations.length, colours.paper].join()
       const { key: drawn, of } = state.current

@@ -1,4 +1,4 @@
-/** The wire as a log: what was sent to the server and what came back, filtered. */
+/** Shows the traffic with the server as a log that can be filtered. */
 import { useState } from "preact/hooks"
 import type { History } from "../view/history.ts"
 import { type Kind, lines } from "../view/wire.ts"
@@ -21,11 +21,11 @@ export const Wire = ({ history }: { readonly history: History }) => {
                 <option value="all">everything</option>
                 <option value="commands">commands</option>
                 <option value="messages">messages</option>
-                <option value="changes">what processes note</option>
+                <option value="changes">process events</option>
               </select>
             </label>
             <label>
-              of{" "}
+              from{" "}
               <select value={who} onChange={(event) => setWho(event.currentTarget.value)}>
                 <option value="">all</option>
                 {history.lanes.map(({ name }) => <option key={name} value={name}>{name}</option>)}
@@ -41,7 +41,7 @@ export const Wire = ({ history }: { readonly history: History }) => {
               />
             </label>
           </div>
-          <ol class="log" tabIndex={0} aria-label="Log, the newest first">
+          <ol class="log" tabIndex={0} aria-label="Log, newest first">
             {lines(history, kind, who, filter).map((line) => (
               <li key={line.key} class={line.kind}>
                 <button

@@ -1,9 +1,9 @@
-/** What the components share: the player, the theme, and when to draw. */
+/** Hooks that components share, for changes of the player and for the theme. */
 import { useEffect, useReducer, useState } from "preact/hooks"
 import { dark, light, type Palette } from "../draw/shapes.ts"
 import type { Player } from "../player.ts"
 
-/** Renders again on each change. */
+/** Renders the component again on each change of the player. */
 export const useChanges = (player: Player): void => {
   const [, rerender] = useReducer((count: number) => count + 1, 0)
   useEffect(() => player.subscribe(() => rerender(undefined)), [player])

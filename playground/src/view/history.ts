@@ -1,19 +1,19 @@
-/** The history of a fleet as a timeline shows it. It is derived from the events of the simulation alone. */
+/** The history of a fleet, as a timeline shows it. It is derived only from the events of the simulation. */
 import type { Simulation } from "@effect-simba/testkit"
 import { Lane, type Mark, type Span, type Tenure } from "./lane.ts"
 
 export class History {
   readonly lanes: Array<Lane> = []
   readonly tenures: Array<Tenure> = []
-  /** What happened to the server. */
+  /** Events that affected the server. */
   readonly server: Array<Mark> = []
   readonly events: Array<Simulation.Event> = []
   readonly violations: Array<{ readonly at: number; readonly checker: string; readonly message: string }> = []
   parcels: ReadonlyArray<Simulation.Parcel> = []
-  /** The first, second, third token: tokens are long numbers of which only the order matters. */
+  /** The ordinal of each token, from 1. Tokens are long numbers, and only their order matters. */
   readonly ordinals = new Map<number, number>()
   now = 0
-  /** Whether anything was written to a resource outside. */
+  /** Whether anything was written to a resource that checks tokens. */
   hasWrites = false
   private readonly work = new Map<string, Span>()
   private readonly lock: Simulation.LockModel
@@ -22,7 +22,7 @@ export class History {
   private readonly holders = new Map<string, Tenure>()
   private readonly confirmed = new Set<string>()
   private readonly used = new Set<string>()
-  /** Leases under which protected work runs. */
+  /** Ids of leases under which protected work has begun. */
   private readonly begun = new Set<string>()
   private queued: ReadonlyArray<string> = []
 
@@ -40,18 +40,18 @@ export class History {
     return lane
   }
 
-  /** If there are several resources, only those that had an owner. */
+  /** The resources to show. If there are several, only those that have had an owner. */
   get resources(): ReadonlyArray<string> {
     const { resources } = this.lock
     return resources.length <= 1 ? resources : resources.filter((resource) => this.used.has(resource))
   }
 
-  /** The owner of an id. */
+  /** Returns the process that uses an id. */
   clientOf(id: string): string | undefined {
     return this.clients.get(id)
   }
 
-  /** The work under a lease. */
+  /** Returns the work under a lease. */
   workUnder(id: string): Span | undefined {
     return this.work.get(id)
   }
@@ -64,7 +64,7 @@ export class History {
     this.queued = queue
   }
 
-  /** From 1, among the waiting processes. */
+  /** Returns the place of a process among the waiting ones, from 1. */
   placeOf(client: string): number | undefined {
     const index = this.queued.findIndex((id) => this.clients.get(id) === client)
     return index === -1 ? undefined : index + 1
@@ -129,7 +129,7 @@ export class History {
         return lane.mark(
           "refused",
           at,
-          `refused: token ${fields["token"] ?? "of before"} is smaller than ${fields["largest"]}`
+          `refused: token ${fields["token"] ?? "of a former owner"} is smaller than ${fields["largest"]}`
         )
       case "failed":
       case "unwritten":
@@ -137,7 +137,7 @@ export class History {
     }
   }
 
-  /** How a resource outside of Redis reports a write. */
+  /** Records a write that a resource outside of Redis has reported. */
   private outside(at: number, kind: string, fields: Readonly<Record<string, string | number>>): void {
     const client = this.clients.get(String(fields["id"]))
     if (kind !== "written" || client === undefined) return
@@ -150,7 +150,7 @@ export class History {
     this.hasWrites = true
   }
 
-  /** The simulator removes all faults. */
+  /** Called when the simulator has removed all faults. */
   private healed(at: number): void {
     for (const lane of this.lanes) for (const kind of ["paused", "cut", "slow"] as const) lane.end(kind, at)
   }
@@ -162,7 +162,7 @@ export class History {
   private started(lane: Lane, at: number, generation: number): void {
     lane.generation = generation
     this.stopped(lane, at)
-    if (lane.end("down", at)) lane.mark("start", at, "started again")
+    if (lane.end("down", at)) lane.mark("start", at, "restarted")
   }
 
   private stopped(lane: Lane, at: number): void {
@@ -187,7 +187,7 @@ export class History {
         lane.begin("down", at)
         return lane.mark("crash", at, "crashed")
       case "start":
-        if (lane.end("down", at)) lane.mark("start", at, "started again")
+        if (lane.end("down", at)) lane.mark("start", at, "restarted")
         else lane.mark("start", at, "joined")
         return
       case "pause":
@@ -222,7 +222,8 @@ export class History {
     if (isOperation || this.holders.size === 0 || args.length < 5) return
     const released = this.lock.released?.(args, reply)
     if (Array.isArray(released) ? released.length > 0 : released !== undefined) return
-    // It is neither an acquire nor a release, and it names the owner and its id: the lease is confirmed or renewed
+    // A command that is neither an acquire nor a release, but names the mutex and its owner's id, confirms or renews
+    // the lease
     for (const { client: owner, from, id, resource } of this.holders.values()) {
       if (owner !== client || !args.includes(id) || !args.includes(this.lock.ownerKey(resource))) continue
       const isFirst = at - from < 1500 && !this.confirmed.has(id)
@@ -233,14 +234,14 @@ export class History {
 
   private owned({ at, command, resource, to, token }: Simulation.Event & { readonly _tag: "Owner" }): void {
     const before = this.holders.get(resource)
-    // A command that ends a lease renews nothing, even in an implementation whose releases are not known here
+    // A command that ends a lease is not a renewal, although the lock model may not have recognized it as a release
     const last = before?.client === undefined ? undefined : this.lane(before.client).marks
     if (command !== undefined && last?.at(-1)?.kind === "renewal" && last.at(-1)!.at === at) last.pop()
     if (before !== undefined) {
       before.to = at
       before.end = command === undefined ? "expired" : to === undefined ? "released" : "handed over"
       this.holders.delete(resource)
-      // A bare lease: nothing records its end
+      // No protected work runs under the lease, so nothing else records its end
       if (before.client !== undefined && !this.begun.has(before.id)) {
         const lane = this.lane(before.client)
         if (lane.end("leading", at, command === undefined ? "lost" : "released", before.id)) this.settle(lane)

@@ -1,16 +1,16 @@
-/** What one process did: spans, marks, and how many data streams it owned. */
+/** The history of one process: spans, marks, and the number of data streams that it owned. */
 
 export interface Span {
   readonly kind: "waiting" | "leading" | "down" | "paused" | "cut" | "slow"
   readonly from: number
-  /** Absent while the span lasts. */
+  /** Undefined while the span lasts. */
   to: number | undefined
   readonly id: string
   readonly resource: string
   readonly token: number | undefined
-  /** Spans that overlap are stacked. */
+  /** The row in the lane. Overlapping spans are stacked. */
   readonly row: number
-  /** How it ended. */
+  /** How the span ended. */
   end: "released" | "lost" | "served" | "gave up" | "killed" | undefined
 }
 
@@ -32,7 +32,7 @@ export interface Mark {
   readonly text: string
 }
 
-/** An owner, according to the server. */
+/** A period of ownership, according to the server. */
 export interface Tenure {
   readonly resource: string
   readonly id: string
@@ -43,7 +43,7 @@ export interface Tenure {
   end: "handed over" | "released" | "expired" | undefined
 }
 
-/** How many data streams a process owned from this instant on. */
+/** The number of data streams that a process owned from this instant on. */
 export interface Count {
   readonly at: number
   readonly count: number
@@ -90,7 +90,7 @@ export class Lane {
     return span
   }
 
-  /** Ends the open spans of a kind, or only the one with that id. */
+  /** Ends the open spans of a kind, or only the one with that id. Returns whether there was one. */
   end(kind: Span["kind"], at: number, end?: Span["end"], id?: string): boolean {
     let found = false
     for (const span of this.open) {

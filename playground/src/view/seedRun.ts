@@ -1,4 +1,4 @@
-/** A seed of the simulator, run in the page: its whole history, with the violations marked. */
+/** Runs a seed of the simulator in the page, and records its whole history with the violations. */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
 import type { Address } from "../address.ts"
@@ -27,7 +27,7 @@ export class SeedRun {
     if (make === undefined) {
       throw new RangeError(`There is no plan "${plan}". The plans are ${Object.keys(plans).join(", ")}.`)
     }
-    // The random choices of a seed depend on its text
+    // Pass the seed as text, because its random choices depend on the text
     const options = make(seed, {
       ...clients === undefined ? {} : { clients },
       ...duration === undefined ? {} : { duration },
@@ -37,7 +37,7 @@ export class SeedRun {
     return new SeedRun(plan, seed, live, options.lock, live.result().duration)
   }
 
-  /** Continues for this many real milliseconds. Returns whether the run is over. */
+  /** Continues for `budget` real milliseconds. Returns whether the run is over. */
   advance(budget: number): boolean {
     const { history, live } = this
     const start = performance.now()

@@ -1,4 +1,4 @@
-/** Events, commands and replies as words. */
+/** Formats events, commands and replies as text. */
 import type { Simulation } from "@effect-simba/testkit"
 
 export const seconds = (millis: number, digits = 1): string => `${(millis / 1000).toFixed(digits)} s`
@@ -14,7 +14,7 @@ export const reply = (value: unknown): string =>
     ? JSON.stringify(value)
     : String(value)
 
-/** Without the texts of scripts. */
+/** Formats a command, without the text of scripts. */
 export const command = (args: ReadonlyArray<string>): string => {
   const [name, first, ...rest] = args
   if (name === "SCRIPT" && first === "LOAD") return "SCRIPT LOAD <text>"
@@ -23,7 +23,7 @@ export const command = (args: ReadonlyArray<string>): string => {
   return args.join(" ")
 }
 
-/** The content of a parcel. */
+/** Formats the content of a parcel. */
 export const parcel = ({ args, channel, kind, reply: value, text }: Simulation.Parcel): string =>
   kind === "message" ? `${channel}: ${text}` : kind === "reply" ? reply(value) : command(args)
 

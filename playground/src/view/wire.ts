@@ -1,4 +1,4 @@
-/** The lines of the log: commands and their replies, messages, and what processes report. */
+/** Makes the lines of the log: commands and their replies, messages, and events that processes report. */
 import type { Simulation } from "@effect-simba/testkit"
 import type { History } from "./history.ts"
 import * as words from "./text.ts"
@@ -64,7 +64,7 @@ const messageOf = (parcel: Simulation.Parcel, key: number): Line => ({
   reply: parcel.arrivedAt === undefined ? "not arrived" : `arrived ${words.seconds(parcel.arrivedAt, 3)}`
 })
 
-/** The newest line comes first. */
+/** Returns the lines that match the filters, newest first. */
 export const lines = (history: History, kind: Kind, who: string, filter: string): ReadonlyArray<Line> => {
   const found: Array<Line> = []
   const text = filter.trim().toLowerCase()

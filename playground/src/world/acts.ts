@@ -1,4 +1,4 @@
-/** What the reader, or the script of a scenario, does to the fleet; and its short form in the address bar. */
+/** The acts by which the reader or a scenario's script controls the fleet, and their short form in the address. */
 
 export const verbs = [
   "acquire",
@@ -24,13 +24,15 @@ export interface Act {
   /** Virtual milliseconds, as an integer. */
   readonly at: number
   readonly verb: Verb
-  /** A process. Absent for the server, and for a process that is added. */
+  /** The name of a process. Undefined for the server and for a process that is added. */
   readonly target?: string | undefined
-  /** Milliseconds: of `slow` the delay in each direction, of `skew` the step, of an `acquire` how long it holds. */
+  /**
+   * Milliseconds: the delay in each direction of `slow`, the step of `skew`, or how long an `acquire` holds the mutex.
+   */
   readonly value?: number | undefined
 }
 
-/** `12500.pause.c1~20000.slow.c2.200` */
+/** Formats acts for the address: `12500.pause.c1~20000.slow.c2.200`. */
 export const format = (acts: ReadonlyArray<Act>): string =>
   acts.map(({ at, target, value, verb }) =>
     [at, verb, target ?? (value === undefined ? undefined : ""), value].filter((part) => part !== undefined).join(".")
@@ -48,6 +50,6 @@ const parseOne = (text: string): Act | undefined => {
   }
 }
 
-/** Skips malformed acts: readers type addresses, too. */
+/** Parses acts. Skips malformed ones, because readers also edit addresses by hand. */
 export const parse = (text: string): ReadonlyArray<Act> =>
   text.split("~").flatMap((one) => parseOne(one) ?? []).sort((a, b) => a.at - b.at)

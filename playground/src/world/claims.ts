@@ -10,10 +10,10 @@ const worked = (history: History): ReadonlyArray<Span & { readonly client: strin
 
 const leaders = (history: History) => worked(history).map(({ client }) => client)
 
-/** These processes lead, in this order. */
+/** Claims that these processes lead in this order. */
 export const leadersInOrder = (expected: ReadonlyArray<string>): Claim => ({
   text: expected.length > 5
-    ? `All ${expected.length} lead in the order in which they asked`
+    ? `All ${expected.length} lead in the order in which they queued`
     : `${expected.join(", ")} lead in this order`,
   holds: (history) => {
     const found = leaders(history)
@@ -31,7 +31,7 @@ export const tokensGrow: Claim = {
   }
 }
 
-/** From the end of the work of one process to the start of the work of the next. */
+/** Measured from the end of one process's work to the start of the next one's. */
 export const handsOverWithin = (millis: number): Claim => ({
   text: `Each hand-off takes less than ${millis} ms`,
   holds: (history) => {
@@ -42,7 +42,7 @@ export const handsOverWithin = (millis: number): Claim => ({
   }
 })
 
-/** One trip over the slow link, not three. */
+/** The grant message needs one trip over the slow link. A request after a notification would need three. */
 export const beginsByMessage = (client: string, millis: number): Claim => ({
   text: `${client} starts its work one trip after the grant`,
   holds: (history) => {
@@ -107,7 +107,7 @@ export const everybodyLed: Claim = {
     history.lanes.every(({ spans }) => spans.filter(({ kind }) => kind === "leading").length >= 2) ? true : undefined
 }
 
-/** The maximum number of acquires of waiters in any 100 ms after the crash, until somebody leads. */
+/** Counts the waiters' acquires in any 100 ms between the crash and the next leader's start. */
 export const noHerd = (most: number): Claim => ({
   text: `At most ${most} requests per 100 ms reach the server when the lease expires`,
   holds: (history) => {
@@ -130,9 +130,9 @@ const ownedAt = (history: History, at: number, names?: ReadonlyArray<string>) =>
 
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, one) => total + one, 0)
 
-/** Checked from `from` at the latest until `to`. */
+/** Checked at `from` and at `to`, in virtual milliseconds. */
 export const allStreamsOwned = (count: number, from: number, to: number): Claim => ({
-  text: `All ${count} have an owner after ${from / 1000} s`,
+  text: `All ${count} data streams have an owner after ${from / 1000} s`,
   holds: (history) => {
     if (history.now < from) return undefined
     if (sum(ownedAt(history, from)) !== count) return false
@@ -142,7 +142,7 @@ export const allStreamsOwned = (count: number, from: number, to: number): Claim 
 })
 
 export const balancedAtEnd = (count: number, names: ReadonlyArray<string>, at: number): Claim => ({
-  text: "In the end the streams are shared evenly",
+  text: "At the end, the data streams are shared evenly",
   holds: (history) => {
     if (history.now < at) return undefined
     const owned = ownedAt(history, at, names)

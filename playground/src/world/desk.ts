@@ -1,20 +1,27 @@
-/** Orders from the page to the programs of the fleet, and the remaining time of their leases. */
+/**
+ * Passes orders from the page to the programs of the fleet, and the remaining time of their leases back to the page.
+ */
 import type { Simulation } from "@effect-simba/testkit"
 import { Effect, Queue } from "effect"
 
-/** Acquire: hold for this many milliseconds, or until Release; then acquire again after `rest`, if it is set. */
+/**
+ * `Acquire` holds the mutex for `hold` milliseconds, or until `Release`. If `rest` is set, the process acquires it
+ * again after that time.
+ */
 export type Order =
   | { readonly _tag: "Acquire"; readonly hold?: number | undefined; readonly rest?: number | undefined }
   | { readonly _tag: "Release" }
 
 export class Desk {
-  /** The remaining time that each leader last read of its lease, and when it read it, in milliseconds of the world. */
+  /**
+   * The remaining time of its lease that each leader last read, and the virtual time of that reading, in milliseconds.
+   */
   readonly timesLeft = new Map<string, { readonly left: number; readonly at: number }>()
-  /** Virtual time of the world. */
+  /** Returns the virtual time of the world. */
   now: () => number = () => 0
   private readonly inboxes = new Map<string, (order: Order) => void>()
 
-  /** The orders of a process. Its next generation gets a new inbox. */
+  /** Opens the inbox of a process for orders. The next generation of the process gets a new one. */
   open(client: Simulation.Client): Effect.Effect<Queue.Dequeue<Order>> {
     return Effect.map(Queue.unbounded<Order>(), (inbox) => {
       this.inboxes.set(client.name, (order) => Queue.offerUnsafe(inbox, order))
@@ -27,11 +34,11 @@ export class Desk {
   }
 }
 
-/** Waits for the order to release, and ignores all others. */
+/** Waits for a `Release` order, and ignores all others. */
 export const released = (inbox: Queue.Dequeue<Order>): Effect.Effect<void> =>
   Effect.asVoid(Effect.repeat(Queue.take(inbox), { until: ({ _tag }) => _tag === "Release" }))
 
-/** Runs `session` for each order to acquire, until it ends or an order to release arrives. */
+/** Runs `session` for each `Acquire` order, until it ends or a `Release` order arrives. */
 export const following = <E, R>(
   inbox: Queue.Dequeue<Order>,
   first: Order | undefined,

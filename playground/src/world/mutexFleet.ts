@@ -1,4 +1,4 @@
-/** Processes that share one mutex. Each acquires it on an order and works under it. */
+/** A fleet of processes that share one mutex. Each acquires it when ordered to, and works while holding it. */
 import { type FencingToken, type Lease, Mutex } from "@effect-simba/core"
 import * as RedisFence from "@effect-simba/redis/RedisFence"
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
@@ -9,7 +9,7 @@ import { type Desk, following, type Order } from "./desk.ts"
 
 export const mutex = "report"
 
-/** The resource that the mutex protects: it refuses tokens smaller than the largest so far. */
+/** The resource that the mutex protects. It refuses tokens smaller than the largest so far. */
 export const ledger = "ledger"
 
 /** The wait queue on the server, as `docs/protocol.md` describes it. */
@@ -25,15 +25,15 @@ export const config: Mutex.Options = {
 }
 
 export interface Habits {
-  /** The options of a process. */
+  /** The first order of a process. */
   readonly first?: ((client: Simulation.Client) => Order | undefined) | undefined
-  /** How often the work writes to the ledger, in milliseconds. */
+  /** The interval at which work writes to the ledger, in milliseconds. */
   readonly writes?: number | undefined
-  /** Processes that run the original Simba. */
+  /** The names of processes that run the original Simba. */
   readonly simba?: ReadonlyArray<string> | undefined
 }
 
-/** A write takes a while and cannot be interrupted, like a call into a driver. */
+/** Writes to the ledger. A write takes a while and cannot be interrupted, like a call into a driver. */
 const writing = (client: Simulation.Client, held: FencingToken.Bearer, every: number) =>
   Effect.sleep(Duration.millis(every)).pipe(
     Effect.andThen(RedisFence.set(held, ledger, client.name)),
@@ -51,7 +51,8 @@ const writing = (client: Simulation.Client, held: FencingToken.Bearer, every: nu
   )
 
 /**
- * The leader reads its own lease. A read by another process could end an expired lease early and change the history.
+ * Records the remaining time of the leader's lease. The leader itself reads it, because a read by another process could
+ * end an expired lease early and change the history.
  */
 const watching = (desk: Desk, client: Simulation.Client, held: Lease.Lease) =>
   Effect.map(held.timeLeft, (left) => {
@@ -85,7 +86,7 @@ const effectSimba = (desk: Desk, { first, writes }: Habits) => (client: Simulati
     return yield* following(inbox, first?.(client), session)
   })
 
-/** Simba contends until its process ends, and its events are recorded. */
+/** A process that runs the original Simba. It contends until its process ends, and its events are recorded. */
 const simba = ({ first }: Habits) => (client: Simulation.Client) => {
   const order = first?.(client)
   const { hold, rest } = order?._tag === "Acquire" ? order : {}
@@ -117,7 +118,7 @@ const simba = ({ first }: Habits) => (client: Simulation.Client) => {
   )
 }
 
-/** The options for a simulation of this fleet. */
+/** Returns the options for a simulation of this fleet. */
 export const options = (desk: Desk, habits: Habits, base: {
   readonly seed: string
   readonly clients: number

@@ -1,4 +1,4 @@
-/** The scenarios: a sentence, a fleet, a script, and the claims. */
+/** Defines the scenarios. Each has a story, a fleet, a script of acts, and claims. */
 import type { History } from "../view/history.ts"
 import type { Act } from "./acts.ts"
 import * as claims from "./claims.ts"
@@ -7,14 +7,14 @@ import type { Habits } from "./mutexFleet.ts"
 
 export interface Claim {
   readonly text: string
-  /** Undefined while it can still become true. */
+  /** Returns whether the claim holds; undefined while that is still open. */
   readonly holds: (history: History) => boolean | undefined
 }
 
 export interface Scenario {
   readonly id: string
   readonly title: string
-  /** One sentence. */
+  /** One or two sentences. */
   readonly story: string
   readonly fleet:
     | { readonly _tag: "Mutex"; readonly habits: Habits }
@@ -24,7 +24,7 @@ export interface Scenario {
   /** Virtual milliseconds. */
   readonly duration: number
   readonly speed: number
-  /** Milliseconds that the timeline shows at first. */
+  /** The initial span of the timeline, in milliseconds. */
   readonly window: number
   readonly claims: ReadonlyArray<Claim>
 }
@@ -33,7 +33,7 @@ const acquire = (hold?: number, rest?: number): Order => ({ _tag: "Acquire", hol
 
 const indexed = (first: (index: number) => Order | undefined): Habits => ({ first: ({ index }) => first(index) })
 
-/** Each process acquires `gap` milliseconds after the one before. */
+/** Acts by which each process acquires the mutex `gap` milliseconds after the previous one. */
 const inTurn = (count: number, gap: number, hold?: number, from = 200): ReadonlyArray<Act> =>
   Array.from({ length: count }, (_, index) => ({
     at: from + index * gap,
@@ -49,7 +49,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     id: "fair-hand-off",
     title: "Fair hand-off",
     story:
-      "The first to ask is the first to lead. Each release hands the mutex to the oldest waiter, with a larger token.",
+      "Processes lead in the order in which they queued. Each release hands the mutex to the first waiter, with a larger token.",
     fleet: { _tag: "Mutex", habits: quiet },
     clients: 4,
     script: [
@@ -71,7 +71,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     id: "slow-link",
     title: "Grant by message",
     story:
-      "A release sends the grant itself. Over a slow link, c2 starts its work one trip after the release, not three.",
+      "The message of a release already grants the mutex. Over a slow link, c2 starts its work one trip after the release, not three.",
     fleet: { _tag: "Mutex", habits: quiet },
     clients: 2,
     script: [
@@ -105,7 +105,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     id: "pause",
     title: "Pause and token",
     story:
-      "c1 freezes during its work and wakes up after its lease has expired. The ledger has accepted a larger token since then and refuses the late write.",
+      "c1 freezes during its work and wakes up after its lease has expired. The ledger has accepted a larger token in the meantime and refuses the late write.",
     fleet: {
       _tag: "Mutex",
       habits: { first: ({ index }) => index === 0 ? acquire() : undefined, writes: 700 }
@@ -212,7 +212,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     id: "free",
     title: "Your own",
     story:
-      "A fleet of your own: let processes contend, crash and pause, cut or slow their links, and skew their clocks.",
+      "Control a fleet yourself: let processes contend, crash and pause, cut or slow their links, and skew their clocks.",
     fleet: { _tag: "Mutex", habits: { writes: 900 } },
     clients: 5,
     script: [],

@@ -1,4 +1,4 @@
-/** Consumers that share data streams. Each owns its share while it consumes. */
+/** A fleet of consumers that share data streams. Each owns its share while it consumes. */
 import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import type { Simulation } from "@effect-simba/testkit"
@@ -12,7 +12,7 @@ export const streamNames: ReadonlyArray<string> = Array.from(
   (_, index) => `orders:${String(index + 1).padStart(2, "0")}`
 )
 
-/** Works until the data stream is revoked. */
+/** A handler that works until its data stream is revoked. */
 const handler = (client: Simulation.Client) => (lease: StreamLease.StreamLease) => {
   const fields = { resource: lease.stream, id: `${lease.stream}#${lease.token}`, token: lease.token }
   return Effect.acquireUseRelease(
@@ -25,7 +25,7 @@ const handler = (client: Simulation.Client) => (lease: StreamLease.StreamLease) 
   )
 }
 
-/** The first process announces all data streams once. */
+/** Returns the options for a simulation of this fleet. Its first process announces all data streams once. */
 export const options = (
   desk: Desk,
   first: (client: Simulation.Client) => Order | undefined,

@@ -1,4 +1,4 @@
-/** One scenario in virtual time: the simulation, its script, and the acts of the reader. */
+/** A scenario in virtual time: the simulation, the script, and the reader's acts. */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
 import { History } from "../view/history.ts"
@@ -23,14 +23,14 @@ export interface Part {
   readonly state: "running" | "paused" | "dead"
   readonly isCut: boolean
   readonly clockStep: number
-  /** Milliseconds until the local deadline of its lease, by its own clock. */
+  /** Milliseconds until the deadline of its lease, by its own clock. */
   readonly timeLeft: number | undefined
   readonly token: number | undefined
-  /** The ordinal of its token, from 1: tokens are long numbers. */
+  /** The ordinal of its token, from 1, which is shorter than the token. */
   readonly ordinal: number | undefined
-  /** Its place in the queue of the fleet, from 1. Absent for a process that does not wait. */
+  /** Its place in the queue, from 1. Undefined for a process that is not waiting. */
   readonly place: number | undefined
-  /** How many data streams it owns. */
+  /** The number of data streams that it owns. */
   readonly streams: number
   readonly activity: "idle" | "waiting" | "leading" | "lost"
   readonly isSimba: boolean
@@ -41,9 +41,9 @@ export class World {
   readonly scenario: Scenario
   readonly seed: string
   readonly history: History
-  /** What the reader did, for the address. */
+  /** The reader's acts, for the address. */
   readonly acts: Array<Act>
-  /** The number of processes at first; undefined if it is that of the scenario. */
+  /** The initial number of processes; undefined if it is the scenario's default. */
   readonly clients: number | undefined
   readonly desk: Desk
   readonly live: Simulation.Live
@@ -95,7 +95,7 @@ export class World {
     return this.now >= this.scenario.duration
   }
 
-  /** Advances virtual time to `until`, and does what is due on the way. */
+  /** Advances virtual time to `until`, and performs the acts that become due. */
   advance(until: number): void {
     for (;;) {
       const next = this.script[0]
@@ -108,7 +108,7 @@ export class World {
     this.read()
   }
 
-  /** The reader acts, now. */
+  /** Performs an act of the reader at the current instant. */
   perform(act: Omit<Act, "at">): void {
     const done = { ...act, at: this.now }
     this.acts.push(done)
@@ -116,7 +116,10 @@ export class World {
     this.read()
   }
 
-  /** Acts, and lets the fleet react at this instant: a replay of the address must react in the same order. */
+  /**
+   * Performs an act, and lets the fleet react at the same instant, so that opening the address later produces the same
+   * order.
+   */
   private do(act: Act): void {
     this.act(act)
     this.live.advance(this.live.now())
@@ -176,13 +179,13 @@ export class World {
     this.history.places(this.queue())
   }
 
-  /** The waiting ids in the order of the queue, according to the server. */
+  /** Reads the waiting ids from the queue on the server, in order. */
   private queue(): ReadonlyArray<string> {
     if (this.scenario.fleet._tag !== "Mutex") return []
     return this.live.read(mutexFleet.queueKey).filter((_, index) => index % 2 === 0)
   }
 
-  /** The current processes. */
+  /** Returns the current state of all processes. */
   parts(): ReadonlyArray<Part> {
     const simba = this.scenario.fleet._tag === "Mutex" ? this.scenario.fleet.habits.simba ?? [] : []
     return this.live.processes().map(({ clockStep, isCut, name, state }) => {
