@@ -43,7 +43,7 @@ const markYieldedText = "local function markYielded(failures, entry, value)\nred
 
 const ownerCheckText = "local input, failures, announced, deadLetters, handOvers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]\nlocal group, signals = ARGV[1], ARGV[2]\nlocal function forEachOwned(act, otherwise)\nreturn forEach(5, 4, 2, function(\nentryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token, ...)\nif redis.call('GET', entryLease) ~= value or redis.call('GET', streamLease) ~= value .. '@@' .. token then\nreturn otherwise and otherwise(entry) or 'NotOwner'\nend\nreturn act({\nentryLease = entryLease,\nstreamLease = streamLease,\ncheckpoint = checkpoint,\nfence = fence,\nstream = stream,\nentry = entry,\nconsumer = consumer,\nvalue = value,\ntoken = token\n}, ...)\nend)\nend\n"
 
-/** Adopts data streams that were handed over, if the leases are still the receiver's. */
+/** Adopts data streams that were handed over, if the receiver still owns the leases. */
 export const adoptHandOvers = script(
   "\n" + forEachText + ownerCheckText + keepCheckpointText + "local keepMillis = '604800000'\nreturn forEachOwned(function(lease)\nredis.call('HSET', failures, lease.entry .. ':busy', lease.value)\nredis.call('PEXPIRE', failures, keepMillis)\nkeepCheckpoint(lease.checkpoint, keepMillis)\nreturn redis.call('XRANGE', input, lease.entry, lease.entry)\nend)\n",
   replies.eachOf(Schema.Union([Schema.Literal("NotOwner"), replies.Entries])),
@@ -106,7 +106,7 @@ export const commitCheckpoints = script(
   }
 )
 
-/** Counts the remaining messages of a data stream after an id, up to another id. */
+/** Counts the messages of a data stream that come after an id, up to another id. */
 export const countMessages = script(
   "\nlocal stream, after, last, most = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])\n" + compareIdsText + infoFieldText + extentText + "local extent = extentOf(stream)\nif extent[1] == 'error' then\nreturn { err = extent[2] }\nelseif #extent == 0 then\nreturn {}\nend\nlocal length, final, first = tonumber(extent[1]), extent[2], extent[3]\nlocal function known()\nif last == '' or compareIds(last, final) > 0 then\nlast = final\nend\nif first == '' or compareIds(after, last) >= 0 or compareIds(last, first) < 0 then\nreturn 0\nelseif last == final and compareIds(after, first) <= 0 then\nreturn after == first and length - 1 or length\nend\nend\nlocal count, more = known(), ''\nif not count then\ncount = 0\nrepeat\nlocal found = redis.call('XRANGE', stream, '(' .. after, last, 'COUNT', '100')\ncount = count + #found\nafter = #found == 100 and found[100][1] or ''\nuntil after == '' or count >= most\nmore = after\nend\nextent[6], extent[7] = string.format('%.0f', count), more\nreturn extent\n",
   Schema.Union([Schema.Tuple([]), Schema.Tuple([replies.Count, replies.EntryId, Schema.Union([Schema.Literal(""), replies.EntryId]), Schema.Union([Schema.Literal(""), replies.Count]), Schema.Union([Schema.Literal(""), replies.EntryId]), replies.Count, Schema.Union([Schema.Literal(""), replies.EntryId])])]),
@@ -118,7 +118,7 @@ export const countMessages = script(
   }) => [[stream], [after, last, most]]
 )
 
-/** Creates a service's group, starting at the first entry. */
+/** Creates a service's consumer group, starting at the first entry. */
 export const createGroup = script(
   "\nlocal input, group = KEYS[1], ARGV[1]\n" + infoFieldText + groupMarkText + "local reply = redis.pcall('XGROUP', 'CREATE', input, group, '0', 'MKSTREAM')\nif not reply.err then\nwriteMark(input, group, '0-0')\nreturn '1'\nelseif string.find(reply.err, 'BUSYGROUP', 1, true) then\nreturn '0'\nend\nreturn reply\n",
   replies.Flag,
@@ -128,7 +128,7 @@ export const createGroup = script(
   }) => [[input], [group]]
 )
 
-/** Moves entries to the dead letters, and deletes both leases of each. */
+/** Moves entries to the dead letters, and deletes both leases of each entry. */
 export const deadLetterAnnouncements = script(
   "\n" + forEachText + ownerCheckText + addDeadLetterText + entryStatesText + infoFieldText + "local keepMillis = '604800000'\n" + announcementText + keepCheckpointText + "return forEachOwned(function(lease, reason)\nlocal stream, entry = lease.stream, lease.entry\nlocal found = redis.call('XRANGE', input, entry, entry)[1]\nkeepCheckpoint(lease.checkpoint, deadMillis)\nburyEntry(input, group, failures, deadLetters, entry, found and found[2], reason, lease.token)\ndropLeases(lease.entryLease, lease.streamLease)\nforgetAnnouncement(announced, stream, entry)\nreturn 'DeadLettered'\nend)\n",
   replies.eachOf(Schema.Literals(["DeadLettered", "NotOwner"])),
@@ -152,7 +152,7 @@ export const deadLetterAnnouncements = script(
   }
 )
 
-/** Moves an entry that cannot be read to the dead letters. */
+/** Moves a malformed entry to the dead letters. */
 export const deadLetterMalformed = script(
   "\nlocal input, failures, deadLetters = KEYS[1], KEYS[2], KEYS[3]\nlocal group, entry, consumer, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\n" + addDeadLetterText + entryStatesText + "local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]\nif not pending or pending[2] ~= consumer then\nreturn '0'\nend\nlocal found = redis.call('XRANGE', input, entry, entry)[1]\nburyEntry(input, group, failures, deadLetters, entry, found and found[2], reason, '')\nreturn found and '1' or '0'\n",
   replies.Flag,
@@ -196,7 +196,7 @@ export const findAnnouncement = script(
   }) => [[input, announced], [group, stream]]
 )
 
-/** Forgets one page of entries that other programs' consumers have finished, because they do not update these tables. */
+/** Removes one page of finished entries from the tables of failures and announcements. */
 export const forgetFinishedEntries = script(
   "\nlocal input, announced, failures = KEYS[1], KEYS[2], KEYS[3]\nlocal failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]\nlocal function scan(key, cursor, entryOf)\nif cursor == '' then\nreturn ''\nend\nlocal reply = redis.call('HSCAN', key, cursor, 'COUNT', count)\nfor i = 1, #reply[2], 2 do\nlocal entry = entryOf(reply[2][i], reply[2][i + 1])\nif entry and #redis.call('XRANGE', input, entry, entry) == 0 then\nredis.call('HDEL', key, reply[2][i])\nend\nend\nreturn reply[1] == '0' and '' or reply[1]\nend\nlocal function id(text)\nreturn string.match(text, '^%d+%-%d+')\nend\nreturn {\nscan(failures, failuresCursor, id),\nscan(announced, announcedCursor, function(_, entry) return id(entry) end)\n}\n",
   Schema.Tuple([Schema.String, Schema.String]),
@@ -263,7 +263,7 @@ export const keepCheckpoints = script(
   }
 )
 
-/** Lists the hand-overs to a member that may be unconfirmed. */
+/** Lists the possibly unconfirmed hand-overs to a member. */
 export const listHandOvers = script(
   "\nlocal handOvers, session = KEYS[1], ARGV[1]\n" + clockText + "local found, prefix = {}, session .. '@@'\nfor _, handOver in ipairs(redis.call('ZRANGEBYSCORE', handOvers, string.format('%.0f', now), '+inf')) do\nif string.sub(handOver, 1, #prefix) == prefix then\nfound[#found + 1] = handOver\nend\nend\nreturn found\n",
   Schema.Array(replies.HandOver),
@@ -335,7 +335,7 @@ export const readExtents = script(
   }
 )
 
-/** Reads how many messages of data streams follow the checkpoint, and how long the first of them has waited. */
+/** Reads how many messages of each data stream follow its checkpoint, and the age of the first of them. */
 export const readLags = script(
   "\nlocal most = ARGV[1]\nlocal keepMillis = '604800000'\n" + checkpointText + clockText + compareIdsText + infoFieldText + "local none = { '0', '', '', '' }\nlocal function lagOf(stream, id, offset)\nlocal info = redis.pcall('XINFO', 'STREAM', stream)\nif info.err then\nif string.find(info.err, 'no such key', 1, true) then\nreturn none\nend\nreturn { 'error', info.err }\nend\nif compareIds(field(info, 'last-generated-id'), id) < 0 then\nid, offset = '0-0', ''\nend\nlocal first = redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', '1')[1]\nif not first then\nreturn none\nend\nlocal length, added = field(info, 'length'), field(info, 'entries-added')\nlocal count, isMore = length, ''\nif field(info, 'first-entry')[1] ~= first[1] then\nif added and tonumber(offset) then\ncount = math.max(1, math.min(length, added - offset))\nelse\ncount = #redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', most)\nisMore = count == tonumber(most) and '1' or ''\nend\nend\nlocal age = math.max(0, now - tonumber(string.match(first[1], '^%d+')))\nreturn { string.format('%.0f', count), isMore, string.format('%.0f', age), first[1] }\nend\nlocal replies = {}\nfor i = 1, #KEYS, 2 do\nlocal stream, checkpoint = KEYS[i], KEYS[i + 1]\nlocal id, _, offset = checkpointOf(checkpoint)\nreplies[#replies + 1] = lagOf(stream, id or '0-0', offset)\nend\nreturn replies\n",
   replies.eachOf(Schema.Tuple([replies.Count, Schema.Literals(["", "1"]), Schema.Union([Schema.Literal(""), replies.Count]), Schema.Union([Schema.Literal(""), replies.EntryId])])),
@@ -352,7 +352,7 @@ export const readLags = script(
   }
 )
 
-/** Reads pending entries, and removes those that were deleted. */
+/** Reads pending entries, and acknowledges those that were deleted. */
 export const readPending = script(
   "\nlocal input, failures, group = KEYS[1], KEYS[2], ARGV[1]\n" + addDeadLetterText + entryStatesText + "local found = {}\nfor i = 2, #ARGV do\nlocal entry = redis.call('XRANGE', input, ARGV[i], ARGV[i])[1]\nif entry then\nfound[#found + 1] = entry\nelse\ndeleteEntry(input, group, failures, ARGV[i])\nend\nend\nreturn found\n",
   replies.Entries,
@@ -371,7 +371,7 @@ export const readPending = script(
   }
 )
 
-/** Counts failures of handlers, once for each attempt. */
+/** Counts handler failures, once for each attempt. */
 export const recordFailures = script(
   "\n" + forEachText + ownerCheckText + clockText + failuresText + "local keepMillis = '604800000'\nreturn forEachOwned(function(lease, attempt, pause, progress)\nlocal entry, value = lease.entry, lease.value\nlocal number, prefix = tonumber(attempt), value .. '#'\nif number then\nlocal last = redis.call('HGET', failures, entry .. ':last')\nif last and string.sub(last, 1, #prefix) == prefix and number <= tonumber(string.sub(last, #prefix + 1)) then\nreturn { failuresOf(failures, entry, pause) }\nend\nend\nlocal count, age = 0, 0\nif progress ~= '1' then\ncount, age = failuresOf(failures, entry, pause)\nend\nsetFailures(failures, entry, count + 1, age)\nif number then\nredis.call('HSET', failures, entry .. ':last', prefix .. attempt)\nend\nredis.call('PEXPIRE', failures, keepMillis)\nreturn { count + 1, age }\nend)\n",
   replies.eachOf(Schema.Union([Schema.Literal("NotOwner"), Schema.Tuple([replies.Natural, replies.Natural])])),
@@ -395,7 +395,7 @@ export const recordFailures = script(
   }
 )
 
-/** Records that a member is alive, and forgets the members whose heartbeats are overdue. */
+/** Records a member's heartbeat, and removes the members whose heartbeats are overdue. */
 export const recordHeartbeat = script(
   "\nlocal members, member, capacity, owned, expiry = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]\n" + clockText + liveMembersText + "redis.call('HSET', members, member, table.concat({ capacity, owned, string.format('%.0f', now), expiry }, '|'))\nif redis.call('PTTL', members) < tonumber(expiry) then\nredis.call('PEXPIRE', members, expiry)\nend\nreturn liveMembers(members)\n",
   Schema.Array(replies.Member),
@@ -408,7 +408,7 @@ export const recordHeartbeat = script(
   }) => [[members], [member, capacity, owned, expiry]]
 )
 
-/** Announces a dead letter again: its data stream continues where it was, or stays at its end. */
+/** Announces a dead letter again. Its data stream continues at its checkpoint, or remains ended. */
 export const redriveDeadLetter = script(
   "\nlocal input, deadLetters, announced, checkpoint = KEYS[1], KEYS[2], KEYS[3], KEYS[4]\nlocal group, letter, stream, text = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\n" + addDeadLetterText + entryStatesText + infoFieldText + "local keepMillis = '604800000'\n" + announcementText + compareIdsText + groupInfoText + entryStateText + checkpointText + "local found = redis.call('XRANGE', deadLetters, letter, letter)[1]\nif not found then\nreturn '0'\nend\nlocal present = stream ~= '' and announcementOf(announced, stream)\nif present and isUnfinished(input, group, present) then\nredis.call('XDEL', deadLetters, letter)\nreturn '1'\nend\nlocal fields, before = {}, nil\nif text ~= '' then\nfields = { 'lbs-input', text }\nend\nfor i = 1, #found[2], 2 do\nlocal name = found[2][i]\nif name ~= 'simba-reason' and name ~= 'simba-id' and name ~= 'simba-token' then\nfields[#fields + 1] = name\nfields[#fields + 1] = found[2][i + 1]\nelseif name == 'simba-id' then\nbefore = found[2][i + 1]\nend\nend\nlocal committed, endedBy, offset\nif stream ~= '' then\ncommitted, endedBy, offset = checkpointOf(checkpoint)\nend\nlocal entry = announceEntry(input, fields)\nredis.call('XDEL', deadLetters, letter)\nif stream ~= '' then\nnote(announced, stream, entry, 0, '0-0', '')\nif committed and endedBy == before then\nwriteCheckpoint(checkpoint, committed, entry, offset, keepMillis)\nend\nend\nreturn '1'\n",
   replies.Flag,
@@ -424,7 +424,7 @@ export const redriveDeadLetter = script(
   }) => [[input, deadLetters, announced, checkpoint], [group, letter, stream, text]]
 )
 
-/** Moves a dead message to the end of its data stream, byte by byte. */
+/** Moves a dead message to the end of its data stream, unchanged. */
 export const redriveMessage = script(
   "\nlocal stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3]\nlocal letter, added = ARGV[1], ARGV[2]\n" + addDeadLetterText + clockText + "local claimMillis = 60000\nlocal found = redis.call('XRANGE', deadMessages, letter, letter)[1]\nif not found then\nreturn '0'\nend\nlocal fields, claim = found[2], 'redrive:' .. letter\nlocal id = fields[#fields - 2]\nlocal isPacked = #fields == 8 and fields[1] == 'simba-fields'\nlocal before, since = unpack(redis.call('HMGET', deadIds, id, claim))\nif isPacked and added ~= '1' then\nif since and math.abs(now - since) < claimMillis then\nreturn 'claimed'\nend\nredis.call('HSET', deadIds, claim, string.format('%.0f', now))\nredis.call('PEXPIRE', deadIds, deadMillis)\nreturn 'packed'\nend\nif not isPacked then\nredis.call('XADD', stream, '*', unpack(fields, 1, #fields - 6))\nend\nredis.call('XDEL', deadMessages, letter)\nredis.call('HDEL', deadIds, claim)\nif before == letter then\nredis.call('HDEL', deadIds, id)\nend\nreturn '1'\n",
   Schema.Literals(["0", "1", "packed", "claimed"]),
@@ -437,7 +437,7 @@ export const redriveMessage = script(
   }) => [[stream, deadMessages, deadIds], [letter, added]]
 )
 
-/** Removes a consumer that leaves, unless entries are pending for it: Redis would delete them with it. */
+/** Removes a consumer that leaves, unless it has pending entries, which Redis would remove with it. */
 export const removeConsumer = script(
   "\nlocal input, group, consumer = KEYS[1], ARGV[1], ARGV[2]\nlocal pending = redis.pcall('XPENDING', input, group, '-', '+', 1, consumer)\nif pending.err then\nif string.find(pending.err, 'NOGROUP', 1, true) then\nreturn '1'\nend\nreturn pending\nelseif #pending > 0 then\nreturn '0'\nend\nredis.call('XGROUP', 'DELCONSUMER', input, group, consumer)\nreturn '1'\n",
   replies.Flag,
@@ -460,7 +460,7 @@ export const removeFinishedEntries = script(
   }) => [[input], [group, after, count]]
 )
 
-/** Removes consumers that are silent and have nothing pending: pending entries would be deleted with their consumer. */
+/** Removes consumers that are silent and have no pending entries, which Redis would remove with their consumer. */
 export const removeSilentConsumers = script(
   "\nlocal input, announced, failures = KEYS[1], KEYS[2], KEYS[3]\nlocal group, idle = ARGV[1], tonumber(ARGV[2])\n" + infoFieldText + groupInfoText + groupMarkText + "local keepMillis = '604800000'\nif redis.call('XLEN', input) > 0 then\nredis.call('PEXPIRE', announced, keepMillis)\nredis.call('PEXPIRE', failures, keepMillis)\nend\nif not lastDelivered(input, group) then\nreturn '0'\nend\nlocal removed = 0\nfor _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do\nlocal name = field(info, 'name')\nif field(info, 'pending') == 0 and field(info, 'idle') >= idle and not markOf(name) then\nredis.call('XGROUP', 'DELCONSUMER', input, group, name)\nremoved = removed + 1\nend\nend\nreturn string.format('%.0f', removed)\n",
   replies.Count,
@@ -495,7 +495,7 @@ export const renewLeases = script(
   }
 )
 
-/** Moves the checkpoint of a data stream to any message, forward or back: by its owner, or by an operator. */
+/** Moves the checkpoint of a data stream forward or back to any message, for its owner or for an operator. */
 export const seekCheckpoint = script(
   "\nlocal streamLease, checkpoint = KEYS[1], KEYS[2]\nlocal leaseValue, entry, force, from = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\nlocal id, offset, retention = ARGV[5], ARGV[6], ARGV[7]\n" + addDeadLetterText + entryStatesText + "local keepMillis = '604800000'\n" + checkpointText + compareIdsText + idProblemText + "local owner, isOperator = redis.call('GET', streamLease) or '', entry == ''\nif idProblem(id) then\nreturn { err = idProblem(id) }\nelseif isOperator and owner ~= '' and force ~= '1' then\nreturn 'Owned'\nelseif owner ~= leaseValue then\nreturn isOperator and 'Changed' or 'NotOwner'\nend\nlocal isSame = (string.match(redis.call('GET', checkpoint) or '', '^%d+%-%d+') or '') == from\nif isOperator and owner ~= '' then\ndisownEntry(streamLease)\nelseif not isSame then\nreturn 'Changed'\nend\nlocal _, endedBy = checkpointOf(checkpoint)\nwriteCheckpoint(checkpoint, id, not isOperator and endedBy and endedBy ~= entry and endedBy or '', offset, retention)\nreturn 'Moved'\n",
   Schema.Literals(["Moved", "Changed", "NotOwner", "Owned"]),
@@ -512,7 +512,7 @@ export const seekCheckpoint = script(
   }) => [[streamLease, checkpoint], [leaseValue, entry, force, from, id, offset, retention]]
 )
 
-/** Takes data streams whose entry is pending, old enough and not leased: both leases first, then the entry. */
+/** Takes data streams whose entry is pending, sufficiently idle and not leased. */
 export const takeLeases = script(
   "\nlocal input, failures, announced, deadLetters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]\nlocal group = ARGV[1]\n" + forEachText + compareIdsText + infoFieldText + groupInfoText + entryStateText + clockText + failuresText + "local keepMillis = '604800000'\n" + fenceText + addDeadLetterText + entryStatesText + announcementText + keepCheckpointText + "local function isLapsing(key, value)\nreturn string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0\nend\nlocal function isLate(value, yielded)\nlocal epoch = string.match(value, '@@(.*)$')\nlocal session, count = string.match(epoch, '^(.*%.)([0-9a-z]+)$')\nfor earlier in string.gmatch(yielded or '', '[^\\n]+') do\nlocal earlierSession, earlierCount = string.match(earlier, '^(.*%.)([0-9a-z]+)$')\nif earlier == epoch or session and session == earlierSession and\ntonumber(count, 36) <= tonumber(earlierCount, 36) then\nreturn true\nend\nend\nreturn false\nend\nlocal function occupied(key, value)\nreturn { 'Occupied', value, string.format('%.0f', redis.call('PTTL', key)) }\nend\nlocal function attempt(entryLease, streamLease, checkpoint, fence,\nstream, entry, value, consumer, lease, minIdle, maxFailures, period, pause)\nlocal entryOwner, streamOwner = redis.call('GET', entryLease), redis.call('GET', streamLease)\nlocal token\nif streamOwner and string.sub(streamOwner, 1, #value + 2) == value .. '@@' then\ntoken = string.sub(streamOwner, #value + 3)\nend\nif streamOwner and not token then\nreturn occupied(streamLease, streamOwner)\nelseif entryOwner and entryOwner ~= value and\n(streamOwner or not isLapsing(entryLease, entryOwner)) then\nreturn occupied(entryLease, entryOwner)\nend\nlocal repeated = token and entryOwner == value\nlocal pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]\nif not pending then\nreturn { isUnfinished(input, group, entry) and 'Undelivered' or 'Gone' }\nend\nif repeated or pending[2] == consumer then\nminIdle = '0'\nend\nif pending[3] < tonumber(minIdle) then\nreturn { 'NotIdle' }\nend\nlocal found = redis.call('XRANGE', input, entry, entry)[1]\nif not found then\ndeleteEntry(input, group, failures, entry)\nforgetAnnouncement(announced, stream, entry)\nreturn { 'Gone' }\nend\nlocal busy, yielded = unpack(redis.call('HMGET', failures, entry .. ':busy', entry .. ':yielded'))\nif not repeated and isLate(value, yielded) then\nreturn { 'NotIdle' }\nend\nlocal count, age = failuresOf(failures, entry, pause)\nlocal ranOut = not repeated and busy and busy ~= value\nif ranOut then\ncount = count + 1\nend\nlocal last = redis.call('GET', fence)\nif not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then\nlocal reason = 'too many failures: ' .. string.format('%.0f', count)\nburyEntry(input, group, failures, deadLetters, entry, found[2], reason, last or '')\nkeepCheckpoint(checkpoint, deadMillis)\nforgetAnnouncement(announced, stream, entry)\nreturn { 'DeadLettered', string.format('%.0f', count) }\nend\ntoken = token or nextToken(last)\nownEntry(entryLease, streamLease, value, token, lease)\nredis.call('XCLAIM', input, group, consumer, '0', entry, 'JUSTID')\nkeepFence(fence, token)\nkeepCheckpoint(checkpoint, keepMillis)\nif ranOut then\nsetFailures(failures, entry, count, age)\nend\nredis.call('HSET', failures, entry .. ':busy', value)\nreturn { 'Taken', token, string.format('%.0f', count) }\nend\nlocal replies = forEach(4, 4, 1, attempt)\nredis.call('PEXPIRE', failures, keepMillis)\nreturn replies\n",
   replies.eachOf(Schema.Union([Schema.Tuple([Schema.Literal("Taken"), replies.Token, replies.Count]), Schema.Tuple([Schema.Literal("Occupied"), Schema.String, replies.TimeLeft]), Schema.Tuple([Schema.Literals(["NotIdle", "Undelivered", "Gone"])]), Schema.Tuple([Schema.Literal("DeadLettered"), replies.Count])])),
@@ -534,7 +534,7 @@ export const takeLeases = script(
   }
 )
 
-/** Removes the messages up to the checkpoint of a data stream that no consumer group of another program needs. */
+/** Removes messages up to the checkpoint of a data stream, unless another program's consumer group still needs them. */
 export const trimMessages = script(
   "\nlocal stream, checkpoint, keep = KEYS[1], KEYS[2], ARGV[1]\nlocal keepMillis = '604800000'\n" + checkpointText + clockText + compareIdsText + infoFieldText + "local bound\nlocal function stays(id)\nif id and (not bound or compareIds(id, bound) < 0) then\nbound = id\nend\nend\nlocal function staysAfter(id)\nlocal most = '18446744073709551615-18446744073709551615'\nlocal found = id ~= most and redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', '1')[1]\nstays(found and found[1])\nend\nlocal committed, _, offset = checkpointOf(checkpoint)\nif not committed or redis.call('EXISTS', stream) == 0 then\nreturn '0'\nend\nlocal info = redis.call('XINFO', 'STREAM', stream)\nlocal added, known = field(info, 'entries-added'), tonumber(offset)\nif compareIds(field(info, 'last-generated-id'), committed) < 0 or added and known and added < known then\nreturn '0'\nend\nstaysAfter(committed)\nfor _, info in ipairs(redis.call('XINFO', 'GROUPS', stream)) do\nstaysAfter(field(info, 'last-delivered-id'))\nstays(redis.call('XPENDING', stream, field(info, 'name'))[2])\nend\nif keep ~= '0' then\nstays(string.format('%.0f-0', math.max(0, now - keep)))\nend\nlocal removed\nif bound then\nremoved = redis.call('XTRIM', stream, 'MINID', '~', bound)\nif removed == 0 then\nremoved = redis.call('XTRIM', stream, 'MINID', bound)\nend\nelse\nremoved = redis.call('XTRIM', stream, 'MAXLEN', '~', '0')\nif removed == 0 then\nremoved = redis.call('XTRIM', stream, 'MAXLEN', '0')\nend\nend\nreturn string.format('%.0f', removed)\n",
   replies.Count,
@@ -545,7 +545,7 @@ export const trimMessages = script(
   }) => [[stream, checkpoint], [keep]]
 )
 
-/** Yields data streams unfinished: any consumer may take them at once. */
+/** Yields unfinished data streams, so that any consumer may take them immediately. */
 export const yieldLeases = script(
   "\n" + forEachText + ownerCheckText + addDeadLetterText + entryStatesText + claimEntryText + "local keepMillis = '604800000'\n" + markYieldedText + "return forEachOwned(function(lease)\nlocal entry = lease.entry\nclaimEntry(input, group, entry, lease.consumer, '60000')\nmarkYielded(failures, entry, lease.value)\nyieldEntry(lease.entryLease, lease.streamLease)\nredis.call('PUBLISH', signals, 'released@@' .. entry .. '@@' .. lease.stream)\nreturn 'Released'\nend)\n",
   replies.eachOf(Schema.Literals(["Released", "NotOwner"])),

@@ -4,8 +4,8 @@
 ---
 --- KEYS[n] owner
 --- ARGV[1..] idsAndLeases  the lease id of each key, then the lease in ms of each key, or one for all
---- Reply: ({ Natural, 'owner', OwnershipText } | { Natural, 'error', text })[]. The one-based index of each key that was
----   not renewed, and the ownership or the error at that key.
+--- Reply: ({ Natural, 'owner', OwnershipText } | { Natural, 'error', text })[]. The one-based index of each key that
+---   was not renewed, and the ownership or the error at that key.
 
 local missed = {}
 for i, owner in ipairs(KEYS) do

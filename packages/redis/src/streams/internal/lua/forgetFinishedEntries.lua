@@ -1,5 +1,6 @@
---- Removes one page of finished entries from the tables of failures and announcements, because consumers of other
---- programs do not update these tables.
+--- Removes one page of finished entries from the tables of failures and announcements.
+---
+--- This is needed because consumers of other programs do not update these tables.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

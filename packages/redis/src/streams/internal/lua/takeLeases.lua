@@ -1,5 +1,6 @@
---- Takes data streams whose entry is pending, sufficiently idle and not leased. Sets both leases, then claims the
---- entry.
+--- Takes data streams whose entry is pending, sufficiently idle and not leased.
+---
+--- Sets both leases, then claims the entry.
 ---
 --- Transition: announced -> owned, announced -> dead
 ---

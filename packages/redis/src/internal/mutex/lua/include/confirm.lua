@@ -1,5 +1,6 @@
---- Extends a grant to a full lease, for a waiter that started when it received the grant message. Never grants the
---- mutex.
+--- Extends a grant to a full lease, for a waiter that started when it received the grant message.
+---
+--- Never grants the mutex.
 ---
 --- The token distinguishes this grant from another one to the same id. Returns the token, or else the same as a refused
 --- try.

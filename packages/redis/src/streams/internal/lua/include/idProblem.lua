@@ -1,5 +1,6 @@
---- Returns what is wrong with a message id, or nil. An invalid id must not be stored, because it could not be decoded
---- later.
+--- Returns what is wrong with a message id, or nil.
+---
+--- An invalid id must not be stored, because it could not be decoded later.
 --- @include compareIds.lua
 
 local function idProblem(id)
