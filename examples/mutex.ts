@@ -3,7 +3,7 @@
  *
  *     node examples/mutex.ts
  *
- * Needs Node 24.2 or newer and a clone of this repository.
+ * Needs Node 22.19 or newer and a clone of this repository.
  */
 import { Mutex } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"

@@ -3,7 +3,7 @@
  *
  *     REDIS_URL=redis://localhost:6379 node examples/orders.ts eu us
  *
- * Needs Node 24.2 or newer and a clone of this repository.
+ * Needs Node 22.19 or newer and a clone of this repository.
  *
  * Announces the regions in its arguments, and processes all announced data streams until Ctrl-C or SIGTERM. Start it
  * several times.

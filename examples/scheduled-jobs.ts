@@ -4,7 +4,7 @@
  *     node examples/scheduled-jobs.ts
  *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/scheduled-jobs.ts
  *
- * Needs Node 24.2 or newer and a clone of this repository.
+ * Needs Node 22.19 or newer and a clone of this repository.
  */
 import { Contender, Leadership } from "@effect-simba/core"
 import { NodeRuntime } from "@effect/platform-node"

@@ -4,7 +4,7 @@
  *     node examples/service.ts
  *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/service.ts
  *
- * Needs Node 24.2 or newer and a clone of this repository.
+ * Needs Node 22.19 or newer and a clone of this repository.
  */
 import { Mutex, type SimbaError } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"

@@ -1,4 +1,4 @@
-// The site: guides, a reference from the doc comments, and a search that needs no network.
+// Builds the documentation site: the guides, an API reference from the doc comments, and a local search.
 //
 //   node site/main.mjs                build it, and serve it on loopback
 //   node site/main.mjs --port 8080    at this port
@@ -21,13 +21,13 @@ if (status !== 0) throw new Error("the playground could not be built")
 writeContent()
 await build(site)
 const { checked, dead, pages } = checkLinks()
-console.log(`${pages} pages with ${checked} links: ${dead.length === 0 ? "all lead somewhere" : "dead ones"}`)
+console.log(`${pages} pages with ${checked} links, ${dead.length} dead`)
 if (dead.length > 0) {
   console.error(dead.join("\n"))
   process.exitCode = 1
 } else if (process.argv.includes("--check")) {
   const { lost, words } = await checkSearch()
-  console.log(`${words} words of readers: ${lost.length === 0 ? "the search finds them" : "some are not found"}`)
+  console.log(`${words} search words, ${lost.length} not found`)
   if (lost.length > 0) {
     console.error(lost.join("\n"))
     process.exitCode = 1

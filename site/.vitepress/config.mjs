@@ -39,7 +39,7 @@ export default defineConfig({
   head: [["link", { rel: "icon", href: "/logo.svg" }]],
   themeConfig: {
     logo: "/logo.svg",
-    // The index is part of the site, so that search works without a network
+    // A local index, so that search needs no external service
     search: { provider: "local", options: { miniSearch } },
     outline: [2, 3],
     nav: [

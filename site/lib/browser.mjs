@@ -1,4 +1,4 @@
-// Opens the finished site in Chromium as a reader does, and takes pictures.
+// Opens the built site in Chromium, tries what a reader does, and takes screenshots.
 import { spawnSync } from "node:child_process"
 import { mkdirSync, readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -19,7 +19,7 @@ const readPages = () =>
 
 export const checkInBrowser = async () => {
   const command = executable()
-  if (command === undefined) return console.log("not opened in a browser: there is no chromium on the PATH")
+  if (command === undefined) return console.log("not opened in a browser: no Chromium on the PATH")
   mkdirSync(screenshots, { recursive: true })
   const { server, url } = await serve(0)
   const path = spawnSync("which", [command], { encoding: "utf8" }).stdout.trim()
@@ -32,12 +32,12 @@ export const checkInBrowser = async () => {
     page.on("console", (message) => message.type() === "error" && problems.push(message.text()))
     page.on("request", (request) => {
       if (!request.url().startsWith(url) && !request.url().startsWith("data:")) {
-        problems.push(`asks for ${request.url()}`)
+        problems.push(`external request: ${request.url()}`)
       }
     })
     const picture = (name) => page.screenshot({ path: join(screenshots, `${name}.png`) })
 
-    /** No code may be cut at the right edge. */
+    /** Requires that no code or table is cut off at the right edge. */
     const wholeCode = async (path) => {
       const cut = await page.evaluate(() =>
         [...document.querySelectorAll(".vp-doc pre, .vp-doc table")].filter((element) =>
@@ -71,7 +71,7 @@ export const checkInBrowser = async () => {
     must(/[Ff]orce/.test(found ?? ""), `the search found ${found}`)
     await page.press("#localsearch-input", "Enter")
     await page.waitForSelector("#localsearch-input", { state: "detached" })
-    must(!page.url().endsWith("/choosing"), "the search leads nowhere")
+    must(!page.url().endsWith("/choosing"), "a search result does not open its page")
 
     await page.goto(`${url}/reference/core/Mutex`)
     await page.waitForSelector("h3:has-text('withLock')")
@@ -81,7 +81,7 @@ export const checkInBrowser = async () => {
     const signature = page.locator("h3:has-text('forceRelease') + div pre")
     must(
       (await signature.textContent())?.includes("(name: string) => Effect.Effect<Ownership"),
-      "a signature is not whole"
+      "a signature is incomplete"
     )
     must(await signature.locator("span[style*=shiki]").count() > 3, "signatures are not highlighted")
     await picture("reference")
@@ -97,12 +97,12 @@ export const checkInBrowser = async () => {
     await page.goto(`${url}/runbooks`)
     await page.waitForSelector("h1")
     const width = await page.evaluate(() => document.documentElement.scrollWidth)
-    must(width <= 390, `a phone has to scroll sideways: ${width} px`)
+    must(width <= 390, `the page is too wide for a phone: ${width} px`)
     await picture("phone")
 
     must(problems.length === 0, problems.join("\n"))
     console.log(
-      `opened in ${path}: pages, links, search, a scenario of the playground, a phone; pictures are in site/.build/screenshots`
+      `opened in ${path}: pages, links, search, a phone-sized window; screenshots are in site/.build/screenshots`
     )
   } finally {
     await browser.close()

@@ -1,4 +1,5 @@
-// Writes the input of VitePress: the guides, the examples that they link to, and a reference from the doc comments.
+// Writes the input for VitePress: the guides, the examples that they link to, and an API reference from the doc
+// comments.
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, dirname, extname, join, posix } from "node:path"
 import { leftOut } from "./guides.mjs"
@@ -14,7 +15,9 @@ const pages = readdirSync(docs).filter((name) => name.endsWith(".md")).map((name
 const pageOf = (name) => name === "README" ? "guides" : name
 const examples = new Set()
 
-/** The page of the site for a link on a page of `folder`, or undefined if the site has no such page. */
+/**
+ * Translates a link on a page in `folder` to a link within the site. Undefined if the site does not have the target.
+ */
 const targetOf = (link, folder) => {
   const [path, anchor = ""] = link.split(/(?=#)/)
   if (/^[a-z]+:/.test(path) || path === "") return link
@@ -27,7 +30,7 @@ const targetOf = (link, folder) => {
     return `./${file.replace(/\.ts$/, ".md")}`
   }
   if (/\.(?:svg|json|yml)$/.test(file) && existsSync(join(root, file))) {
-    // Pictures are part of a page, other files are downloads
+    // Pictures are embedded in a page; other files are downloads
     const isPicture = extname(file) === ".svg"
     const copy = join(content, isPicture ? "files" : "public/files", basename(file))
     mkdirSync(dirname(copy), { recursive: true })
@@ -37,7 +40,7 @@ const targetOf = (link, folder) => {
   return undefined
 }
 
-/** On the site, readers can play what the pictures of the playground show. */
+/** Replaces pictures of the playground with the live playground. */
 const played = (text) =>
   text.replace(
     /!\[([^\]]*)\]\((?:docs\/)?playground\/([\w-]+)\.svg\)/g,
@@ -48,19 +51,19 @@ const played = (text) =>
 const withLinksOfSite = (text, folder = "docs") =>
   played(text).replace(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, (_, mark, words, link) => {
     const target = targetOf(link, folder)
-    // A plain link lets the browser fetch a file, which the router of the site would look for among its pages
+    // A plain HTML link, because VitePress's router would look for the file among the pages
     if (target?.startsWith("/files/")) return `<a href="${target}" download target="_self">${words}</a>`
     return target === undefined ? words : `${mark}[${words}](${target})`
   })
 
-/** The README as the first page, without its index of pages, which the sidebar has. */
+/** The README as the start page, without its list of pages, which the sidebar replaces. */
 const startPage = () =>
   readFileSync(join(root, "README.md"), "utf8").replace(/^# .*$/m, "# Get started").replace(
     /^## Documentation$[\s\S]*/m,
     ""
   )
 
-/** Sections for readers of the repository only. */
+/** Removes text for contributors. */
 const forReaders = (text) => text.replace(/^For contributors: .*$/m, "")
 
 const writeGuides = () => {

@@ -1,12 +1,12 @@
-// A declaration as a reader wants it: the source without the bodies of functions.
+// Renders a declaration for the API reference: its source without function bodies.
 import ts from "typescript"
 
-/** A doc comment without its stars. */
+/** The text of a doc comment, without the comment markers. */
 export const withoutMargin = (comment) => comment.replace(/^\/\*\*[ \n]?|\s*\*\/$/g, "").replace(/^ *\* ?/gm, "").trim()
 
 const textOf = (node, source) => node.getText(source)
 
-/** The type of a function: its parameters and its result. */
+/** The signature of a function; undefined if the source does not state the result type. */
 const typeOfFunction = (node, source) => {
   const generics = node.typeParameters === undefined
     ? ""
@@ -25,7 +25,7 @@ const typeOfFunction = (node, source) => {
 
 const isFunction = (node) => node !== undefined && (ts.isArrowFunction(node) || ts.isFunctionExpression(node))
 
-/** Source text without the bodies of its functions. */
+/** The source text of a node, without function bodies. */
 const withoutBodies = (node, source) => {
   const bodies = []
   const visit = (child) => {
@@ -48,7 +48,7 @@ const variable = (declaration, source) => {
   return `const ${name.text} = ${withoutBodies(initializer, source)}`
 }
 
-/** One declaration of a module, without `export` and without the body. */
+/** The declaration of an exported statement, without `export` and function bodies. */
 export const declarationOf = (node, source) => {
   if (ts.isVariableStatement(node)) {
     return node.declarationList.declarations.map((declaration) => variable(declaration, source)).join("\n")

@@ -1,4 +1,4 @@
-// The guides of the site and their order.
+// The sidebar of the site: groups of guides, in order.
 const named = [
   { text: "Start", pages: ["start", "playground", "choosing", "examples", "questions", "requirements", "guides"] },
   { text: "Mutexes", pages: ["api", "web-service", "configuration", "guarantees", "errors", "migrating"] },
@@ -9,14 +9,14 @@ const named = [
   { text: "Operating", pages: ["operations", "kubernetes", "monitoring", "observability", "runbooks", "performance"] }
 ]
 
-/** The groups of the sidebar. A page that no group names comes last. */
+/** The groups of the sidebar. Pages in no group are listed last, under "More". */
 export const groupsOf = (pages) => {
   const known = new Set(named.flatMap((group) => group.pages))
   const others = pages.filter((page) => !known.has(page))
   return others.length === 0 ? named : [...named, { text: "More", pages: others }]
 }
 
-/** For contributors, who have the repository. */
+/** Pages for contributors, which the site leaves out. */
 export const leftOut = ["known-problems"]
 
 /** The first heading of a page. */

@@ -1,16 +1,16 @@
-// Each link of the finished site leads to a page or a file of the site, and its anchor is on that page.
+// Checks the links within the built site: each target exists, and its anchor is on that page.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join, posix, relative } from "node:path"
 import { dist } from "./paths.mjs"
 
 const decode = (text) => decodeURIComponent(text.replaceAll("&amp;", "&"))
 
-/** The file that a server would send for this path. */
+/** The file that the server sends for this path; undefined if there is none. */
 const fileOf = (path) =>
   [path, `${path}.html`, posix.join(path, "index.html")]
     .find((file) => statSync(join(dist, file), { throwIfNoEntry: false })?.isFile() === true)
 
-/** How many links were checked, and those that lead nowhere. */
+/** Checks all links. Returns the number of pages and links, and the dead links. */
 export const checkLinks = () => {
   const pages = readdirSync(dist, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".html"))

@@ -1,12 +1,12 @@
-// Where the parts of the site are.
+// The folders that the site is built from and into.
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 export const site = dirname(dirname(fileURLToPath(import.meta.url)))
 export const root = dirname(site)
 export const docs = join(root, "docs")
-/** Markdown as VitePress reads it. */
+/** The generated Markdown that VitePress reads. */
 export const content = join(site, ".build/content")
-/** The finished site. */
+/** The built site. */
 export const dist = join(site, ".build/dist")
 export const screenshots = join(site, ".build/screenshots")

@@ -1,12 +1,11 @@
-// The reference of the public modules: each exported name with its declaration as the source has it, and its doc
-// comment.
+// Generates the API reference of the public modules: each export with its declaration and its doc comment.
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
 import ts from "typescript"
 import { packageFolders, publicModules, unstable } from "../../scripts/lib/workspace.mjs"
 import { declarationOf, withoutMargin } from "./declaration.mjs"
 
-/** A doc comment without its stars, split into its text and its tags. */
+/** Parses a doc comment into its text and its tags. */
 const docOf = (comment = "") => {
   const text = withoutMargin(comment)
   const tags = [...text.matchAll(/^@(\w+) ?(.*)$/gm)].map(([, tag, value]) => ({ tag, value }))
@@ -27,11 +26,11 @@ const isExported = (node) => node.modifiers?.some(({ kind }) => kind === ts.Synt
 const namesOf = (node) =>
   ts.isVariableStatement(node) ? node.declarationList.declarations.map(({ name }) => name.text) : [node.name?.text]
 
-/** Every identifier of a declaration that may name a type. */
+/** The identifiers in a declaration that may be names of types. */
 const identifiersIn = (text) =>
   new Set(text.replace(/\/\*[\s\S]*?\*\/|"[^"]*"/g, "").match(/(?<![\w.])[A-Z]\w*(?:\.[A-Z]\w*)?/g))
 
-/** What the names in a module refer to: `Lease` to `core/Lease#lease`. Only relative imports are resolved. */
+/** The modules that imported names refer to. Only relative imports are resolved. */
 const importsOf = (source, path) => {
   const imports = new Map()
   for (const node of source.statements.filter(ts.isImportDeclaration)) {
@@ -72,7 +71,7 @@ const readModule = (folder, module) => {
 
 const anchorOf = (name) => name.toLowerCase()
 
-/** The documented names that a declaration mentions, as links. */
+/** Links to the documented names that a declaration mentions. */
 const linksOf = (entry, read, modules) => {
   const pageOf = (target) => modules.get(target)
   const here = new Set(read.entries.map(({ name }) => name))
@@ -114,7 +113,7 @@ const pageOf = (name, read, modules) => {
   return `# ${title}\n\n\`${own}\`\n\n${read.header}\n\n${sections.join("\n\n")}\n`
 }
 
-/** The pages of the reference: the path of each below its folder, its text, and its first sentence. */
+/** The pages of the reference, each with its path, its text, and its first sentence. */
 export const referencePages = () => {
   const all = packageFolders.flatMap((folder) => {
     const name = folder.split(/[\\/]/).at(-1)

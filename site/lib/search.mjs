@@ -1,5 +1,4 @@
-// The search of the site: the index, including extra words, and the check that the words of readers find their
-// sections.
+// Configures the site's search with extra search words, and checks that each of these words finds its section.
 import { readdirSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
@@ -15,13 +14,13 @@ const searchOptions = {
   boost: { title: 4, text: 2, titles: 1, words: 16 }
 }
 
-/** Text of a page before the first anchor belongs to its first section. */
+/** The extra words of a section. Words for a whole page belong to its first section. */
 const wordsOf = ({ id, titles }) => [
   ...(searchWords[id] ?? []),
   ...(titles.length === 0 ? searchWords[id.split("#")[0]] ?? [] : [])
 ]
 
-/** For VitePress. The field `words` has the extra search words of a section. */
+/** The options for VitePress. The field `words` contains the extra search words of a section. */
 export const miniSearch = {
   options: {
     ...shared,
@@ -32,7 +31,7 @@ export const miniSearch = {
 
 const require = createRequire(createRequire(join(site, "package.json")).resolve("vitepress"))
 
-/** The index as a browser loads it. */
+/** Loads the index as a browser does. */
 const loadIndex = async () => {
   const { default: MiniSearch } = await import(pathToFileURL(require.resolve("minisearch")).href)
   const chunks = join(dist, "assets/chunks")
@@ -41,7 +40,7 @@ const loadIndex = async () => {
   return MiniSearch.loadJSON(json, { ...shared, searchOptions })
 }
 
-/** The number of words that were searched for, and those whose section is not among the first three results. */
+/** Searches for each word. Returns their number, and the words whose section is not among the first three results. */
 export const checkSearch = async () => {
   const index = await loadIndex()
   const words = Object.entries(searchWords).flatMap(([section, words]) => words.map((word) => ({ section, word })))

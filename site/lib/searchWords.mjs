@@ -1,4 +1,4 @@
-// The words that people search for, by section: the search ranks the section first, even if its text uses other words.
+// Extra search words by section, for readers who search for words that the section itself does not use.
 export const searchWords = {
   "/start": [
     "install",

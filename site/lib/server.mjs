@@ -1,4 +1,4 @@
-// Serves the finished site on loopback.
+// Serves the built site on loopback.
 import { createReadStream, statSync } from "node:fs"
 import { createServer } from "node:http"
 import { extname, join, normalize } from "node:path"
@@ -16,7 +16,7 @@ const types = {
 
 const isFile = (path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** The file for the path of a URL; undefined for a path that leaves the site. */
+/** The file for the path of a URL; undefined if the site has no such file. */
 const fileOf = (url) => {
   let path
   try {
@@ -27,7 +27,7 @@ const fileOf = (url) => {
   return [path, `${path}.html`, join(path, "index.html")].map((name) => join(dist, name)).find(isFile)
 }
 
-/** With port 0 the system chooses a free one. */
+/** Starts the server. With port 0, the system chooses a free port. */
 export const serve = (port) =>
   new Promise((resolve, reject) => {
     const server = createServer((request, response) => {
