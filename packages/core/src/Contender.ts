@@ -1,5 +1,5 @@
 /**
- * A contender for a mutex. It owns the mutex whenever it can, for as long as its scope is open.
+ * A contender competes for a mutex until its scope closes, and leads while it holds the mutex.
  *
  * @since 0.1.0
  */
@@ -25,7 +25,7 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
 /**
  * Options of a contender and of its leases.
  *
- * **Example** (A contender that may stay away for a while)
+ * **Example** (Longer leases and less frequent polling)
  *
  * ```ts
  * import { Contender } from "@effect-simba/core"
@@ -40,30 +40,30 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  */
 export interface Options<R = never> extends LeaseOptions<R> {
   /**
-   * How long after the end of the owner's ttl the contender polls, while nothing is published. If a Simba contender
-   * owns the mutex, or nobody, it polls at this interval. Default: 1 second.
+   * How often the contender polls while nothing is published. If the owner runs this library, the first poll is one
+   * interval after the owner's ttl has ended. Default: 1 second.
    */
   readonly pollInterval?: Duration.Input | undefined
   /**
-   * How long a leader that resigns waits for its runs of scheduled jobs: after a failure, or if an operator asks it to
-   * step down. Default: 1 minute.
+   * How long a leader waits for running jobs when it resigns because of a failure or at an operator's request. Default:
+   * 1 minute.
    */
   readonly drainTimeout?: Duration.Input | undefined
-  /** The level of the log lines "Leadership begins" and "Leadership ends". Default: `Info`. */
+  /** Log level of the lines "Leadership begins" and "Leadership ends". Default: `Info`. */
   readonly logLevel?: LogLevel.Severity | undefined
 }
 
 interface Observed {
-  /** The id of the owner before the last change, `undefined` for nobody. */
+  /** The owner's id before the last change; `undefined` if there was no owner. */
   readonly before: string | undefined
-  /** The id of the owner since the last change, `undefined` for nobody. */
+  /** The owner's id since the last change; `undefined` if there is no owner. */
   readonly after: string | undefined
   /**
-   * Whether the owner's lease is in its ttl. Another process's lease is in its ttl while more than the transition
+   * Whether the owner's lease is within its ttl. For a lease of another process: whether more than the transition
    * remains.
    */
   readonly isInTtl: boolean
-  /** Whether the owner's lease is in the transition after its ttl. */
+  /** Whether the owner's lease is in the transition that follows its ttl. */
   readonly isInTransition: boolean
 }
 
@@ -72,17 +72,17 @@ interface Observed {
  *
  * **Details**
  *
- * - `Leading`: this contender owns the mutex, judged by the clock and its own `lease`.
- * - `Following`: `leader` is the id of the owner, whose lease ends at `until` unless it renews. `until` is by the clock
- *   of this process, as of the last poll, and `undefined` for a key without expiry. After a loss, `leader` may be an
+ * - `Leading`: this contender owns the mutex, according to the clock and its own `lease`.
+ * - `Following`: the owner's id is `leader`. Its lease ends at `until` unless it is renewed. `until` is in the local
+ *   clock's time, as of the last poll; it is `undefined` for a key without expiry. After a loss, `leader` may be an
  *   earlier lease of this contender.
  * - `Vacant`: no owner is known.
- * - `Stopped`: the contender does not contend, because of `stop` or because its scope has closed.
+ * - `Stopped`: the contender does not contend, because `stop` was called or its scope has closed.
  *
- * Each case also has the owner before and after the last change, and whether the owner's lease is in its ttl or in its
- * transition.
+ * Every state also has the owner before and after the last change, and whether the owner's lease is in its ttl or in
+ * its transition.
  *
- * **Example** (What a health check can report)
+ * **Example** (Reporting the role in a health check)
  *
  * ```ts
  * import { Contender } from "@effect-simba/core"
@@ -108,9 +108,9 @@ export type State = Data.TaggedEnum<{
 }>
 
 /**
- * Matches and constructs states.
+ * Constructors and matchers for `State`.
  *
- * **Example** (A line for each change)
+ * **Example** (Logging each change)
  *
  * ```ts
  * import { Contender } from "@effect-simba/core"
@@ -120,7 +120,7 @@ export type State = Data.TaggedEnum<{
  *   Leading: ({ lease }) => `leads with token ${lease.token}`,
  *   Following: ({ leader }) => `follows ${leader}`,
  *   Vacant: () => "nobody leads",
- *   Stopped: () => "stays away"
+ *   Stopped: () => "does not contend"
  * })
  *
  * const log = (contender: Contender.Contender) =>
@@ -133,9 +133,9 @@ export type State = Data.TaggedEnum<{
 export const State = /* @__PURE__ */ Data.taggedEnum<State>()
 
 /**
- * Options of the leader's work.
+ * Options of `whileLeader`.
  *
- * **Example** (Work whose failure ends the program)
+ * **Example** (Ending the program when the work fails)
  *
  * ```ts
  * import { Contender } from "@effect-simba/core"
@@ -156,27 +156,27 @@ export const State = /* @__PURE__ */ Data.taggedEnum<State>()
  */
 export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | "fail"> {
   /**
-   * How to react to a failure or a defect of the work.
+   * What happens when the work fails or dies.
    *
-   * - `stepDown` (default): logs it and ends the leadership, so that another node can lead. Runs of scheduled jobs end
-   *   first, within `drainTimeout`. The contender queues again after a pause: 100 milliseconds, doubling with each
-   *   consecutive failure up to 10 seconds. A leadership of a minute resets the pause.
-   * - `fail`: ends `whileLeader` with the failure. The leadership continues.
+   * - `stepDown` (default): the failure is logged and the leadership ends, so that another node can lead. Running jobs
+   *   may finish first, within `drainTimeout`. The contender rejoins the queue after a pause of 100 milliseconds, which
+   *   doubles with each consecutive failure up to 10 seconds. A leadership that lasts a minute resets the pause.
+   * - `fail`: `whileLeader` fails with the error. The leadership continues.
    */
   readonly onError?: OnError | undefined
 }
 
 /**
- * A contender, from `Mutex.contend` or as a Layer from `Contender.Service`.
+ * A contender for a mutex, created by `Mutex.contend` or by a Layer of `Contender.Service`.
  *
  * **Details**
  *
- * It contends while its scope is open, and survives outages of the backend. It runs in the context in which it was
- * created, so its logs carry the annotations of that context.
+ * It contends while its scope is open, and keeps trying through outages of the backend. It runs in the context in which
+ * it was created, so its log lines have that context's annotations.
  *
- * Printing a contender shows `mutex` and, while it leads, `id`, `token` and `timeLeft` of its lease.
+ * Printing a contender shows `mutex` and, while it leads, the `id`, `token` and `timeLeft` of its lease.
  *
- * **Example** (Making room for another node after each batch)
+ * **Example** (Stepping down after each batch)
  *
  * ```ts
  * import type { Contender } from "@effect-simba/core"
@@ -196,69 +196,69 @@ export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | 
  */
 export interface Contender extends Pipeable, Inspectable {
   readonly mutex: MutexName
-  /** The current state, by the clock at the time of the call. */
+  /** The current state, judged by the clock at the time of the call. */
   readonly state: Effect.Effect<State>
   /**
-   * The current state, then each change of it. A slow reader misses older changes, but never the last one. Renewals of
-   * a leader are not changes. Ends with the scope of the contender.
+   * The current state, followed by each change. A slow reader may miss older changes, but never the latest one. A
+   * leader's renewals are not changes. Ends when the contender's scope closes.
    */
   readonly changes: Stream.Stream<State>
-  /** The lease, while this contender leads. */
+  /** The lease if this contender leads, otherwise `None`. */
   readonly lease: Effect.Effect<Option.Option<Lease>>
   /**
-   * The changes of ownership of this mutex from now on, by any owner. A slow reader blocks nobody, and gets a `Gap` if
-   * it missed something. Fails if the backend refuses or its reply cannot be read; the contender itself continues, and
-   * the stream can be run again. Ends with the scope of the contender.
+   * The ownership changes of this mutex from now on, by any owner. A slow reader does not block anyone, and receives a
+   * `Gap` if it missed events. Fails if the backend refuses a request or sends an unreadable reply. The contender
+   * itself continues, and the stream can be run again. Ends when the contender's scope closes.
    */
   readonly events: Stream.Stream<OwnerEvent, StoreError>
   /**
-   * Runs `work` from the start whenever this contender gains the leadership, and interrupts it on each loss. Work that
-   * succeeds does not run again until the next leadership. Work that fails ends the leadership, unless `onError` is
-   * `"fail"`. Put retries inside the work.
+   * Runs `work` from the start each time this contender becomes the leader, and interrupts it when the leadership ends.
+   * Work that succeeds does not run again until the next leadership. Work that fails ends the leadership, unless
+   * `onError` is `"fail"`. To retry without losing the leadership, retry inside the work.
    */
   readonly whileLeader: <A, E, R, const OnError extends "stepDown" | "fail" = "stepDown">(
     work: Body<A, E, R>,
     options?: WorkOptions<OnError>
   ) => Effect.Effect<never, "fail" extends OnError ? E : never, R>
   /**
-   * Gives up the leadership: interrupts the work, waits for it, releases, and queues again, behind all waiters. A
-   * stopped contender does not queue.
+   * Gives up the leadership: interrupts the work, waits for it to end, releases the mutex, and queues again behind all
+   * waiters. A stopped contender does not queue again.
    *
-   * The work itself may call it, even in finalizers and uninterruptible regions, and is interrupted by it. Inside the
-   * work, in fibers that it forked, and in effects of `lease.protect`, `stepDown` and `stop` do not wait, because the
-   * work would wait for its own end.
+   * The work may call this itself, even in finalizers and uninterruptible regions, and is then interrupted. Called from
+   * the work, from fibers that it forked, or from effects in `lease.protect`, `stepDown` and `stop` do not wait,
+   * because the work would wait for its own end.
    */
   readonly stepDown: Effect.Effect<void>
   /**
-   * Leaves the queue and does not contend until `start`. The work of a leader is interrupted; when it and its
-   * finalizers have ended, the first waiter gets the mutex. Returns when that is done, or at once inside the work.
-   * Effects of `whileLeader` stay registered.
+   * Leaves the queue and does not contend until `start` is called. The work of a leader is interrupted; once it and its
+   * finalizers have ended, the first waiter gets the mutex. Returns when that is done, or immediately if called inside
+   * the work. Effects of `whileLeader` stay registered.
    */
   readonly stop: Effect.Effect<void>
   /**
-   * Marks this node as leaving, until `start`: it leaves the queue, so that a release skips it, but continues to lead
-   * if it leads. If nobody else wants the mutex, it leads after all, within `pollInterval`. Mark the nodes of the old
-   * version before a rolling update, so that the leadership moves only once.
+   * Marks this node as leaving until `start` is called. It leaves the queue, so that hand-offs skip it, but a leader
+   * continues to lead. If nobody else wants the mutex, this node leads after all, within `pollInterval`. Mark the nodes
+   * of the old version before a rolling update, so that the leadership moves only once.
    */
   readonly leave: Effect.Effect<void>
-  /** Contends again after `stop` or `leave`, unless the contender's scope has closed. */
+  /** Resumes contending after `stop` or `leave`, unless the contender's scope has closed. */
   readonly start: Effect.Effect<void>
 }
 
 /**
- * Creates a class that is the service of one contender, with its layers.
+ * Creates a service class for one contender, with its layers.
  *
  * **Details**
  *
- * The class has its own key. `layer` names the mutex and its options; `layerConfig` reads them from `Config`. All
- * contenders of an application share the connections of one `Mutex`.
+ * The class has its own key. `layer` takes the name of the mutex and the options; `layerConfig` reads them from
+ * `Config`. All contenders of an application share the connections of one `Mutex`.
  *
  * **Gotchas**
  *
- * Each call of `layer` creates a contender: bind the layer to a constant and share it. A leader's work that acquires
- * the same mutex waits for its own leadership to end.
+ * Each call of `layer` creates a contender, so bind the layer to a constant and share it. If the leader's work acquires
+ * the same mutex, it waits for its own leadership to end.
  *
- * **Example** (A service built on being the leader)
+ * **Example** (A background service that runs on the leader)
  *
  * ```ts
  * import { Contender } from "@effect-simba/core"
@@ -273,7 +273,7 @@ export interface Contender extends Pipeable, Inspectable {
  * })).pipe(Layer.provide(Cleaning.layer("cleaning", { ttl: "5 seconds" })))
  * ```
  *
- * **Example** (The mutex and its ttl from the environment)
+ * **Example** (Reading the mutex and its ttl from the environment)
  *
  * ```ts
  * import { Contender } from "@effect-simba/core"

@@ -1,5 +1,5 @@
 /**
- * Numbers by which a resource refuses former owners.
+ * Fencing tokens: numbers that let a resource refuse former owners.
  *
  * @since 0.1.0
  */
@@ -10,15 +10,15 @@ import * as Schema from "effect/Schema"
  *
  * **When to use**
  *
- * Use it for all access to the resource that the mutex protects. A resource that refuses tokens smaller than the
+ * Pass it with every access to the resource that the mutex protects. A resource that refuses tokens smaller than the
  * largest it has seen accepts no write from a former owner, even if that owner was paused past its deadline.
  *
  * **Gotchas**
  *
- * Show the token to the resource before you read what you will change. Otherwise a former owner can write between your
- * read and your write. `SqlFence` and `RedisFence.raise` do that.
+ * Present the token to the resource before you read the data that you will change. Otherwise a former owner can write
+ * between your read and your write. `SqlFence` and `RedisFence.raise` do this.
  *
- * **Example** (Refusing the writes of a former holder)
+ * **Example** (Refusing writes from a former owner)
  *
  * ```ts
  * import { FencingToken } from "@effect-simba/core"
@@ -27,7 +27,7 @@ import * as Schema from "effect/Schema"
  * const Write = Schema.Struct({ token: FencingToken.FencingToken, text: Schema.String })
  *
  * const accept = (largest: Ref.Ref<number>, write: typeof Write.Type) =>
- *   Ref.modify(largest, (seen) => [write.token >= seen, Math.max(seen, write.token)])
+ *   Ref.modify(largest, (known) => [write.token >= known, Math.max(known, write.token)])
  * ```
  *
  * @category schemas
@@ -38,7 +38,7 @@ export const FencingToken = Schema.Int.check(Schema.isBetween({ minimum: 1, maxi
 )
 
 /**
- * A checked fencing token.
+ * A validated fencing token.
  *
  * @category models
  * @since 0.1.0
@@ -46,15 +46,15 @@ export const FencingToken = Schema.Int.check(Schema.isBetween({ minimum: 1, maxi
 export type FencingToken = typeof FencingToken.Type
 
 /**
- * What shows a token to a resource: a lease, whose resource has the name of its mutex or data stream, or an explicit
- * resource and token.
+ * Identifies a resource and the token for it: either a lease, whose resource has the name of its mutex or data stream,
+ * or an explicit resource and token.
  *
  * **When to use**
  *
- * Pass the lease itself. Pass a resource and a token if the token came over a network, or if the resource does not have
- * the name of the mutex.
+ * Pass the lease itself. Pass a resource and a token if the token arrived over a network, or if the resource is not
+ * named after the mutex.
  *
- * **Example** (A request with its token)
+ * **Example** (Using a token from a request)
  *
  * ```ts
  * import type { FencingToken } from "@effect-simba/core"
@@ -77,7 +77,7 @@ export type Bearer =
   )
 
 /**
- * Returns the name of the resource to which the bearer shows its token.
+ * Returns the name of the resource that the bearer's token is for.
  *
  * **Example** (A custom fence)
  *

@@ -1,9 +1,10 @@
 /**
- * Storage port behind the jobs of a fleet: who ran which period, and what an operator requested.
+ * Storage port for a fleet's jobs: which leader ran which instant, and what operators requested.
  *
- * A store decides by the backend's own time, and hands a run only to the owner of the mutex.
+ * A store decides by the backend's clock, and grants a run only to the owner of the mutex.
  *
- * This port is unstable: it may change in any release. The package's index leaves it out, so import it by its path.
+ * This port is unstable: it may change in any release. The package's index does not export it, so import it by its
+ * path.
  *
  * @since 0.1.0
  */
@@ -14,7 +15,7 @@ import type { LeaseId, MutexName } from "./MutexName.ts"
 import type { StoreError } from "./SimbaError.ts"
 
 /**
- * How a run ended. `unstarted` is a run that was claimed but never started.
+ * How a run ended. An `unstarted` run was claimed but never started.
  *
  * @category models
  * @since 0.1.0
@@ -22,15 +23,15 @@ import type { StoreError } from "./SimbaError.ts"
 export type RunOutcome = "success" | "failure" | "defect" | "interrupted" | "unstarted"
 
 /**
- * The state of a job in the fleet. Instants are in milliseconds since 1970 by the backend's time.
+ * The state of a job in the fleet. Instants are in milliseconds since 1970, by the backend's clock.
  *
  * @category models
  * @since 0.1.0
  */
 export interface JobRecord {
-  /** Every scheduled instant up to this one is settled: run, or missed. */
+  /** Every scheduled instant up to this one was run or missed. */
   readonly at: number
-  /** The schedule in the code. Unknown before a leader has registered it. */
+  /** The schedule in the code; unknown until a leader has registered it. */
   readonly schedule: string | undefined
   /** The schedule that an operator has set instead. */
   readonly override: string | undefined
@@ -40,7 +41,7 @@ export interface JobRecord {
   readonly isPaused: boolean
   /** When an operator requested a run that has not started yet. */
   readonly wanted: number | undefined
-  /** The last run: who runs it, under which token, for which instant, and the number of attempts for that instant. */
+  /** The last run: its leader and claim, its instant, and the number of attempts for that instant. */
   readonly run: {
     readonly id: string
     readonly claim: string
@@ -53,7 +54,7 @@ export interface JobRecord {
   } | undefined
   /** When the last successful run ended. */
   readonly success: number | undefined
-  /** How many instants were missed, and the cause of the last one. */
+  /** The number of missed instants, and the cause of the last one. */
   readonly missed: number
   readonly cause: string | undefined
 }
@@ -69,33 +70,36 @@ export interface JobsRecord {
   readonly now: number
   /** Whether all jobs of the mutex are paused. */
   readonly isPaused: boolean
-  /** The id of the leader that is asked to step down. */
+  /** The id of the leader that was asked to step down. */
   readonly leaving: string | undefined
   readonly jobs: ReadonlyMap<string, JobRecord>
 }
 
 /**
- * Reads all jobs of a mutex, and registers the named ones.
+ * Reads all jobs of a mutex, and registers those in `jobs`.
  *
  * @category models
  * @since 0.1.0
  */
 export interface ReadJobsRequest {
   readonly mutex: MutexName
-  /** Only the owner sets the schedules of the named jobs. */
+  /** The caller's lease. Only the owner of the mutex sets the schedules of its jobs. */
   readonly id?: LeaseId | undefined
   readonly jobs: ReadonlyArray<{
     readonly name: string
     readonly schedule: string
-    /** The period of the job in milliseconds: a new job then begins with the current period, otherwise now. */
+    /**
+     * The period in milliseconds, if it is constant. A new job with a period starts with the current one; other new
+     * jobs start now.
+     */
     readonly every?: number | undefined
-    /** How long the job is remembered from now on. */
+    /** How long to remember the job from now on. */
     readonly keep: Duration.Duration
   }>
 }
 
 /**
- * Requests a run, or marks instants as missed.
+ * Claims a run, or marks instants as missed.
  *
  * @category models
  * @since 0.1.0
@@ -116,12 +120,12 @@ export interface ClaimRequest {
    */
   readonly mode: "run" | "manual" | "miss"
   readonly at: number
-  /** The number of instants that this request marks as missed, and the cause. */
+  /** The number of instants that this request marks as missed, and their cause. */
   readonly missed: number
   readonly cause: string
-  /** The minimum time since the start of the last run. */
+  /** Minimum time since the start of the last run. */
   readonly minInterval: Duration.Duration
-  /** The number of attempts for one instant. */
+  /** Maximum number of attempts for one instant. */
   readonly attempts: number
 }
 
@@ -130,12 +134,12 @@ export interface ClaimRequest {
  *
  * **Details**
  *
- * - `Claimed`: the caller alone runs the job, or the instants are recorded as missed.
- * - `NotOwner`: the caller is not the owner, or a later owner had a run.
- * - `Taken`: the instant is settled, or nobody requested a run.
+ * - `Claimed`: only the caller runs the job; or the instants are recorded as missed.
+ * - `NotOwner`: the caller is not the owner, or a later owner has had a run.
+ * - `Taken`: the instant was already run or missed, or nobody requested a run.
  * - `Running`: this owner has a run of the job that has not ended.
  * - `Paused`: the job is paused.
- * - `Early`: `wait` milliseconds are left until the instant, or until `minInterval` is over.
+ * - `Early`: the instant, or the end of `minInterval`, is `wait` milliseconds away.
  *
  * @category models
  * @since 0.1.0
@@ -162,7 +166,7 @@ export interface EndRequest {
 }
 
 /**
- * An operator's request. Without a job, it concerns all jobs of the mutex.
+ * An operator's request. Without `job`, it applies to all jobs of the mutex.
  *
  * @category models
  * @since 0.1.0
@@ -174,7 +178,7 @@ export type JobOrder =
   | { readonly _tag: "StepDown" }
 
 /**
- * The jobs of a `MutexStore`.
+ * The operations of a `MutexStore` on jobs.
  *
  * @category models
  * @since 0.1.0
@@ -182,8 +186,8 @@ export type JobOrder =
 export interface JobStore {
   readonly read: (request: ReadJobsRequest) => Effect.Effect<JobsRecord, StoreError>
   readonly claim: (request: ClaimRequest) => Effect.Effect<ClaimResult, StoreError>
-  /** Returns the backend's time. Changes nothing if another run has started. */
+  /** Returns the backend's time. Does nothing if another run has started since then. */
   readonly end: (request: EndRequest) => Effect.Effect<number, StoreError>
-  /** Returns whether there was such a job, or a leader to step down. */
+  /** Returns false if there is no such job, or no leader to step down. */
   readonly steer: (mutex: MutexName, order: JobOrder) => Effect.Effect<boolean, StoreError>
 }

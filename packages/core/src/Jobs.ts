@@ -1,9 +1,9 @@
 /**
- * Inspects and controls the jobs of a fleet, from any process, whether it runs the jobs or not.
+ * Inspects and controls a fleet's jobs, from any process, whether or not it runs them.
  *
  * Requests are stored in the backend. The leader reads them within 5 seconds.
  *
- * **Example** (Whether the invoices ran, and another run if not)
+ * **Example** (Running a job that has never succeeded)
  *
  * ```ts
  * import { Jobs } from "@effect-simba/core"
@@ -38,30 +38,33 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  */
 export interface JobState {
   readonly name: string
-  /** `every <milliseconds>`, or `cron <zone> <expression>`. `None` before a leader has registered this job. */
+  /** `every <milliseconds>`, or `cron <zone> <expression>`. `None` until a leader has registered the job. */
   readonly schedule: Option.Option<string>
-  /** Whether the schedule is one that an operator set. */
+  /** Whether an operator has replaced the schedule. */
   readonly isRescheduled: boolean
   readonly isPaused: boolean
-  /** Whether an operator requested a run that has not started yet. */
+  /** Whether an operator has requested a run that has not started yet. */
   readonly isWanted: boolean
-  /** The first unsettled instant: in the future, or to be caught up on. `None` while the job is paused. */
+  /**
+   * The first instant that was neither run nor missed: in the future, or to be caught up on. `None` while the job is
+   * paused, or if its schedule is unknown.
+   */
   readonly next: Option.Option<DateTime.Utc>
   /** The last run of the job, by the backend's time. */
   readonly lastRun: Option.Option<{
     readonly scheduledAt: DateTime.Utc
     readonly startedAt: DateTime.Utc
-    /** `None` while it runs, and if its process died before it could report the end. */
+    /** `None` while the run is in progress, or if its process died before it could report the end. */
     readonly endedAt: Option.Option<DateTime.Utc>
     readonly outcome: Option.Option<RunOutcome>
     readonly attempt: number
-    /** The id and the token of the leader's lease. */
+    /** The leader's lease: its id and its token. */
     readonly lease: string
     readonly token: number
   }>
   /** When the last successful run ended. */
   readonly lastSuccess: Option.Option<DateTime.Utc>
-  /** How many instants were missed, and the cause of the last one. */
+  /** The number of missed instants, and the cause of the last one. */
   readonly missed: number
   readonly missedBecause: Option.Option<string>
 }
@@ -110,9 +113,9 @@ const toState = (name: string, record: JobRecord, isPaused: boolean) =>
   }))
 
 /**
- * The jobs of the fleet that shares the mutex, with the last and the next run of each.
+ * Lists the jobs of the fleet that shares the mutex, with the last and the next run of each.
  *
- * **Example** (What runs when)
+ * **Example** (Printing the next run of each job)
  *
  * ```ts
  * import { Jobs } from "@effect-simba/core"
@@ -130,7 +133,7 @@ export const list = (mutex: string): Effect.Effect<
   {
     /** Whether all jobs are paused. */
     readonly isPaused: boolean
-    /** By name. */
+    /** Sorted by name. */
     readonly jobs: ReadonlyArray<JobState>
   },
   StoreError | InvalidName,
@@ -152,8 +155,8 @@ const steer = (mutex: string, order: JobOrder): Effect.Effect<boolean, StoreErro
   withJobs(mutex, (jobs, mutex) => jobs.steer(mutex, order))
 
 /**
- * Requests one run of the job, now, on the leader. It does not count as an instant of the schedule, and runs even while
- * the job is paused. If the job is running, it runs again afterwards. Returns false if there is no such job.
+ * Requests one run of the job on the leader, now. The run does not count as an instant of the schedule, and starts even
+ * if the job is paused. If the job is running, it runs again afterwards. Returns false if there is no such job.
  *
  * **Example** (Running the report again)
  *
@@ -170,10 +173,10 @@ export const run = (mutex: string, job: string): Effect.Effect<boolean, StoreErr
   steer(mutex, { _tag: "Run", job })
 
 /**
- * Pauses the job, or all jobs of the mutex, for the whole fleet, until `resume`. A run that has started continues. The
- * instants that pass are missed. Returns false if there is no such job.
+ * Pauses the job, or all jobs of the mutex, in the whole fleet, until `resume` is called. A run in progress continues.
+ * Instants that pass during the pause are missed. Returns false if there is no such job.
  *
- * **Example** (No jobs during a migration)
+ * **Example** (Pausing jobs during a migration)
  *
  * ```ts
  * import { Jobs } from "@effect-simba/core"
@@ -190,10 +193,10 @@ export const pause = (mutex: string, job?: string): Effect.Effect<boolean, Store
   steer(mutex, { _tag: "Pause", job })
 
 /**
- * Ends the pause of the job, or of all jobs of the mutex. Instants that passed meanwhile are not caught up on. A job
- * that was paused by name stays paused until it is resumed by name. Returns false if there is no such job.
+ * Resumes the job, or all jobs of the mutex. Instants that passed during the pause are not caught up on. A job that was
+ * paused by name stays paused until it is resumed by name. Returns false if there is no such job.
  *
- * **Example** (The end of a pause)
+ * **Example** (Resuming a job)
  *
  * ```ts
  * import { Jobs } from "@effect-simba/core"
@@ -208,11 +211,11 @@ export const resume = (mutex: string, job?: string): Effect.Effect<boolean, Stor
   steer(mutex, { _tag: "Resume", job })
 
 /**
- * Replaces the schedule of the job for the whole fleet, across deploys, until it is replaced again. `undefined`
- * restores the schedule of the code. The former schedule applies up to now, and the new one from now on, so no run is
- * duplicated or lost. Returns false if there is no such job.
+ * Replaces the job's schedule in the whole fleet. The change survives deploys; calling this with `undefined` restores
+ * the schedule in the code. The old schedule applies up to now, and the new one from now on, so no run is duplicated or
+ * lost. Returns false if there is no such job.
  *
- * **Example** (An hour later for the holidays)
+ * **Example** (Running an hour later)
  *
  * ```ts
  * import { Jobs, Leadership } from "@effect-simba/core"
@@ -234,10 +237,10 @@ export const reschedule = (
   })
 
 /**
- * Asks the leader to step down: no further run starts, and runs that have started may finish within the contender's
+ * Asks the leader to step down. No further run starts, and runs in progress may finish within the contender's
  * `drainTimeout`. Then another node can lead. Returns false if nobody leads, or if the mutex has no jobs.
  *
- * **Example** (Before the leader's machine is shut down)
+ * **Example** (Before shutting down the leader's machine)
  *
  * ```ts
  * import { Jobs } from "@effect-simba/core"

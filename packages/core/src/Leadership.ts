@@ -1,11 +1,11 @@
 /**
- * Work that runs on one node of a fleet: the node whose contender leads.
+ * Work that runs on one node of a fleet, the leader.
  *
- * There are two kinds. `whileLeader` runs an effect for as long as its node leads; the effect may repeat with any
- * `Schedule`. A job runs once per period in the whole fleet, across changes of leaders, by the backend's clock.
+ * There are two kinds. `whileLeader` runs an effect while its node leads; the effect may repeat on any `Schedule`. A
+ * job runs once per period in the whole fleet, even if the leader changes. Its periods follow the backend's clock.
  *
- * A loss of the leadership interrupts the work at once, and the mutex is released after the work and its finalizers
- * have ended.
+ * Losing the leadership interrupts the work immediately. The mutex is released after the work and its finalizers have
+ * ended.
  *
  * **Example** (Background jobs of a service)
  *
@@ -43,15 +43,16 @@ const contenderOf = <E, R>(source: ContenderSource<E, R>): Effect.Effect<Contend
   Effect.isEffect(source) ? source : Effect.succeed(source)
 
 /**
- * Runs `work` from the start whenever this node gains the leadership, and interrupts it on each loss.
+ * Runs `work` from the start each time this node becomes the leader, and interrupts it when the leadership ends.
  *
  * **Details**
  *
- * `contender` is a contender, or an effect or service of one. Work that succeeds does not run again until the next
- * leadership. Work that fails ends the leadership, so that another node can lead; with `onError: "fail"` it ends this
- * effect instead. Use `Effect.repeat` in the work to run it periodically, and `Effect.retry` to retry it on this node.
+ * `contender` is a contender, a service of one, or an effect that returns one. Work that succeeds does not run again
+ * until the next leadership. Work that fails ends the leadership, so that another node can lead; with `onError:
+ * "fail"`, this effect fails instead. Inside the work, use `Effect.repeat` to run it periodically and `Effect.retry` to
+ * retry it on this node.
  *
- * **Example** (A poller that runs once in the fleet)
+ * **Example** (A poller that runs on one node)
  *
  * ```ts
  * import { Contender, Leadership } from "@effect-simba/core"
@@ -94,9 +95,9 @@ const isBody = <A, E, R>(input: Body<A, E, R> | WorkOptions | undefined): input 
   Effect.isEffect(input) || typeof input === "function"
 
 /**
- * When a job runs: from `every` or `cron`. All nodes of a fleet compute the same instants.
+ * The schedule of a job, created by `every` or `cron`. All nodes of a fleet compute the same instants.
  *
- * **Example** (A nightly run at the local hour of each region)
+ * **Example** (Nightly jobs in each region's time zone)
  *
  * ```ts
  * import { Leadership } from "@effect-simba/core"
@@ -117,14 +118,14 @@ const isBody = <A, E, R>(input: Body<A, E, R> | WorkOptions | undefined): input 
 export interface JobSchedule extends jobSchedule.JobSchedule {}
 
 /**
- * Once in each period. Periods begin at multiples of their length since 1970, in UTC.
+ * Runs once in each period. Periods start at multiples of their length since 1970, in UTC.
  *
  * **Details**
  *
- * A new job runs at once, for the current period. After a change of leaders, the next leader runs it at once if it has
- * not run in this period.
+ * A new job runs immediately, for the current period. When the leader changes, the next leader runs the job immediately
+ * if it has not run in this period.
  *
- * **Example** (Once in ten minutes)
+ * **Example** (Every ten minutes)
  *
  * ```ts
  * import { Leadership } from "@effect-simba/core"
@@ -138,20 +139,21 @@ export interface JobSchedule extends jobSchedule.JobSchedule {}
 export const every = (period: Duration.Input): JobSchedule => jobSchedule.every(period)
 
 /**
- * At the instants of a cron expression, of five fields or, with seconds, six. `@hourly`, `@daily`, `@weekly`,
- * `@monthly` and `@yearly` are supported.
+ * Runs at the instants of a cron expression with five fields, or six if it starts with seconds. `@hourly`, `@daily`,
+ * `@weekly`, `@monthly` and `@yearly` are supported.
  *
  * **Details**
  *
- * When clocks change, an hour field that begins with `*` means every hour that passes: both occurrences of a repeated
- * hour, and not one that is skipped. At a fixed hour a job runs once: at the first of two equal times, or, if its time
- * is skipped, later by the size of the change.
+ * When clocks change, an hour field that begins with `*` matches every hour that passes: both occurrences of a repeated
+ * hour, and no skipped hour. A job at a fixed hour runs once: at the first of two equal local times or, if its time is
+ * skipped, later by the size of the change.
  *
  * **Gotchas**
  *
- * `L`, `W`, `#` and `?` of other cron implementations are refused. `InvalidConfig` says what to write instead.
+ * `L`, `W`, `#` and `?`, which other cron implementations support, are refused. The `InvalidConfig` error says what to
+ * write instead.
  *
- * **Example** (At half past six of each working day, in Vienna)
+ * **Example** (At half past six on weekdays, in Vienna)
  *
  * ```ts
  * import { Leadership } from "@effect-simba/core"
@@ -165,15 +167,15 @@ export const every = (period: Duration.Input): JobSchedule => jobSchedule.every(
 export const cron = (
   expression: string,
   options?: {
-    /** An IANA name or a time zone. Default: UTC, regardless of the machine's time zone. */
+    /** A time zone or its IANA name. Default: UTC, regardless of the machine's time zone. */
     readonly timeZone?: string | DateTime.TimeZone | undefined
   }
 ): JobSchedule => jobSchedule.cron(expression, options)
 
 /**
- * What a run receives.
+ * The argument of a job's `run` function.
  *
- * **Example** (An invoice that must know its day)
+ * **Example** (Using the scheduled day)
  *
  * ```ts
  * import type { Leadership } from "@effect-simba/core"
@@ -187,27 +189,27 @@ export const cron = (
  * @since 0.1.0
  */
 export interface Run {
-  /** The instant that this run is for, by the backend's time. It starts then or later. */
+  /** The instant that this run is for, by the backend's clock. The run starts then or later. */
   readonly scheduledAt: DateTime.Utc
-  /** Whether it catches up on an instant that nobody ran in time. */
+  /** Whether this run is late: it makes up for an instant that nobody ran in time, or retries a run. */
   readonly isCatchUp: boolean
-  /** 1, or more if an earlier run for this instant did not succeed. See `attempts` of `Job`. */
+  /** 1, or more if earlier runs for this instant did not succeed. See `attempts` of `Job`. */
   readonly attempt: number
-  /** Pass its `token` to the resources that the run writes to. */
+  /** The leader's lease. Pass its `token` to the resources that the run writes to. */
   readonly lease: Lease
 }
 
 /**
- * A job of a fleet: it runs for each instant of its schedule, on the leading node, at most once unless `attempts`
- * allows more.
+ * A job of a fleet. It runs for each instant of its schedule, on the leader, at most once unless `attempts` allows
+ * more.
  *
  * **Details**
  *
- * The backend hands each instant to one leader, by its own clock. It forgets a job a month after a node last declared
- * it, or after `catchUp` plus four periods if that is longer, but not while it is paused. A missed instant is logged
- * and counted with its cause.
+ * The backend assigns each instant to one leader, by its own clock. It forgets a job a month after a node last declared
+ * it, or after `catchUp` plus four periods if that is longer, but not while the job is paused. Missed instants are
+ * logged, and counted by cause.
  *
- * **Example** (Work that gets the lease)
+ * **Example** (Using the leader's lease)
  *
  * ```ts
  * import { Leadership } from "@effect-simba/core"
@@ -224,48 +226,50 @@ export interface Run {
  * @since 0.1.0
  */
 export interface Job<E = unknown, R = unknown> {
-  /** The name of the job, unique within the mutex. Not blank. */
+  /** The job's name, unique within the mutex and not blank. */
   readonly name: string
   readonly schedule: JobSchedule
   readonly run: Effect.Effect<unknown, E, R> | ((run: Run) => Effect.Effect<unknown, E, R>)
   /**
-   * How to react to a failure or a defect of a run. It is always logged and counted.
+   * What happens when a run fails or dies. Failures are always logged and counted.
    *
-   * - `continue` (default): the next run comes as scheduled.
-   * - `stepDown`: no further run starts, runs of other jobs may finish within `drainTimeout` of the contender, and then
+   * - `continue` (default): the next run starts as scheduled.
+   * - `stepDown`: no further run starts, and runs of other jobs may finish within the contender's `drainTimeout`. Then
    *   the leadership ends, so that another node can try.
    */
   readonly onError?: "continue" | "stepDown" | undefined
   /**
-   * How to react to instants that passed without a run.
+   * What happens to instants that passed without a run.
    *
-   * - `skip`: nothing. The next run comes at the next instant.
-   * - `runOnce`: one run for the last such instant, if it is no older than `catchUp`.
-   * - `runAll`: one run for each such instant that is no older than `catchUp`, one after another.
+   * - `skip`: nothing. The next run is for the next instant.
+   * - `runOnce`: one run for the latest of these instants, if it is no older than `catchUp`.
+   * - `runAll`: one run for each of these instants that is no older than `catchUp`, one after another.
    *
-   * Default: `runOnce` if `catchUp` is longer than 0, else `skip`.
+   * Default: `runOnce` if `catchUp` is longer than 0, otherwise `skip`.
    */
   readonly misfire?: "skip" | "runOnce" | "runAll" | undefined
-  /** The maximum age of an instant to catch up on. Default: one period of `every`, and 0 for `cron`. */
+  /** Maximum age of an instant to catch up on. Default: one period of `every`, and 0 for `cron`. */
   readonly catchUp?: Duration.Input | undefined
   /**
-   * The maximum number of attempts for one instant. Another one follows if a run failed, was interrupted, or died with
-   * its node. Later attempts start within `catchUp`, which more than 1 needs, after a pause of 1 second that doubles up
-   * to a minute. Default: 1, no retry.
+   * Maximum number of attempts for one instant. A run that failed, was interrupted, or died with its node is retried
+   * after a pause of 1 second, which doubles with each attempt up to a minute. Retries start within `catchUp`, so more
+   * than one attempt requires it. Default: 1, no retry.
    */
   readonly attempts?: number | undefined
-  /** The minimum time between the starts of two runs, by the backend's clock. Default: 0. */
+  /** Minimum time between the starts of two runs, by the backend's clock. Default: 0. */
   readonly minInterval?: Duration.Input | undefined
-  /** A run that takes longer is interrupted and counts as failed. Default: no limit, and a warning after a period. */
+  /**
+   * Maximum duration of a run. A longer run is interrupted and counts as failed. Default: no limit, but a run that
+   * exceeds its period logs a warning.
+   */
   readonly maxRun?: Duration.Input | undefined
 }
 
-/** What a job needs to run. */
+/** The services that a job's `run` requires. */
 type JobServices<J extends Job> = J["run"] extends infer Body
   ? Body extends (run: Run) => infer Made ? Effect.Services<Made> : Effect.Services<Body>
   : never
 
-/** Checks all jobs. */
 const prepare = <R>(jobs: ReadonlyArray<Job<unknown, R>>) => {
   const names = new Set<string>()
   return Effect.forEach(jobs, (job) => {
@@ -280,9 +284,10 @@ const prepare = <R>(jobs: ReadonlyArray<Job<unknown, R>>) => {
  *
  * **Details**
  *
- * Ends only with `InvalidConfig`, for a name that is blank or not unique, or for options that cannot work.
+ * Runs until it is interrupted. Fails with `InvalidConfig` if a name is blank or not unique, or if an option is
+ * invalid.
  *
- * **Example** (Jobs of a contender that leads other work too)
+ * **Example** (Sharing a contender with other work)
  *
  * ```ts
  * import { Contender, Leadership } from "@effect-simba/core"
@@ -311,14 +316,14 @@ export const runJobs = <const Jobs extends ReadonlyArray<Job>, CE = never, CR = 
   })
 
 /**
- * Contends for the mutex `name` while the layer is open, and runs the jobs while it leads.
+ * Contends for the mutex `name` while the layer is open, and runs the jobs while this process leads.
  *
  * **Details**
  *
- * Invalid names, options and jobs are refused when the layer is built. Closing the layer interrupts the jobs, waits for
- * them, then releases the mutex.
+ * Building the layer fails if a name, an option or a job is invalid. Closing it interrupts the jobs, waits for them to
+ * end, and then releases the mutex.
  *
- * **Example** (Jobs of any kind, with short leases)
+ * **Example** (A helper for jobs with short leases)
  *
  * ```ts
  * import { Leadership } from "@effect-simba/core"

@@ -16,18 +16,18 @@ import type { LeaseLost } from "./SimbaError.ts"
  *
  * **Details**
  *
- * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` read the local clock when they run, so they notice that the
- * deadline has passed even if no timer could fire. The lease period starts just before the last successful renewal was
- * sent, and the deadline is a safety margin before the end of the lease on the server.
+ * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` read the local clock when they run, so they notice a passed
+ * deadline even if no timer has fired yet. The lease counts from just before the last successful renewal was sent. The
+ * local deadline is one safety margin before the lease ends on the server.
  *
  * Printing a lease shows `mutex`, `id`, `token` and `timeLeft`.
  *
  * **Gotchas**
  *
- * A lease from `Mutex.acquire` does not interrupt its holder. Run the work in `protect`, or run `ensure` before each
- * step that needs the mutex. `Mutex.withLock` protects its body.
+ * Losing a lease from `Mutex.acquire` does not interrupt its holder. Run the work in `protect`, or run `ensure` before
+ * each step that needs the mutex. `Mutex.withLock` protects its body.
  *
- * **Example** (One step at a time)
+ * **Example** (Checking the lease before a step)
  *
  * ```ts
  * import type { Lease } from "@effect-simba/core"
@@ -51,29 +51,29 @@ export interface Lease extends Pipeable, Inspectable {
   readonly id: LeaseId
   /** Grows with every grant of this mutex. Pass it to the resource that the mutex protects. */
   readonly token: FencingToken
-  /** Whether the lease is held at this instant. */
+  /** Whether the lease is held right now. */
   readonly isHeld: Effect.Effect<boolean>
-  /** Succeeds while the lease is held, otherwise fails with `LeaseLost` and the reason. */
+  /** Succeeds while the lease is held. Otherwise fails with `LeaseLost`, which has the reason. */
   readonly ensure: Effect.Effect<void, LeaseLost>
-  /** Time until the local deadline, zero once the lease is over. */
+  /** Time until the local deadline; zero once the lease has ended. */
   readonly timeLeft: Effect.Effect<Duration.Duration>
   /**
-   * Waits for the loss of the lease. A regular release does not end a wait that started before it; a wait that starts
-   * after it gets `Released` at once.
+   * Waits until the lease is lost. A regular release does not complete a wait that has already started. A wait that
+   * starts after the release returns `Released` immediately.
    */
   readonly lost: Effect.Effect<LeaseLost>
   /**
-   * Runs `effect` while the lease is held. A loss interrupts it no later than the local deadline, waits for its
-   * finalizers, and fails with `LeaseLost`; so does a lease that ended before `effect` succeeded. A failure of `effect`
-   * takes precedence over the loss.
+   * Runs `effect` under the lease. If the lease is lost, interrupts `effect` no later than the local deadline, waits
+   * for its finalizers, and fails with `LeaseLost`. Also fails with `LeaseLost` if the lease ended before `effect`
+   * succeeded. A failure of `effect` itself takes precedence.
    */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
 }
 
 /**
- * Several leases that are held together, and lost as soon as one of them is lost.
+ * Several leases that are held together. The group is lost as soon as one of them is lost.
  *
- * **Example** (Work that needs both)
+ * **Example** (Work that needs two mutexes)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -90,24 +90,24 @@ export interface Lease extends Pipeable, Inspectable {
  */
 export interface LeaseGroup extends Pipeable, Inspectable {
   readonly leases: ReadonlyArray<Lease>
-  /** The fencing token of each mutex, by its name. */
+  /** The fencing tokens, by mutex name. */
   readonly tokens: ReadonlyMap<string, FencingToken>
-  /** Whether all are held at this instant. */
+  /** Whether all leases are held right now. */
   readonly isHeld: Effect.Effect<boolean>
-  /** Succeeds while all are held, otherwise fails with the loss of the first that is not. */
+  /** Succeeds while all leases are held. Otherwise fails with the loss of the first one that is not. */
   readonly ensure: Effect.Effect<void, LeaseLost>
-  /** Time until the nearest local deadline. */
+  /** Time until the earliest local deadline. */
   readonly timeLeft: Effect.Effect<Duration.Duration>
-  /** Waits for the first loss. */
+  /** Waits until the first lease is lost. */
   readonly lost: Effect.Effect<LeaseLost>
-  /** Runs `effect` while all are held. See `Lease.protect`. */
+  /** Runs `effect` while all leases are held. See `Lease.protect`. */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
 }
 
 /**
- * Work under a lock: an effect, or a function from the lease to an effect.
+ * The work to run under a lock: an effect, or a function that takes the lease and returns an effect.
  *
- * **Example** (A lock with its own name and options)
+ * **Example** (A reusable lock with fixed options)
  *
  * ```ts
  * import { Lease, Mutex } from "@effect-simba/core"

@@ -15,7 +15,7 @@
  *
  * const MutexLive = Mutex.layerMemory()
  *
- * // Closes its scopes at a signal, which Effect.runPromise would not
+ * // runMain closes scopes on SIGINT and SIGTERM; Effect.runPromise does not
  * NodeRuntime.runMain(Effect.provide(program, MutexLive))
  * ```
  *
@@ -55,9 +55,9 @@ import type {
 } from "./SimbaError.ts"
 
 /**
- * The operations of this module, on one backend.
+ * The operations of this module, bound to one backend.
  *
- * **Example** (A service that has mutexes of its own)
+ * **Example** (A service that depends on Mutex)
  *
  * ```ts
  * import { Mutex, type SimbaError } from "@effect-simba/core"
@@ -108,16 +108,16 @@ export class Mutex extends Context.Service<Mutex, {
   readonly list: Stream.Stream<string, StoreError>
   readonly forceRelease: (name: string) => Effect.Effect<Ownership, StoreError | InvalidName>
   readonly owner: (name: string) => Effect.Effect<Ownership, StoreError | InvalidName>
-  /** The internals that `contend`, `events` and `Jobs` use. A service that wraps this one keeps them. */
+  /** Internals used by `contend`, `events` and `Jobs`. A service that wraps this one must pass them through. */
   readonly parts: LayerParts
-  /** How a service that wraps this one wraps each contender of `contend`. */
+  /** Applied to each contender that `contend` creates. For services that wrap this one. */
   readonly wrapContender?: (contender: Contender) => Contender
 }>()("@effect-simba/core/Mutex") {}
 
 /**
  * Options of `Mutex.layer`.
  *
- * **Example** (Short leases, and the end of the process as the hard stop)
+ * **Example** (Short leases, and exiting the process on an overrun)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -129,7 +129,7 @@ export class Mutex extends Context.Service<Mutex, {
  *   commandTimeout: "500 millis",
  *   onOverrun: (loss) =>
  *     Effect.andThen(
- *       Effect.logFatal(`work without its lease: ${loss.message}`),
+ *       Effect.logFatal(`work is still running: ${loss.message}`),
  *       Effect.sync(() => process.exit(1))
  *     )
  * }
@@ -141,43 +141,48 @@ export class Mutex extends Context.Service<Mutex, {
  * @since 0.1.0
  */
 export interface Options<R = never> {
-  /** How long an owner works before it renews; up to an eighth less, to join other renewals. Default: 10 seconds. */
+  /**
+   * How long an owner works before it renews its lease. A renewal may be sent up to an eighth earlier, together with
+   * others. Default: 10 seconds.
+   */
   readonly ttl?: Duration.Input | undefined
   /**
-   * Grace after `ttl`, in which the owner may still renew and nobody else takes over. Failed renewals are retried
-   * within it. It must exceed the safety margin (5 % of `ttl` plus `transition`, at least 100 milliseconds) plus
-   * `commandTimeout`. Default: 6 seconds.
+   * Grace period after `ttl`, in which the owner may still renew and nobody else can take over. Failed renewals are
+   * retried within it. It must exceed the safety margin (5 % of `ttl` plus `transition`, at least 100 milliseconds)
+   * plus `commandTimeout`. Default: 6 seconds.
    */
   readonly transition?: Duration.Input | undefined
-  /** How long a waiter that was handed the mutex has to confirm it. Default: 1.5 seconds. */
+  /** How long a waiter has to confirm that it received the mutex. Default: 1.5 seconds. */
   readonly confirmTimeout?: Duration.Input | undefined
   /** How long one attempt to renew may take before it counts as failed. Default: 1 second. */
   readonly commandTimeout?: Duration.Input | undefined
-  /** How long a closing scope or layer waits for releases. Default: 2 seconds. */
+  /** How long a closing scope or layer waits for its releases. Default: 2 seconds. */
   readonly releaseTimeout?: Duration.Input | undefined
   /** The name of this process in the backend. Default: `<pid>@<host>`. */
   readonly processName?: string | undefined
   /**
-   * Called for work that is still running after the server's lease has ended. Protected work is interrupted at the
-   * local deadline, a safety margin before that end. Uninterruptible work, and finalizers that take longer than the
-   * margin, overlap with the next owner. Nothing inside a process can stop them, but the process itself can exit.
+   * Called when protected work is still running after its lease has ended on the server. The work was interrupted at
+   * the local deadline, one safety margin earlier, but uninterruptible work and slow finalizers may run on and overlap
+   * with the next owner. Nothing inside the process can stop them; the process itself can exit.
    *
-   * It runs once for each such lease: at the end of the server's lease if the lease expired, otherwise a margin after
-   * the loss was noticed. It does not run after the layer has closed. It has the services of the layer. If it crashes,
-   * that is logged. Default: log an error.
+   * Runs once for each such lease, one safety margin after the loss was noticed, or when the server's lease ends, if
+   * that is later. It runs with the layer's services, and not after the layer has closed. A crash is logged. Default:
+   * log an error.
    */
   readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void, never, R>) | undefined
   /**
-   * When owners renew. Default: `MutexSchedule.guard`, which renews `ttl` after a renewal, and soon after an attempt
-   * that failed.
+   * Decides when owners renew. The default, `MutexSchedule.guard`, waits `ttl` after each renewal and retries failed
+   * attempts with backoff.
    */
   readonly guard?: MutexSchedule | undefined
   /**
-   * Whether `MutexMetrics` carry the name of the mutex as a label. Each name creates time series that stay for the life
-   * of the process. Default: false.
+   * Whether `MutexMetrics` have the mutex's name as a label. Each name adds time series that last as long as the
+   * process. Default: false.
    */
   readonly metricsByMutex?: boolean | undefined
-  /** How long one turn may serve fiber after fiber of this layer, see `LeaseOptions`. Default: 10 milliseconds. */
+  /**
+   * How long one turn may serve this layer's fibers, one after another. See `LeaseOptions`. Default: 10 milliseconds.
+   */
   readonly localTurn?: Duration.Input | undefined
 }
 
@@ -186,10 +191,10 @@ export interface Options<R = never> {
  *
  * **Details**
  *
- * Invalid options are refused when the layer is built. Closing the layer interrupts protected work and waits for it,
- * for at most `releaseTimeout`. Then it waits for all releases, for at most as long again.
+ * Building the layer fails if an option is invalid. Closing it interrupts protected work and waits up to
+ * `releaseTimeout` for that work to end, then up to `releaseTimeout` for the releases.
  *
- * **Example** (Mutexes in the memory of this process)
+ * **Example** (In-memory mutexes with a shorter ttl)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -205,23 +210,24 @@ export const layer = <R = never>(
 ): Layer.Layer<Mutex, InvalidConfig | BackendError, MutexStore | HookServices<R>> => Layer.effect(Mutex, make(options))
 
 /**
- * Provides `Mutex` in the memory of this process.
+ * Provides `Mutex` with an in-memory store, for a single process.
  *
  * **When to use**
  *
- * Use it for tests, and for applications of one process.
+ * Use it in tests and in single-process applications.
  *
  * **Gotchas**
  *
- * Each build of this layer has its own mutexes. Share one build among the contenders that must exclude each other.
+ * Each time this layer is built, it starts with its own mutexes. Contenders that must exclude each other have to share
+ * one build.
  *
- * **Example** (An application of one process)
+ * **Example** (A single-process application)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * // The second runs when the first is done: they share the layer
+ * // Both share the layer, so they run one after another
  * const work = Effect.log("working").pipe(Mutex.withLock("report"))
  * const program = Effect.all([work, work], { concurrency: 2 }).pipe(Effect.provide(Mutex.layerMemory()))
  * ```
@@ -234,9 +240,9 @@ export const layerMemory = <R = never>(
 ): Layer.Layer<Mutex, InvalidConfig | BackendError, HookServices<R>> => Layer.provide(layer(options), storeInMemory)
 
 /**
- * Like `layer`, with options from `Config`.
+ * Like `layer`, but reads the options from `Config`.
  *
- * **Example** (Options whose names the application chooses)
+ * **Example** (Reading the ttl from the environment)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -258,7 +264,7 @@ export const layerConfig = (
   Layer.effect(Mutex, Effect.flatMap(Config.unwrap(options), make))
 
 /**
- * Waits for the mutex, first come, first served, and holds it while the scope is open.
+ * Waits for the mutex, first come, first served, and holds it until the scope closes.
  *
  * **When to use**
  *
@@ -266,19 +272,19 @@ export const layerConfig = (
  *
  * **Details**
  *
- * The lease is renewed in the background, and released when the scope closes. A free mutex takes one round trip. An
- * interruption or a timeout ends the wait at once; the place in the queue is released in the background.
+ * The lease is renewed in the background and released when the scope closes. Acquiring a free mutex takes one round
+ * trip. An interruption or a timeout ends the wait immediately; the place in the queue is released in the background.
  *
- * Fails with `AcquireTimeout` if `timeout` passes first. Fails with `AlreadyHeld` inside a `withLock` of the same name,
- * which would wait for itself. Fails with `BackendError` if the backend refuses, or is unreachable until `timeout` or
- * for longer than a lease lasts. An `acquire` that waits for its own process is logged after five seconds, once for
- * each mutex.
+ * Fails with `AcquireTimeout` if `timeout` passes first, and with `AlreadyHeld` inside a `withLock` of the same name,
+ * because it would wait for itself. Fails with `BackendError` if the backend refuses the request, or if it stays
+ * unreachable until `timeout` or for longer than a lease lasts. After waiting five seconds for a lease of its own
+ * process, it logs a warning about a possible self-deadlock, once per mutex.
  *
  * **Gotchas**
  *
- * A loss does not interrupt the holder. While the connection is healthy, closing the scope does not wait for the
- * backend's reply: later requests of this process are sent after the release, but another process may still see the
- * lock for a moment.
+ * Losing the lease does not interrupt the holder. While the connection is healthy, closing the scope sends the release
+ * without waiting for the reply. Later requests of this process are sent after the release, but another process may
+ * still find the mutex held for a moment.
  *
  * **Example** (Waiting for at most five seconds)
  *
@@ -305,14 +311,14 @@ export const acquire = <R = never>(
   Mutex.use((mutex) => mutex.acquire(name, options))
 
 /**
- * Waits for several mutexes and holds them all, or none.
+ * Acquires several mutexes, all or none, and holds them until the scope closes.
  *
  * **Details**
  *
- * They are acquired one by one in the order of their names, so two callers cannot deadlock. A repeated name counts
- * once, and an empty list fails with `InvalidConfig`. `timeout` covers all of them together, and a timeout of zero
- * sends one request for each. Works on Redis Cluster, with one request per mutex. Fails with `LeaseLost` as soon as one
- * of them is lost before all are held.
+ * The mutexes are acquired one at a time, in the order of their names, so two callers cannot deadlock. Duplicate names
+ * count once, and an empty list fails with `InvalidConfig`. `timeout` covers the whole operation; a timeout of zero
+ * tries each mutex once. Each mutex has its own request, so this also works on Redis Cluster. Fails with `LeaseLost` if
+ * a lease is lost before all mutexes are held.
  *
  * **Example** (Moving money between two accounts)
  *
@@ -341,9 +347,9 @@ export const acquireAll = <R = never>(
  *
  * **Details**
  *
- * Returns `None` if the mutex is owned or waited for, even if a `withLock` around the call owns it.
+ * Returns `None` if the mutex is held or has waiters, even if an enclosing `withLock` is the holder.
  *
- * **Example** (Skipping the work)
+ * **Example** (Skipping work while another process does it)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -370,9 +376,9 @@ export const acquireIfAvailable = <R = never>(
  *
  * **Details**
  *
- * The interruption comes no later than the local deadline, and the result is `LeaseLost`. The mutex is released after
- * the body and its finalizers have ended. A body that is a function gets the lease, with its fencing token. Other
- * failures are those of `acquire`.
+ * The body is interrupted no later than the local deadline, and the effect then fails with `LeaseLost`. The mutex is
+ * released after the body and its finalizers have ended. If the body is a function, it receives the lease, which has
+ * the fencing token. Otherwise it fails like `acquire`.
  *
  * **Example** (Protecting a transfer)
  *
@@ -397,17 +403,17 @@ export const withLock = <RA = never>(name: string, options?: AcquireOptions<RA>)
   Mutex.use((mutex) => mutex.withLock(name, options)(body))
 
 /**
- * Like `withLock`, but returns `None` without running the body if the mutex is owned or waited for.
+ * Like `withLock`, but returns `None` without running the body if the mutex is held or has waiters.
  *
- * **Example** (A clean-up that only one node does)
+ * **Example** (A cleanup that runs on one node)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
  * import { Effect, Option } from "effect"
  *
  * const program = Effect.log("cleaning up").pipe(
- *   Mutex.withLockIfAvailable("clean-up"),
- *   Effect.flatMap((result) => Option.isNone(result) ? Effect.log("somebody else is at it") : Effect.void)
+ *   Mutex.withLockIfAvailable("cleanup"),
+ *   Effect.flatMap((result) => Option.isNone(result) ? Effect.log("another node is cleaning up") : Effect.void)
  * )
  * // => cleaning up
  * ```
@@ -425,7 +431,7 @@ type Failure<O> =
   | StoreError
   | (O extends { readonly ttl: {} } | { readonly transition: {} } | { readonly isAlive: {} } ? InvalidConfig : never)
 
-/** The services that the hooks of these options need. */
+/** The services that the hooks in these options require. */
 type Needs<O> = O extends { readonly isAlive: Effect.Effect<boolean, unknown, infer R> } ? R : never
 
 type WaitFailure<O> = Failure<O> | AlreadyHeld | (O extends { readonly timeout: {} } ? AcquireTimeout : never)
@@ -435,8 +441,9 @@ type WaitFailure<O> = Failure<O> | AlreadyHeld | (O extends { readonly timeout: 
  *
  * **Details**
  *
- * Errors that cannot happen are not in the types: no `InvalidName`, `AcquireTimeout` only with a `timeout`, and
- * `InvalidConfig` only with a `ttl`, `transition` or `isAlive`, which may not fit the layer's other timeouts.
+ * The types omit errors that cannot occur. There is no `InvalidName`. `AcquireTimeout` is present only with a
+ * `timeout`, and `InvalidConfig` only with a `ttl`, `transition` or `isAlive`, which may conflict with the layer's
+ * timeouts.
  *
  * @see {@link named}
  * @category models
@@ -465,19 +472,19 @@ export interface NamedMutex<O extends AcquireOptions<unknown>> {
 }
 
 /**
- * Names a mutex once, with the options of its leases.
+ * Defines a mutex by its name and the options of its leases.
  *
  * **When to use**
  *
- * Use it at the top of a module, for a mutex that several operations share. Use the operations of this module for names
- * that are known at run time only.
+ * Use it at module level, for a mutex that several operations share. If the name is known only at run time, use the
+ * operations of this module.
  *
  * **Gotchas**
  *
- * Throws `InvalidName` or `InvalidConfig` if the name or an option can never work, so that a mistake shows when the
- * module loads.
+ * Throws `InvalidName` or `InvalidConfig` if the name or an option can never be valid, so that mistakes surface when
+ * the module is loaded.
  *
- * **Example** (One name, one place for the options)
+ * **Example** (Sharing a name and its options)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -511,17 +518,17 @@ export const named = <const O extends AcquireOptions<unknown> = {}>(
 }
 
 /**
- * Contends for the mutex while the scope is open, and owns it whenever it can.
+ * Contends for the mutex until the scope closes, and leads whenever it holds the mutex.
  *
  * **When to use**
  *
- * Use it for work that one node does for a long time. `Contender.Service` does the same in a Layer.
+ * Use it for long-running work that only one node should do. `Contender.Service` provides the same as a Layer.
  *
  * **Details**
  *
- * The contender survives outages of the backend.
+ * The contender keeps trying through outages of the backend.
  *
- * **Example** (A job that runs where this process leads)
+ * **Example** (Work that runs while this process leads)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -546,9 +553,9 @@ export const contend = <R = never>(
   }) as Effect.Effect<Contender, InvalidName | InvalidConfig, Mutex | Scope.Scope | HookServices<R>>
 
 /**
- * Reads who owns the mutex at this instant, including Simba contenders.
+ * Returns the current owner of the mutex, which may be a Simba contender.
  *
- * **Example** (Who to ask about a job that hangs)
+ * **Example** (Finding the owner of a stuck job)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -564,9 +571,9 @@ export const owner = (name: string): Effect.Effect<Ownership, StoreError | Inval
   Mutex.use((mutex) => mutex.owner(name))
 
 /**
- * Reads the owner, the time left, the token and the queue of a mutex.
+ * Returns the owner, the time left, the fencing token and the queue of a mutex.
  *
- * **Example** (Who waits for longer than a minute)
+ * **Example** (Finding waiters that have waited for over a minute)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -584,13 +591,13 @@ export const owner = (name: string): Effect.Effect<Ownership, StoreError | Inval
 export const inspect = (
   name: string,
   options?: {
-    /** The maximum number of waiters to name. Default: 100. */
+    /** Maximum number of waiters to return. Default: 100. */
     readonly limit?: number | undefined
   }
 ): Effect.Effect<MutexState, StoreError | InvalidName, Mutex> => Mutex.use((mutex) => mutex.inspect(name, options))
 
 /**
- * Lists the names of all mutexes that are owned or waited for, in no order.
+ * Lists the names of all mutexes that are held or have waiters, in no particular order.
  *
  * **Example** (Counting the mutexes of a service)
  *
@@ -607,14 +614,15 @@ export const inspect = (
 export const list: Stream.Stream<string, StoreError, Mutex> = Stream.unwrap(Effect.map(Mutex, (mutex) => mutex.list))
 
 /**
- * Follows the ownership of a mutex without contending, including Simba contenders.
+ * Follows the ownership of a mutex without contending for it. Simba contenders are included.
  *
  * **Details**
  *
- * Starts with the current owner, if there is one. A slow reader blocks nobody: it gets a `Gap` if it missed something,
- * and always the latest event. The stream fails with `BackendError` when its layer closes, as waiters do.
+ * Starts with the current owner, if there is one. A slow reader does not block anyone. If it falls behind, it receives
+ * a `Gap` in place of the oldest events, and always the latest one. The stream fails with `BackendError` when its layer
+ * closes.
  *
- * **Example** (An alarm when an owner dies)
+ * **Example** (Alerting when an owner dies)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -641,12 +649,12 @@ export const events = (
  *
  * **When to use**
  *
- * Use it as an operator, to take a mutex from a process that hangs.
+ * Use it to take a mutex from a process that hangs.
  *
  * **Gotchas**
  *
- * The old owner loses its lease with the reason `ForcedRelease`, but its work may continue for a moment. If another
- * contender becomes the owner at the same moment, it keeps the mutex.
+ * The old owner loses its lease with the reason `ForcedRelease`, but its work may run on for a moment. If the ownership
+ * changes at the same time, the new owner keeps the mutex.
  *
  * **Example** (Taking a mutex from a process that hangs)
  *
@@ -668,7 +676,7 @@ export const forceRelease = (name: string): Effect.Effect<Ownership, StoreError 
   Mutex.use((mutex) => mutex.forceRelease(name))
 
 /**
- * Options of one lease. An option that cannot work fails the call with `InvalidConfig`.
+ * Options of a single lease. A call with an invalid option fails with `InvalidConfig`.
  *
  * **Example** (An import that must make progress)
  *
@@ -691,37 +699,37 @@ export const forceRelease = (name: string): Effect.Effect<Ownership, StoreError 
  * @since 0.1.0
  */
 export interface LeaseOptions<R = never> {
-  /** How long an owner works before it renews. Default: as for the layer. */
+  /** How long the owner works before it renews. Default: the layer's `ttl`. */
   readonly ttl?: Duration.Input | undefined
-  /** Grace after `ttl`, in which the owner may still renew. Default: as for the layer. */
+  /** Grace period after `ttl`, in which the owner may still renew. Default: the layer's `transition`. */
   readonly transition?: Duration.Input | undefined
   /**
-   * The longest total duration of the lease, from just before the granting request was sent; at least 1 millisecond.
-   * Then the lease is lost (`Expired`), and the mutex is released once protected work has ended. Protects against stuck
-   * work and leaked leases. Default: no limit.
+   * Maximum total duration of the lease, measured from just before the granting request was sent; at least 1
+   * millisecond. When it is reached, the lease is lost (`Expired`), and the mutex is released once protected work has
+   * ended. Protects against stuck work and leaked leases. Default: no limit.
    */
   readonly maxHold?: Duration.Input | undefined
   /**
-   * Runs before each renewal, and returns whether the holder still makes progress. While it returns `false`, fails, or
-   * takes longer than `commandTimeout`, the lease is not renewed and ends at its deadline (`Expired`), at most `ttl`
-   * plus `transition` after the last renewal. The probe is retried like a failed renewal. It needs a `transition` that
-   * exceeds the safety margin plus twice `commandTimeout`, and has the services of the call that it is passed to.
-   * Default: none.
+   * Runs before each renewal and returns whether the holder still makes progress. If it returns `false`, fails, or
+   * takes longer than `commandTimeout`, the lease is not renewed, and the probe is retried like a failed renewal. If no
+   * probe succeeds, the lease ends at its deadline (`Expired`), at most `ttl` plus `transition` after the last renewal.
+   * Requires a `transition` that exceeds the safety margin plus twice `commandTimeout`. Runs with the services of the
+   * call that it is passed to. Default: none.
    */
   readonly isAlive?: Effect.Effect<boolean, unknown, R> | undefined
   /**
-   * A turn of this layer starts when the backend grants it the mutex. While the turn is younger than this, a release
-   * hands the lease to the longest waiting fiber of this layer, without the backend. Then other processes have their
-   * turns. Each fiber gets a larger token than the one before. To other processes the owner stays the same, and nothing
-   * is published. A release goes through the backend if the lease is due for renewal, if the next fiber wants other
-   * periods, or after 99 hand-offs. With 0 each turn serves one fiber: strict order between processes. Default: as for
-   * the layer, which is 10 milliseconds.
+   * Maximum duration of a turn, which starts when the backend grants the mutex to this layer. Until it ends, a release
+   * hands the lease to the layer's longest-waiting fiber without a request to the backend. Then other processes get
+   * their turns. Each fiber receives a larger token than the one before. Other processes see the same owner
+   * throughout, and nothing is published. A release goes through the backend if the lease is due for renewal, if the
+   * next fiber wants a different `ttl` or `transition`, or after 99 hand-offs. With 0, each grant serves one fiber,
+   * which keeps strict order between processes. Default: the layer's `localTurn`, 10 milliseconds unless set.
    */
   readonly localTurn?: Duration.Input | undefined
 }
 
 /**
- * Options of an operation that waits for a mutex.
+ * Options of the operations that wait for a mutex.
  *
  * @see {@link acquire}
  * @category options
@@ -729,8 +737,8 @@ export interface LeaseOptions<R = never> {
  */
 export interface AcquireOptions<R = never> extends LeaseOptions<R> {
   /**
-   * How long to wait for the mutex, zero or more. Zero sends one request that never queues, and waits for its reply: a
-   * free mutex is acquired, no matter how slow the backend is. Default: forever.
+   * How long to wait for the mutex; must not be negative. Zero tries once, without queueing, and waits for the reply,
+   * so a free mutex is acquired no matter how slow the backend is. Default: forever.
    */
   readonly timeout?: Duration.Input | undefined
 }
@@ -744,12 +752,12 @@ export interface AcquireOptions<R = never> extends LeaseOptions<R> {
  */
 export interface EventsOptions {
   /**
-   * The longest time between two polls while nothing is published. Expiries, renewals, and releases without a waiter
-   * are not published, so they are reported at most this late, and several renewals between two polls are one event.
-   * The observer also polls 100 milliseconds before the end of a lease: `Expired` means that it was not renewed by
-   * then. Default: 1 second.
+   * Maximum time between two polls while nothing is published. Expiries, renewals, and releases without a waiter are
+   * not published, so they may be reported this late, and several renewals between two polls become one event. The
+   * observer also polls 100 milliseconds before a lease ends: `Expired` means that the lease was not renewed by then.
+   * Default: 1 second.
    */
   readonly pollInterval?: Duration.Input | undefined
-  /** Whether renewals are events too. Default: false. */
+  /** Whether to report renewals too. Default: false. */
   readonly renewals?: boolean | undefined
 }

@@ -1,7 +1,8 @@
 /**
- * The validated form of `Mutex.Options`, for stores and for layers that build on `Mutex.layer`.
+ * Validated `Mutex.Options`, for stores and for layers that build on `Mutex.layer`.
  *
- * This module is unstable: it may change in any release. The package's index leaves it out, so import it by its path.
+ * This module is unstable: it may change in any release. The package's index does not export it, so import it by its
+ * path.
  *
  * @since 0.1.0
  */
@@ -14,7 +15,7 @@ import { processName } from "./internal/processIdentity.ts"
 import * as MutexSchedule from "./MutexSchedule.ts"
 
 /**
- * Validated options, with defaults.
+ * Validated options, with the defaults filled in.
  *
  * @see {@link make}
  * @category models
@@ -32,7 +33,7 @@ export interface MutexConfig {
   readonly localTurn: Duration.Duration
 }
 
-/** The options as callers pass them: `Mutex.Options` documents them. */
+/** The options as callers pass them. `Mutex.Options` documents each one. */
 type Unchecked =
   & { readonly [Option in keyof Periods]?: Duration.Input | undefined }
   & { readonly [Option in Exclude<keyof MutexConfig, keyof Periods | "processName">]?: MutexConfig[Option] | undefined }
@@ -48,9 +49,9 @@ type Periods = Pick<
  *
  * **Details**
  *
- * Fails with an `InvalidConfig` that names the option.
+ * Fails with an `InvalidConfig` that names the invalid option.
  *
- * **Example** (The longest interruption that a crash causes)
+ * **Example** (The longest downtime after a crash)
  *
  * ```ts
  * import * as MutexConfig from "@effect-simba/core/MutexConfig"

@@ -1,11 +1,11 @@
 /**
- * Metrics of mutexes and leaderships, for any exporter of Effect (Prometheus, OTLP).
+ * Metrics of mutexes, leadership and jobs, for any Effect exporter (Prometheus, OTLP).
  *
- * Labels have only the values named here, and never a mutex or a contender, unless `metricsByMutex` adds the mutex.
- * The metrics of a single job always name the mutex and the job. Durations are in milliseconds. A layer uses the
- * registry and the attributes of the context in which it was built.
+ * Labels have only the values listed here. They never name a contender, and name a mutex only if `metricsByMutex` is
+ * set. Metrics of a single job always name the mutex and the job. Durations are in milliseconds. A layer uses the
+ * metric registry and the attributes of the context in which it was built.
  *
- * **Example** (Reading two of them)
+ * **Example** (Reading two metrics)
  *
  * ```ts
  * import { MutexMetrics } from "@effect-simba/core"
@@ -23,7 +23,10 @@
 import * as Metric from "effect/Metric"
 import { counter, counters } from "./internal/metrics.ts"
 
-/** From a tenth of a millisecond to several minutes, or from one millisecond to several days. */
+/**
+ * The largest boundary is about a million times `start`: 105 seconds for 0.1 milliseconds, 17 minutes for 1
+ * millisecond.
+ */
 const milliseconds = (id: string, description: string, start: number) =>
   Metric.histogram(id, {
     description,
@@ -35,9 +38,9 @@ const jobGauge = (id: string, description: string): Metric.Gauge<number> =>
   Metric.gauge(id, { description, attributes: { time_unit: "milliseconds" } })
 
 /**
- * Metrics of mutexes: attempts to acquire, waits, leases and their ends.
+ * Metrics of mutexes: acquire attempts, waits and leases.
  *
- * **Example** (The share of attempts that time out)
+ * **Example** (The share of attempts that timed out)
  *
  * ```ts
  * import { MutexMetrics } from "@effect-simba/core"
@@ -49,7 +52,7 @@ const jobGauge = (id: string, description: string): Metric.Gauge<number> =>
  * )
  * ```
  *
- * **Example** (How near a loss was)
+ * **Example** (Warning when a renewal came close to the deadline)
  *
  * ```ts
  * import { MutexMetrics } from "@effect-simba/core"
@@ -61,7 +64,7 @@ const jobGauge = (id: string, description: string): Metric.Gauge<number> =>
  * )
  * ```
  *
- * **Example** (All losses but those that an operator caused)
+ * **Example** (Counting losses that no operator caused)
  *
  * ```ts
  * import { MutexMetrics } from "@effect-simba/core"
@@ -75,7 +78,7 @@ const jobGauge = (id: string, description: string): Metric.Gauge<number> =>
  * )
  * ```
  *
- * **Example** (How many holders share one turn in the fleet's queue)
+ * **Example** (Average number of holders per turn)
  *
  * ```ts
  * import { MutexMetrics } from "@effect-simba/core"
@@ -94,8 +97,8 @@ export const mutex = {
   /**
    * Counts attempts to acquire, by outcome.
    *
-   * `refused` counts attempts that found the mutex taken and did not wait. An attempt with invalid arguments does not
-   * count.
+   * `refused` counts attempts that found the mutex taken and did not wait. Attempts with invalid arguments are not
+   * counted.
    */
   attempts: counters(
     "simba_mutex_acquire_attempts",
@@ -103,13 +106,13 @@ export const mutex = {
     "outcome",
     ["granted", "refused", "timeout", "interrupted", "error"]
   ),
-  /** Measures the round trip of acquiring requests, which is the latency of the backend. */
+  /** Measures the round trip of acquire requests, which is the backend's latency. */
   acquireLatency: milliseconds(
     "simba_mutex_acquire_latency",
     "Round trip of an acquiring request",
     0.1
   ),
-  /** Measures how long attempts waited for a mutex that was not free, however the wait ended. */
+  /** Measures how long attempts waited for a mutex that was not free, whether or not they acquired it. */
   waitTime: milliseconds(
     "simba_mutex_wait_time",
     "Time spent waiting for a mutex that was not free",
@@ -121,18 +124,18 @@ export const mutex = {
   }),
   /** Shows how many leases are held. */
   held: Metric.gauge("simba_mutex_held", { description: "Leases that are held" }),
-  /** Measures how long leases lasted, from just before the granting request to the release or loss. */
+  /** Measures how long leases lasted, from just before the granting request was sent to the release or loss. */
   holdTime: milliseconds(
     "simba_mutex_hold_time",
     "Time from the grant of a lease to its release or loss",
     1
   ),
   /**
-   * Counts attempts to renew, once for each lease, by outcome.
+   * Counts attempts to renew, by outcome, once for each lease.
    *
-   * - `failed`: no valid reply.
-   * - `lost`: the backend reports that the lease is over.
-   * - `notAlive`: not sent, because the option `isAlive` did not return `true`.
+   * - `failed`: there was no valid reply.
+   * - `lost`: the backend reported that the lease had ended.
+   * - `notAlive`: nothing was sent, because `isAlive` did not return `true`.
    */
   renewals: counters(
     "simba_mutex_renewals",
@@ -141,18 +144,19 @@ export const mutex = {
     ["renewed", "failed", "lost", "notAlive"]
   ),
   /**
-   * Measures the time until the local deadline when a renewal succeeded.
+   * Measures how much time was left until the local deadline when a renewal succeeded.
    *
-   * Normally this is the transition minus the safety margin. Values that approach zero predict losses.
+   * Normally this is the transition minus the safety margin. Values near zero predict losses.
    *
-   * Leases that are renewed together, up to 500, count once, with the minimum. With `metricsByMutex` each lease counts.
+   * Leases that are renewed in one batch, of up to 500, are recorded once, with their minimum. With `metricsByMutex`,
+   * each lease is recorded.
    */
   timeLeftAtRenewal: milliseconds(
     "simba_mutex_time_left_at_renewal",
     "Minimum time left until a local deadline when a renewal succeeded",
     1
   ),
-  /** Counts lost leases, by reason. Use of a lease after its own release (`Released`) does not count. */
+  /** Counts lost leases, by reason. Using a lease after its own release (`Released`) does not count. */
   losses: counters(
     "simba_mutex_losses",
     "Leases lost, by reason",
@@ -160,18 +164,19 @@ export const mutex = {
     ["Expired", "TakenOver", "Vanished", "BackendGone", "ForcedRelease"]
   ),
   /**
-   * Counts protected work that was still running when its server's lease had ended. See `onOverrun` of `Mutex.Options`.
+   * Counts leases whose protected work was still running after they had ended on the server. See `onOverrun` of
+   * `Mutex.Options`.
    */
   overruns: counter(
     "simba_mutex_overruns",
     "Protected work that outlived the server's lease"
   ),
   /**
-   * Counts grants to waiters of this process that followed from a release: it passed the mutex on, or freed it for
-   * them.
+   * Counts grants to this process's waiters that followed from a release, which either handed the mutex over or freed
+   * it.
    */
   handOffs: counter("simba_mutex_hand_offs", "Grants that a release passed on"),
-  /** Counts releases that handed the lease to another fiber of the process, without the backend. See `localTurn`. */
+  /** Counts releases that handed the lease to another fiber of this process, without the backend. See `localTurn`. */
   localHandOffs: counter(
     "simba_mutex_local_hand_offs",
     "Grants that a release passed on within the process"
@@ -187,7 +192,7 @@ export const mutex = {
 } as const
 
 /**
- * Metrics of leaderships.
+ * Metrics of leadership.
  *
  * @category metrics
  * @since 0.1.0
@@ -210,7 +215,7 @@ export const leadership = {
 } as const
 
 /**
- * Metrics of jobs.
+ * **Example** (Counting failed runs)
  *
  * **Example** (The runs that failed)
  *
@@ -232,7 +237,7 @@ export const jobs = {
    * Counts runs of jobs, by outcome.
    *
    * - `failure`, `defect`: the run failed or died. A run that interrupts itself counts as failed.
-   * - `interrupted`: the end of the leadership interrupted it.
+   * - `interrupted`: the leadership ended during the run.
    */
   runs: counters(
     "simba_job_runs",
@@ -241,7 +246,7 @@ export const jobs = {
     ["success", "failure", "defect", "interrupted"]
   ),
   /**
-   * Counts the missed instants of jobs, by cause, with the labels `mutex` and `job_name`.
+   * Counts missed instants of jobs, by cause, with the labels `mutex` and `job_name`.
    *
    * - `noLeader`: there was no leader.
    * - `running`: the previous run had not ended.
@@ -259,11 +264,13 @@ export const jobs = {
    * `job_name`. Each leader reports it, so take the maximum.
    */
   lastStart: jobGauge("simba_job_last_start", "When the last run of a job began"),
-  /** Shows when the last successful run of a job ended in the fleet, as `lastStart` does. */
+  /** Shows when the last successful run of a job ended in the fleet. Unit and labels are those of `lastStart`. */
   lastSuccess: jobGauge(
     "simba_job_last_success",
     "When the last successful run of a job ended"
   ),
-  /** Shows since when a job has been running on this node, in milliseconds since 1970, or 0 if it is not running. */
+  /**
+   * Shows when a job's current run started on this node, in milliseconds since 1970, or 0 if the job is not running.
+   */
   runningSince: jobGauge("simba_job_running_since", "Since when a job runs, or 0")
 } as const

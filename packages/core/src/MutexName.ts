@@ -1,5 +1,5 @@
 /**
- * Names of mutexes and processes, and the ids that the backend stores.
+ * Names of mutexes and processes, and the ids of leases.
  *
  * @since 0.1.0
  */
@@ -10,9 +10,9 @@ import { contenderProblem, mutexProblem } from "./internal/nameRules.ts"
 import { nameSchema } from "./internal/nameSchema.ts"
 
 /**
- * The name of a mutex: not blank, not starting with `}`.
+ * The name of a mutex: not blank, at most 1,024 characters, not starting with `}`.
  *
- * **Example** (A name from outside)
+ * **Example** (Validating a name from a request)
  *
  * ```ts
  * import { MutexName } from "@effect-simba/core"
@@ -31,7 +31,7 @@ export const MutexName = nameSchema("a mutex name", mutexProblem).pipe(
 )
 
 /**
- * The checked name of a mutex.
+ * A validated mutex name.
  *
  * @category models
  * @since 0.1.0
@@ -39,23 +39,23 @@ export const MutexName = nameSchema("a mutex name", mutexProblem).pipe(
 export type MutexName = typeof MutexName.Type
 
 /**
- * The id of a lease in the backend, from the first attempt to acquire: `<counter>-<random>:<process name>`.
+ * The id of a lease in the backend: `<counter>-<random>:<process name>`. An attempt to acquire has it from the start.
  *
  * **Details**
  *
- * Each attempt has a new id that is never reused. So an attempt with an unknown outcome can be undone safely.
+ * Each attempt has a new id that is never reused, so an attempt with an unknown outcome can be undone safely.
  *
- * **Example** (Whether the owner runs this library)
+ * **Example** (Checking whether the owner runs this library)
  *
  * ```ts
  * import { Mutex, MutexName } from "@effect-simba/core"
  * import { Effect, Schema } from "effect"
  *
- * const isOurs = Schema.is(MutexName.LeaseId)
+ * const isLeaseId = Schema.is(MutexName.LeaseId)
  *
  * const program = Effect.map(
  *   Mutex.inspect("invoices"),
- *   ({ ownership }) => ownership._tag === "Held" && isOurs(ownership.owner)
+ *   ({ ownership }) => ownership._tag === "Held" && isLeaseId(ownership.owner)
  * )
  * ```
  *
@@ -68,7 +68,7 @@ export const LeaseId = Schema.String.check(
 ).pipe(Schema.brand("@effect-simba/LeaseId"))
 
 /**
- * The checked id of a lease.
+ * A validated lease id.
  *
  * @category models
  * @since 0.1.0
@@ -76,9 +76,9 @@ export const LeaseId = Schema.String.check(
 export type LeaseId = typeof LeaseId.Type
 
 /**
- * A random UUID, for processes that must not reveal their host.
+ * Generates a random UUID, as a process name that does not reveal the host.
  *
- * **Example** (A process that does not show its host)
+ * **Example** (Hiding the host)
  *
  * ```ts
  * import { Mutex, MutexName } from "@effect-simba/core"

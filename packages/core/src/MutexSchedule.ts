@@ -1,5 +1,5 @@
 /**
- * When the owner of a mutex renews: the guard.
+ * Guards: schedules that decide when the owner of a mutex renews its lease.
  *
  * @since 0.1.0
  */
@@ -9,7 +9,7 @@ import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 
 /**
- * The outcome of the last attempt to renew a lease: the input of a guard.
+ * The outcome of the last attempt to renew a lease, which is the input of a guard.
  *
  * @see {@link MutexSchedule}
  * @category models
@@ -18,14 +18,13 @@ import * as Schedule from "effect/Schedule"
 export type Renewal = { readonly _tag: "Renewed"; readonly ttl: Duration.Duration } | { readonly _tag: "Failed" }
 
 /**
- * A schedule of renewals, for the option `guard` of `Mutex.layer`.
+ * A schedule of renewals, for the `guard` option of `Mutex.layer`.
  *
  * **Details**
  *
- * Its delay after `Renewed`, and after the grant, is the time until the next renewal; more than `ttl` counts as `ttl`.
- * Its delay after `Failed` is the time until the next attempt. When the schedule ends, the guard continues with `ttl`,
- * and with a second after failures. Only the deadline of the lease, or a reply that names another owner, ends the
- * guard.
+ * The delay after `Renewed`, and after the grant, is the time until the next renewal; it is capped at `ttl`. The delay
+ * after `Failed` is the time until the next attempt. After the schedule has ended, renewals continue at intervals of
+ * `ttl`, and of one second after failures. Only the deadline, or a reply that the lease is lost, ends the renewals.
  *
  * **Example** (Renewing at half of the ttl)
  *
@@ -46,13 +45,13 @@ export type Renewal = { readonly _tag: "Renewed"; readonly ttl: Duration.Duratio
 export type MutexSchedule = Schedule.Schedule<unknown, Renewal>
 
 /**
- * The default guard: renews `ttl` after a renewal, and soon after an attempt that failed.
+ * The default guard: waits `ttl` after each renewal, and retries failed attempts with backoff.
  *
  * **Details**
  *
- * After a failure it waits 100 milliseconds, doubling up to a second, with a jitter of 20 %.
+ * After a failure it waits 100 milliseconds, doubling up to one second, with a jitter of 20 %.
  *
- * **Example** (The same rhythm for your own lease)
+ * **Example** (Using the guard for your own lease)
  *
  * ```ts
  * import { MutexSchedule } from "@effect-simba/core"

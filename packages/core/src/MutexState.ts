@@ -13,19 +13,19 @@ import type { FencingToken } from "./FencingToken.ts"
  * **Details**
  *
  * - `Free`: nobody owns it.
- * - `Held`: `owner` owns it for `timeLeft`, unless it renews. Without `timeLeft` the lease has no end, because the key
- *   was written without an expiry.
+ * - `Held`: `owner` owns it for another `timeLeft`, unless the lease is renewed. Without `timeLeft`, the lease never
+ *   ends, because the key was written without an expiry.
  *
- * **Example** (In words)
+ * **Example** (Describing the owner)
  *
  * ```ts
  * import { Mutex, MutexState } from "@effect-simba/core"
  * import { Duration, Effect } from "effect"
  *
  * const words = MutexState.Ownership.match({
- *   Free: () => "nobody has it",
+ *   Free: () => "free",
  *   Held: ({ owner, timeLeft }) =>
- *     `${owner} has it ${timeLeft === undefined ? "without end" : `for ${Duration.format(timeLeft)}`}`
+ *     `held by ${owner} ${timeLeft === undefined ? "indefinitely" : `for ${Duration.format(timeLeft)}`}`
  * })
  *
  * const program = Effect.map(Mutex.owner("invoices"), words)
@@ -65,8 +65,8 @@ export interface MutexState {
   readonly ownership: Ownership
   /** The owner's token, unless the owner is a Simba contender. */
   readonly token: FencingToken | undefined
-  /** The number of waiters, including dead ones that are not detected yet. */
+  /** The number of waiters, including dead ones that have not been detected yet. */
   readonly waiting: number
-  /** The first waiters, with their ids. */
+  /** The first waiters, in queue order. */
   readonly waiters: ReadonlyArray<{ readonly id: string; readonly waited: Duration.Duration }>
 }

@@ -1,9 +1,10 @@
 /**
- * Storage port behind `Mutex`: typed requests in, typed results out, no strings of the wire.
+ * Storage port behind `Mutex`. Requests and results are typed; the wire format stays inside the store.
  *
- * A store decides ownership by the backend's own time. The contract suite in `@effect-simba/testkit` checks a store.
+ * A store decides ownership by the backend's clock. The contract suite in `@effect-simba/testkit` tests a store.
  *
- * This port is unstable: it may change in any release. The package's index leaves it out, so import it by its path.
+ * This port is unstable: it may change in any release. The package's index does not export it, so import it by its
+ * path.
  *
  * @since 0.1.0
  */
@@ -30,7 +31,7 @@ import type { BackendError, StoreError } from "./SimbaError.ts"
 import type { Subscription } from "./Subscriber.ts"
 
 /**
- * Requests a mutex.
+ * A request to acquire a mutex.
  *
  * @see {@link MutexStore}
  * @category models
@@ -39,13 +40,13 @@ import type { Subscription } from "./Subscriber.ts"
 export interface AcquireRequest {
   readonly mutex: MutexName
   readonly id: LeaseId
-  /** `try` never queues, and `wait` queues when somebody else owns the mutex. */
+  /** `try` never queues. `wait` queues if another contender owns the mutex. */
   readonly mode: "try" | "wait"
   /** How long a grant lasts without renewal: ttl plus transition. */
   readonly lease: Duration.Duration
-  /** How long a waiter that is handed the mutex has to confirm it. */
+  /** How long a waiter has to confirm that it received the mutex. */
   readonly confirm: Duration.Duration
-  /** The ticket of an earlier request of the same wait, to keep its place. */
+  /** The ticket of an earlier request of the same wait, which keeps its place in the queue. */
   readonly ticket?: Ticket | undefined
 }
 
@@ -54,11 +55,12 @@ export interface AcquireRequest {
  *
  * **Details**
  *
- * - `Granted`: the caller owns the mutex for the whole lease. A `token` that is a multiple of `tokenStride` includes
- *   those up to the next multiple, for owners within the caller's process; any other is a single token. An owner that
- *   repeats its request keeps its token.
- * - `Refused`: the caller does not own it. `ticket` is its place if it queues. `position` is the number of waiters
- *   ahead of it. `foreign` says that Simba contenders own it or wait for it: they wake one waiter only, dead or alive.
+ * - `Granted`: the caller owns the mutex for the whole lease. If `token` is a multiple of `tokenStride`, the grant
+ *   includes all tokens up to the next multiple, for successive owners within the caller's process. Any other `token`
+ *   is a single one. An owner that repeats its request keeps its token.
+ * - `Refused`: the caller does not own the mutex. `ticket` is its place if it queued. `position` is the number of
+ *   waiters ahead of it. `foreign` is true if Simba contenders own the mutex or wait for it; they wake only one waiter,
+ *   dead or alive.
  *
  * @see {@link MutexStore}
  * @category models
@@ -72,13 +74,16 @@ export type AcquireResult =
     readonly ticket: Ticket | undefined
     readonly position: number
     readonly foreign: boolean
-    /** When the reply was made. Without it, a waiter cannot determine the age of the grant in a wake-up, and polls. */
+    /**
+     * When the reply was made. Without it, a waiter cannot determine the age of the grant in a wake-up, and polls
+     * instead.
+     */
     readonly stamp?: Stamp | undefined
   }
 
 /**
- * The backend's own time in microseconds, and the token of the last grant by then, or 0. A later grant has a larger
- * token, even if the clock was set back.
+ * The backend's own time in microseconds, and the token of the last grant by then, or 0 if there was none. A later
+ * grant has a larger token, even if the clock was set back.
  *
  * @see {@link MutexStore}
  * @category models
@@ -90,8 +95,8 @@ export interface Stamp {
 }
 
 /**
- * A grant in a wake-up: its token, the backend's time of the grant in microseconds, and how many milliseconds it lasts.
- * If that is not the lease that the waiter wants, the waiter confirms the grant.
+ * A grant that a wake-up delivers: its token, the backend's time of the grant in microseconds, and its duration in
+ * milliseconds. If that duration is not the lease that the waiter wants, the waiter confirms the grant.
  *
  * @see {@link MutexStore}
  * @category models
@@ -103,8 +108,8 @@ export interface Grant extends Stamp {
 }
 
 /**
- * Confirms the grant of a wake-up: extends it to the whole `lease`. It never grants, and does not affect a grant with
- * another token.
+ * Confirms the grant of a wake-up, which extends it to the full `lease`. A confirmation never grants the mutex, and
+ * does not affect a grant with another token.
  *
  * @see {@link MutexStore}
  * @category models
@@ -118,7 +123,7 @@ export interface ConfirmRequest {
 }
 
 /**
- * One lease to renew, to the full `lease` from now.
+ * A lease to renew, for the full `lease` from now.
  *
  * @see {@link MutexStore}
  * @category models
@@ -135,9 +140,9 @@ export interface GuardRequest {
  *
  * **Details**
  *
- * - `Renewed`: the caller is still the owner, for the whole lease.
- * - `Lost`: the caller is not the owner. A renewal never creates a mutex that has vanished.
- * - `Failed`: this request got no reply. The other requests of the call are not affected.
+ * - `Renewed`: the caller is still the owner, for the full lease.
+ * - `Lost`: the caller is not the owner. A renewal never recreates a mutex that has vanished.
+ * - `Failed`: this request got no reply. Other requests of the same call are not affected.
  *
  * @see {@link MutexStore}
  * @category models
@@ -149,13 +154,13 @@ export type GuardResult =
   | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
- * Releases a mutex, or leaves its queue. It also undoes an attempt with an unknown outcome.
+ * Releases a mutex, or leaves its queue. Also undoes an attempt with an unknown outcome.
  *
  * **Details**
  *
- * The owner hands the mutex to the first live waiter. A waiter is fresh if it queued no longer than `confirm` ago, by
- * the backend's clock, and the backend knows that it is subscribed: it is granted a whole `lease`. Any other is granted
- * `confirm`, and the waiter behind it is notified to poll after that.
+ * The mutex passes to the first live waiter. A fresh waiter is granted a full `lease`: it queued at most `confirm` ago,
+ * by the backend's clock, and the backend knows that it is subscribed. Any other waiter is granted `confirm`, and the
+ * waiter behind it is notified to poll after that.
  *
  * @see {@link MutexStore}
  * @category models
@@ -165,11 +170,11 @@ export interface ReleaseRequest {
   readonly mutex: MutexName
   readonly id: LeaseId
   readonly confirm: Duration.Duration
-  /** How long the grant of a fresh waiter lasts: the usual lease of the caller's layer. */
+  /** How long the grant of a fresh waiter lasts: the default lease of the caller's layer. */
   readonly lease: Duration.Duration
   /**
-   * Another attempt, which is queued first, behind all waiters, even if the caller no longer owns the mutex. Its `id`
-   * is new and should be subscribed already. `lease` is for an immediate grant.
+   * Another attempt. It is queued first, behind all waiters, even if the caller no longer owns the mutex. Its `id` is
+   * new and should already be subscribed. `lease` applies if it is granted immediately.
    */
   readonly requeue?: {
     readonly id: LeaseId
@@ -186,8 +191,8 @@ export interface ReleaseRequest {
  */
 export interface Released {
   /**
-   * The place of the queued attempt, and who owns the mutex now. With a `token`, nobody was ahead of it, and it owns
-   * the mutex for its whole lease. Otherwise it waits: `position` and `stamp` are as in a refusal.
+   * The place of the queued attempt, and the current owner. With a `token`, nobody was ahead of the attempt, and it
+   * owns the mutex for its full lease. Without one it waits, and `position` and `stamp` mean the same as in a refusal.
    */
   readonly requeued: {
     readonly ownership: Ownership
@@ -199,14 +204,14 @@ export interface Released {
 }
 
 /**
- * A reason for a waiter to poll, or a grant.
+ * A message to a waiter: a reason to poll, or a grant.
  *
  * **Details**
  *
- * - `YourTurn`: the mutex was handed to this waiter, or freed for it. With a `grant` the waiter may start at once, if
- *   it can prove that the grant is recent enough, and confirms it at the same time.
+ * - `YourTurn`: the mutex was handed to this waiter, or freed for it. With a `grant`, the waiter may start immediately
+ *   if it can prove that the grant is recent enough, and confirms it at the same time.
  * - `PollAfter`: poll after `delay`.
- * - `Gap`: something may have been missed. Poll now.
+ * - `Gap`: messages may have been missed. Poll now.
  *
  * @see {@link MutexStore}
  * @category models
@@ -218,8 +223,8 @@ export type WakeUp =
   | { readonly _tag: "Gap" }
 
 /**
- * A reason for an observer to poll: a contender published that it acquired the mutex, or (`Gap`) something may have
- * been missed.
+ * A reason for an observer to poll: a contender published that it acquired the mutex, or messages may have been missed
+ * (`Gap`).
  *
  * @see {@link MutexStore}
  * @category models
@@ -236,7 +241,7 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
  * import * as MutexStore from "@effect-simba/core/MutexStore"
  * import { Effect, Layer } from "effect"
  *
- * const Talkative = Layer.effect(
+ * const LoggingStore = Layer.effect(
  *   MutexStore.MutexStore,
  *   Effect.map(MutexStore.MutexStore, (store) =>
  *     MutexStore.MutexStore.of({
@@ -246,7 +251,7 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
  *           Effect.logDebug(
  *             result._tag === "Granted"
  *               ? `${request.id} has ${request.mutex} with token ${result.token}`
- *               : `${request.id} is number ${result.position} for ${request.mutex}`
+ *               : `${request.id} waits for ${request.mutex} behind ${result.position} others`
  *           ))
  *     }))
  * ).pipe(Layer.provide(MutexStore.layerMemory))
@@ -258,55 +263,57 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
 export class MutexStore extends Context.Service<MutexStore, {
   readonly acquire: (request: AcquireRequest) => Effect.Effect<AcquireResult, StoreError>
   /**
-   * Renews many leases in few round trips, and returns the results in the order of the requests. A lease then ends its
-   * own length from now, even if that is sooner than before. A store with several servers passes each result to
-   * `onResult` as soon as it arrives. Such a result counts even if the whole call is abandoned.
+   * Renews many leases in few round trips, and returns the results in the order of the requests. A renewed lease lasts
+   * its full duration from now, even if it then ends sooner than before. A store with several servers passes each
+   * result to `onResult` as soon as it arrives. That result counts even if the whole call is abandoned.
    */
   readonly guard: (
     requests: ReadonlyArray<GuardRequest>,
     onResult?: (index: number, result: GuardResult) => void
   ) => Effect.Effect<ReadonlyArray<GuardResult>, StoreError>
-  /** Sends a confirmation before it returns. `done` gets the reply, once. */
+  /** Sends a confirmation before it returns. Calls `done` once, with the reply. */
   readonly confirm: (request: ConfirmRequest, done: (exit: Exit.Exit<AcquireResult, StoreError>) => void) => void
   /**
-   * Sends a release before it returns. `done` gets the reply, once. Safe to repeat, and safe if nothing is held.
+   * Sends a release before it returns. Calls `done` once, with the reply. Safe to repeat, and safe if nothing is held.
    *
    * @see {@link release} for an Effect
    */
   readonly release: (request: ReleaseRequest, done: (exit: Exit.Exit<Released, StoreError>) => void) => void
-  /** Whether the backend seems reachable, and no later request can overtake what this store has sent. */
+  /** Whether the backend seems reachable and no later request can overtake those already sent. */
   readonly isReady: () => boolean
   readonly owner: (mutex: MutexName) => Effect.Effect<Ownership, StoreError>
-  /** Subscribes an observer. After success, it misses no change without a `Gap`. */
+  /** Subscribes an observer. After success, the observer misses no change without a `Gap`. */
   readonly changes: (mutex: MutexName) => Effect.Effect<Subscription<Change>, BackendError, Scope.Scope>
   /**
-   * Subscribes a layer, by the random part of its ids, before any of its waiters queues. After success, its waiters
-   * miss no wake-up without a `Gap`. `onForced` gets the ids of leases that a forced release ended.
+   * Subscribes a layer before any of its waiters queues. `key` is the random part of the layer's ids. After success,
+   * its waiters miss no wake-up without a `Gap`. Calls `onForced` with the id of each lease that a forced release
+   * ended.
    *
    * @see {@link wakeUps} for a subscription of one waiter
    */
   readonly inbox: (key: string, onForced: (id: string) => void) => Effect.Effect<
     {
       /**
-       * Calls the listener with the wake-ups of a waiter of this layer, until the returned function is called. The
-       * listener neither throws nor waits.
+       * Calls the listener with the wake-ups of one waiter until the returned function is called. The listener must
+       * neither throw nor block.
        */
       readonly listen: (mutex: MutexName, id: LeaseId, listener: (wakeUp: WakeUp) => void) => () => void
-      /** The longest sleep of a waiter, if gaps cannot be detected. */
+      /** Maximum sleep of a waiter. Set if gaps cannot be detected. */
       readonly bound: Duration.Duration | undefined
     },
     BackendError,
     Scope.Scope
   >
-  /** Reads the state of the mutex, with the first `limit` waiters. */
+  /** Reads the state of the mutex, with at most `limit` waiters. */
   readonly inspect: (mutex: MutexName, limit: number) => Effect.Effect<MutexState, StoreError>
   /**
-   * The mutexes that are owned or waited for, in no order. Mutexes that appear or disappear meanwhile may be missing.
+   * The mutexes that are held or have waiters, in no particular order. Mutexes that appear or disappear during the scan
+   * may be missing.
    */
   readonly list: Stream.Stream<MutexName, StoreError>
   /**
-   * Takes the mutex from its owner, hands it over like a release, and returns the previous owner. A late copy of the
-   * request takes it from no later owner.
+   * Takes the mutex from its owner, hands it over as a release does, and returns the previous owner. A late copy of the
+   * request does not affect a later owner.
    */
   readonly forceRelease: (mutex: MutexName, confirm: Duration.Duration) => Effect.Effect<Ownership, StoreError>
   /** The jobs of each mutex. */
@@ -314,15 +321,15 @@ export class MutexStore extends Context.Service<MutexStore, {
 }>()("@effect-simba/core/MutexStore") {}
 
 /**
- * The place of a waiter in the queue: the server's time when the waiter queued, in seconds with six decimals.
+ * A waiter's place in the queue: the server's time at which it queued, in seconds with six decimals.
  *
- * **Example** (When a waiter came)
+ * **Example** (When a waiter queued)
  *
  * ```ts
  * import * as MutexStore from "@effect-simba/core/MutexStore"
  * import { DateTime, Effect, Schema } from "effect"
  *
- * const arrival = (score: string) =>
+ * const queuedAt = (score: string) =>
  *   Effect.map(
  *     Schema.decodeEffect(MutexStore.Ticket)(score),
  *     (ticket) => DateTime.makeUnsafe(Number(ticket) * 1000)
@@ -337,7 +344,7 @@ export const Ticket = Schema.String.check(Schema.isPattern(/^\d+\.\d{6}$/)).pipe
 )
 
 /**
- * The checked place of a waiter.
+ * A validated ticket.
  *
  * @category models
  * @since 0.1.0
@@ -345,14 +352,14 @@ export const Ticket = Schema.String.check(Schema.isPattern(/^\d+\.\d{6}$/)).pipe
 export type Ticket = typeof Ticket.Type
 
 /**
- * A grant whose token is a multiple of this owns all tokens up to the next multiple.
+ * A grant whose token is a multiple of this number owns all tokens up to the next multiple.
  *
  * **Details**
  *
- * Owners that follow each other within a process, without the backend, take them one by one. A store grants such a
- * token unless its previous grant was a moment ago, so that tokens stay near the clock.
+ * Successive owners within a process take these tokens one by one, without the backend. A store grants such a token
+ * unless its previous grant was a moment ago, so that tokens do not run ahead of the clock.
  *
- * **Example** (The tokens of one grant)
+ * **Example** (The last token of a grant)
  *
  * ```ts
  * import { tokenStride } from "@effect-simba/core/MutexStore"
@@ -367,7 +374,7 @@ export type Ticket = typeof Ticket.Type
 export const tokenStride: number = stride.tokenStride
 
 /**
- * The number of further tokens that a grant with this token owns.
+ * The number of additional tokens that a grant with this token owns.
  *
  * **Example** (The last token of a grant)
  *
@@ -385,9 +392,9 @@ export const tokenStride: number = stride.tokenStride
 export const spareTokens: (token: number) => number = stride.spareTokens
 
 /**
- * Releases, and waits for the reply.
+ * Releases a mutex and waits for the reply.
  *
- * **Example** (Undoes an attempt)
+ * **Example** (Undoing an attempt)
  *
  * ```ts
  * import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -411,9 +418,9 @@ export const release = (
 ): Effect.Effect<Released, StoreError> => Effect.callback((resume) => store.release(request, resume))
 
 /**
- * Subscribes one waiter, in the inbox of its layer.
+ * Subscribes a single waiter, through the inbox of its layer.
  *
- * **Example** (Waiting until it may be this waiter's turn)
+ * **Example** (Waiting for a wake-up)
  *
  * ```ts
  * import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
@@ -443,14 +450,14 @@ export const wakeUps = Effect.fnUntraced(function*(
 })
 
 /**
- * Waits until the data that has already arrived on sockets is read.
+ * Waits until data that has already arrived on sockets has been read.
  *
  * **When to use**
  *
- * Use it in a timer of a store that talks over sockets, before a request counts as one without a reply. Node runs due
- * timers before it reads sockets, so in a busy process a reply may have arrived without being read.
+ * Use it in the timers of a store that uses sockets, before treating a request as lost. Node runs due timers before it
+ * reads sockets, so in a busy process a reply may have arrived without being read.
  *
- * **Example** (Heartbeats that were missed)
+ * **Example** (Finding missed heartbeats)
  *
  * ```ts
  * import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -469,10 +476,10 @@ export const wakeUps = Effect.fnUntraced(function*(
 export const socketsRead: Effect.Effect<void> = timeouts.socketsRead
 
 /**
- * Continues with `late` if there is no reply within `limit`. A reply that has arrived counts, no matter how late the
- * timer is: see `socketsRead`.
+ * Continues with `late` if no reply arrives within `limit`. A reply that has already arrived counts, no matter how late
+ * the timer fires. See `socketsRead`.
  *
- * **Example** (A request of a store that may get no reply)
+ * **Example** (Failing a request that gets no reply)
  *
  * ```ts
  * import { SimbaError } from "@effect-simba/core"
@@ -495,7 +502,7 @@ export const replyTimeout: <A, E, R, B, E2>(
   late: () => Effect.Effect<B, E2>
 ) => Effect.Effect<A | B, E | E2, R> = timeouts.replyTimeout
 
-/** An unbounded queue that a subscription fills from outside until its scope closes. */
+/** An unbounded queue that a subscription fills until its scope closes. */
 const subscription = <A>(
   subscribe: (offer: (value: A) => void) => () => void
 ): Effect.Effect<Subscription<A>, never, Scope.Scope> =>
@@ -562,7 +569,7 @@ const make = Effect.gen(function*() {
         {
           listen: (name, id, listener) => {
             let isOpen = true
-            // In a later task: a fiber that frees a mutex may request it again before the waiters
+            // Delivered in a later task: a fiber that frees a mutex may request it again before the waiters do
             const later = (wakeUp: WakeUp) => dispatcher.scheduleTask(() => isOpen ? listener(wakeUp) : undefined, 0)
             const leave = attach(name, (mutex) => mutex.listen(id, later))
             return () => {
@@ -595,17 +602,18 @@ const make = Effect.gen(function*() {
 })
 
 /**
- * Provides `MutexStore` in the memory of this process.
+ * Provides `MutexStore` in memory, for a single process.
  *
  * **When to use**
  *
- * Use it for stores that wrap another one. Tests and single-process applications use `Mutex.layerMemory`.
+ * Use it in stores that wrap another one. Tests and single-process applications use `Mutex.layerMemory`.
  *
  * **Gotchas**
  *
- * Each build of this layer has mutexes of its own. Share one build among the contenders that must exclude each other.
+ * Each time this layer is built, it starts with its own mutexes. Contenders that must exclude each other have to share
+ * one build.
  *
- * **Example** (An application of one process)
+ * **Example** (A single-process application)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -614,7 +622,7 @@ const make = Effect.gen(function*() {
  *
  * const MutexLive = Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory))
  *
- * // The second runs when the first is done: they share the layer
+ * // Both share the layer, so they run one after another
  * const work = Effect.log("working").pipe(Mutex.withLock("report"))
  * const program = Effect.all([work, work], { concurrency: 2 }).pipe(Effect.provide(MutexLive))
  * ```
@@ -625,7 +633,7 @@ const make = Effect.gen(function*() {
 export const layerMemory: Layer.Layer<MutexStore> = Layer.effect(MutexStore, make)
 
 /**
- * The part of an id that all ids of one layer share, empty for Simba ids.
+ * The part of an id that all ids of one layer share; empty for Simba ids.
  *
  * **Example** (Grouping waiters by process)
  *

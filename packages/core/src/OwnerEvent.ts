@@ -1,5 +1,5 @@
 /**
- * Changes of the ownership of a mutex, as observers see them.
+ * Changes of a mutex's ownership, as observers see them.
  *
  * @since 0.1.0
  */
@@ -9,21 +9,21 @@ import { FencingToken } from "./FencingToken.ts"
 const token = Schema.optionalKey(FencingToken)
 
 /**
- * One change of ownership.
+ * A change of ownership.
  *
  * **Details**
  *
- * - `Acquired`: `owner` owns the mutex now.
+ * - `Acquired`: `owner` now owns the mutex.
  * - `Renewed`: `owner` extended its lease.
  * - `Released`: `owner` released the mutex, and nobody owned it at the next poll.
- * - `HandedOver`: `owner` released the mutex, and `successor` owns it now. The successor need not have waited: the
- *   mutex may have been free in between, for less than the time between two polls.
+ * - `HandedOver`: `owner` released the mutex, and `successor` owns it now. The successor may not have been waiting: the
+ *   mutex may have been free for a moment between two polls.
  * - `Expired`: `owner` neither renewed nor released in time.
- * - `Gap`: something may have been missed. The next events show the state found afterwards.
+ * - `Gap`: events may have been missed. The next events describe the state found afterwards.
  *
- * `token` is absent for Simba owners, which have none.
+ * `token` is absent for Simba owners, because they have none.
  *
- * **Example** (Events as lines of JSON)
+ * **Example** (Logging events as JSON)
  *
  * ```ts
  * import { Mutex, OwnerEvent } from "@effect-simba/core"
@@ -50,7 +50,7 @@ export const OwnerEvent = Schema.TaggedUnion({
 })
 
 /**
- * One change of ownership.
+ * A change of ownership.
  *
  * @category models
  * @since 0.1.0

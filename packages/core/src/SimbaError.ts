@@ -1,5 +1,5 @@
 /**
- * Failures of this library, each named for what the caller does next.
+ * The errors of this library. Each tag stands for one reaction of the caller.
  *
  * @since 0.1.0
  */
@@ -10,14 +10,14 @@ import { excerpt } from "./internal/excerpt.ts"
 import { phraseOf } from "./internal/operationPhrases.ts"
 
 /**
- * The mutex was held by others for the whole `timeout`: try again later, or skip the work.
+ * The mutex was not free within `timeout`: try again later, or skip the work.
  *
  * **Details**
  *
- * Nothing is held, and the place in the queue is released. A timeout in an outage is a `BackendError`: the last request
- * failed or got no reply, so it is unknown whether the mutex is busy.
+ * Nothing is held, and the place in the queue is released. During an outage a timeout is a `BackendError` instead: if
+ * the last request failed or got no reply, it is unknown whether the mutex is taken.
  *
- * **Example** (Reporting that somebody else is working)
+ * **Example** (Reporting that the mutex is busy)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -25,7 +25,7 @@ import { phraseOf } from "./internal/operationPhrases.ts"
  *
  * const program = Effect.as(Effect.log("closing the books"), "done").pipe(
  *   Mutex.withLock("books", { timeout: "2 seconds" }),
- *   Effect.catchTag("AcquireTimeout", ({ owner }) => Effect.succeed(`busy: ${owner ?? "somebody"} is at it`))
+ *   Effect.catchTag("AcquireTimeout", ({ owner }) => Effect.succeed(`busy: held by ${owner ?? "another process"}`))
  * )
  * ```
  *
@@ -43,7 +43,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
     isLocal: Schema.optionalKey(Schema.Boolean)
   }
 ) {
-  /** A later attempt may find the mutex free. */
+  /** Always true, because a later attempt may find the mutex free. */
   get isRetryable(): boolean {
     return true
   }
@@ -58,22 +58,22 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
 }
 
 /**
- * Why a lease is over.
+ * Why a lease ended.
  *
  * **Details**
  *
- * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, an `isAlive`
- *   that did not return `true`), or `maxHold` was reached.
- * - `TakenOver`: the server names another owner.
- * - `Vanished`: the server names no owner (expiry, eviction, a flush, a lost write), or the announcement of the data
+ * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, an `isAlive` that
+ *   did not return `true`), or `maxHold` was reached.
+ * - `TakenOver`: the server reports another owner.
+ * - `Vanished`: the server reports no owner (expiry, eviction, a flush, a lost write), or the announcement of the data
  *   stream is gone.
- * - `BackendGone`: every renewal failed until the local deadline, or the layer was closed.
+ * - `BackendGone`: no renewal succeeded before the local deadline, or the layer was closed.
  * - `ForcedRelease`: an operator took the mutex away.
  * - `Stalled`: the handler of a data stream reported neither a commit nor progress within `progressTimeout`, or its
  *   fiber died, for example in its `retry` schedule.
- * - `Released`: the holder itself ended the lease and used it afterwards.
+ * - `Released`: the holder released the lease and then used it.
  *
- * **Example** (A line for each reason)
+ * **Example** (Matching on the reason)
  *
  * ```ts
  * import { SimbaError } from "@effect-simba/core"
@@ -96,7 +96,7 @@ export const LossReason = Schema.TaggedUnion({
   },
   Vanished: {},
   BackendGone: {
-    /** Why the backend refused the last renewal, unless it was an outage. */
+    /** Why the backend refused the last renewal. Absent after an outage. */
     problem: Schema.optionalKey(Schema.String)
   },
   ForcedRelease: {
@@ -108,7 +108,7 @@ export const LossReason = Schema.TaggedUnion({
 })
 
 /**
- * Why a lease is over.
+ * Why a lease ended.
  *
  * @see {@link LeaseLost}
  * @category models
@@ -127,13 +127,13 @@ const lossText: Record<LossReason["_tag"], string> = {
 }
 
 /**
- * The lease of a mutex or data stream is over: stop, leave the resource alone, and acquire it again.
+ * The lease of a mutex or data stream has ended: stop, do not touch the resource, and acquire it again.
  *
  * **Details**
  *
- * Protected work was interrupted. `reason` is one of `LossReason`. Another process may own the resource already.
+ * Protected work was interrupted. `reason` says why the lease ended. Another process may already own the resource.
  *
- * **Example** (An operator's decision is final, other losses are not)
+ * **Example** (Retrying unless an operator took the mutex)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -175,15 +175,14 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
 }
 
 /**
- * A resource has seen a newer lease of the mutex: stop, and acquire the mutex again before you write again. Nothing was
- * written.
+ * The resource has seen a newer token. Nothing was written. Stop, and acquire the mutex again before you write again.
  *
  * **Details**
  *
- * `RedisFence` (Redis) and `SqlFence` (SQL) fail with it. The lease is over, even if the local clock disagrees. Read
- * what the successor has written before you continue.
+ * `RedisFence` (Redis) and `SqlFence` (SQL) fail with this error. The lease has ended, even if the local clock
+ * disagrees. Read what the successor has written before you continue.
  *
- * **Example** (Beginning again, with what the successor wrote)
+ * **Example** (Retrying with a new lease)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -207,7 +206,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
   /** The largest token that the resource has seen. */
   largest: FencingToken
 }) {
-  /** Retry with a new lease, not with this one. */
+  /** Always true, but retry with a new lease. */
   get isRetryable(): boolean {
     return true
   }
@@ -218,15 +217,15 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
 }
 
 /**
- * The mutex is held by a `withLock` around the call, so the call would wait for itself: pass the outer lease to the
- * inner work.
+ * An enclosing `withLock` already holds the mutex, so the call would wait for itself: pass the outer lease to the inner
+ * work.
  *
  * **Details**
  *
- * `withLock`, `acquire` and `acquireAll` fail with it, even in child fibers of the outer body. `acquireIfAvailable` and
- * `withLockIfAvailable` do not wait, and return `None`.
+ * `withLock`, `acquire` and `acquireAll` fail with this error, even in child fibers of the outer body.
+ * `acquireIfAvailable` and `withLockIfAvailable` return `None` instead, because they do not wait.
  *
- * **Example** (Passing the outer lease on)
+ * **Example** (Passing on the outer lease)
  *
  * ```ts
  * import { type Lease, Mutex } from "@effect-simba/core"
@@ -234,7 +233,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
  *
  * const append = (lease: Lease.Lease) => Effect.log(`appending with token ${lease.token}`)
  *
- * // Within a lock of "ledger" this would fail with "AlreadyHeld"
+ * // Inside another lock of "ledger", this would fail with AlreadyHeld
  * const alone = Mutex.withLock("ledger")(append)
  *
  * const twice = Mutex.withLock("ledger")((lease) => Effect.andThen(append(lease), append(lease)))
@@ -245,7 +244,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
  */
 export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/core/AlreadyHeld")("AlreadyHeld", {
   mutex: Schema.String,
-  /** The id of the lease around the call. */
+  /** The id of the enclosing lease. */
   id: Schema.String,
   token: FencingToken
 }) {
@@ -259,9 +258,9 @@ export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/
 }
 
 /**
- * A name cannot be used: choose another. Nothing was sent.
+ * A name is not allowed: choose another. Nothing was sent.
  *
- * **Example** (Names that come from users)
+ * **Example** (Handling names from users)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -293,13 +292,13 @@ export class InvalidName extends Schema.TaggedError<InvalidName>("@effect-simba/
 }
 
 /**
- * An option cannot work: change it.
+ * An option is invalid: change it.
  *
  * **Details**
  *
- * A layer fails with it when it is built, and an operation when it is called with the option.
+ * A layer fails with this error when it is built, and an operation when it is called.
  *
- * **Example** (Saying which option is wrong)
+ * **Example** (Logging which option is wrong)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -329,7 +328,7 @@ export class InvalidConfig extends Schema.TaggedError<InvalidConfig>("@effect-si
   }
 }
 
-/** Never throws: a cause may come from a serializer, as an object without a prototype. */
+/** Never throws. A deserialized cause may be an object without a prototype. */
 const causeText = (cause: unknown): string =>
   (typeof cause !== "object" || cause === null
     ? String(cause)
@@ -342,10 +341,10 @@ const causeText = (cause: unknown): string =>
  *
  * **Details**
  *
- * `isRetryable` distinguishes an outage (wait and retry) from a refusal that would repeat (permissions, a key of the
- * wrong type). `operation` names the request, and `cause` is the error of the client library.
+ * `isRetryable` distinguishes an outage (wait and retry) from a refusal that would recur, such as missing permissions
+ * or a key of the wrong type. `operation` names the request, and `cause` is the client library's error.
  *
- * **Example** (Waiting for the end of an outage)
+ * **Example** (Waiting out an outage)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -375,13 +374,13 @@ export class BackendError extends Schema.TaggedError<BackendError>("@effect-simb
 }
 
 /**
- * The backend returned something that this library does not understand.
+ * The backend returned data that this library does not understand.
  *
  * **Details**
  *
- * `read` is the beginning of the reply, and `where` says where it was read.
+ * `read` is the beginning of that data, and `where` says where it was read.
  *
- * **Example** (Showing what could not be read)
+ * **Example** (Logging the unreadable data)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -399,7 +398,10 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
   "ProtocolError",
   { where: Schema.String, read: Schema.String, problem: Schema.String }
 ) {
-  /** Makes the error for a value of any type and size. `read` and `problem` are cut to a length that can be logged. */
+  /**
+   * Creates the error for a value of any type and size. `read` and `problem` are truncated to a length that can be
+   * logged.
+   */
   static of(where: string, input: unknown, problem: string): ProtocolError {
     const read = typeof input === "string" ? input.slice(0, 200) : excerpt(input)
     return new ProtocolError({ where, read, problem: problem.slice(0, 1000) })
@@ -414,16 +416,16 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
 }
 
 /**
- * A request to the backend got no valid reply.
+ * Why a request to the backend failed.
  *
- * **Example** (Reporting "unknown" if the backend does not reply)
+ * **Example** (Reporting "unknown" if the request fails)
  *
  * ```ts
  * import { Mutex, type SimbaError } from "@effect-simba/core"
  * import { Effect, Stream } from "effect"
  *
- * const orUnknown = <A, R>(question: Effect.Effect<A, SimbaError.StoreError, R>) =>
- *   Effect.catch(question, (error) => Effect.as(Effect.logWarning(error.message), "unknown" as const))
+ * const orUnknown = <A, R>(request: Effect.Effect<A, SimbaError.StoreError, R>) =>
+ *   Effect.catch(request, (error) => Effect.as(Effect.logWarning(error.message), "unknown" as const))
  *
  * const count = orUnknown(Effect.map(Stream.runCount(Mutex.list), String))
  * ```
@@ -436,15 +438,15 @@ export type StoreError = BackendError | ProtocolError
 /**
  * Why a single request for a mutex failed.
  *
- * **Example** (Whether a retry makes sense)
+ * **Example** (Retrying only outages)
  *
  * ```ts
  * import { type SimbaError, Mutex } from "@effect-simba/core"
  * import { Effect } from "effect"
  *
- * const isPassing = (error: SimbaError.RequestError) => error._tag === "BackendError" && error.isRetryable
+ * const isOutage = (error: SimbaError.RequestError) => error._tag === "BackendError" && error.isRetryable
  *
- * const ask = Effect.retry(Mutex.acquireIfAvailable("invoices"), { while: isPassing, times: 3 })
+ * const attempt = Effect.retry(Mutex.acquireIfAvailable("invoices"), { while: isOutage, times: 3 })
  * ```
  *
  * @category errors
@@ -455,7 +457,7 @@ export type RequestError = StoreError | InvalidName | InvalidConfig
 /**
  * Why an attempt to acquire failed.
  *
- * **Example** (Failures of a service that has its own)
+ * **Example** (Mapping to a service's own error)
  *
  * ```ts
  * import { type SimbaError, Mutex } from "@effect-simba/core"

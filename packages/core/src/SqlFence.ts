@@ -1,18 +1,17 @@
 /**
- * SQL data that refuses former owners of a mutex, in transactions of Effect's `SqlClient`.
+ * Fences SQL data against former owners of a mutex, in transactions of Effect's `SqlClient`.
  *
- * An owner that was paused past its deadline may wake up and write although somebody else owns the mutex by now. Each
- * grant has a larger token than the last. The table `simba_fences` keeps the largest token of each resource, and a
- * transaction with a smaller one fails with `StaleToken` before it reads or writes. The row of that table stays locked
- * until the end of the transaction, so transactions of one resource run one after another.
+ * An owner that was paused past its deadline may wake up and write although the mutex already has another owner. Each
+ * grant has a larger token than the one before. The table `simba_fences` keeps the largest token of each resource, and
+ * a transaction with a smaller one fails with `StaleToken` before it reads or writes. The resource's row in that table
+ * stays locked until the transaction ends, so transactions on one resource run one after another.
  *
- * The lease of a data stream works in the same way: `docs/data-streams.md` uses it to process each message exactly
- * once.
+ * Leases of data streams work the same way. `docs/data-streams.md` uses one to process each message exactly once.
  *
- * Works on Postgres, SQLite, MySQL and MariaDB. Import it by its path: the package's index leaves it out, so that only
- * its users load `effect/sql`.
+ * Supports Postgres, SQLite, MySQL and MariaDB. Import this module by its path: the package's index does not export it,
+ * so that only its users load `effect/sql`.
  *
- * **Example** (A balance that no former holder overwrites)
+ * **Example** (Protecting a balance from former owners)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -41,17 +40,18 @@ import { StaleToken } from "./SimbaError.ts"
 const client = Effect.map(SqlClient, (sql) => sql.withoutTransforms())
 
 /**
- * Creates the table `simba_fences`, if it is missing.
+ * Creates the table `simba_fences` if it does not exist.
  *
  * **When to use**
  *
- * Use it at the start of a program, or as a step of your migrations.
+ * Run it when the program starts, or in a migration.
  *
  * **Details**
  *
- * The table has a row per resource, with its largest token as a `BIGINT`. Deleting a row forgets its token.
+ * The table has one row per resource, with its largest token as a `BIGINT`. Deleting a row forgets the resource's
+ * token.
  *
- * **Example** (Before the first transaction)
+ * **Example** (Creating the table at startup)
  *
  * ```ts
  * import * as SqlFence from "@effect-simba/core/SqlFence"
@@ -64,7 +64,7 @@ const client = Effect.map(SqlClient, (sql) => sql.withoutTransforms())
  * @since 0.1.0
  */
 export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flatMap(client, (sql) => {
-  // MySQL compares texts without case and trailing spaces, but bytes exactly
+  // MySQL compares text ignoring case and trailing spaces, but compares bytes exactly
   const text = sql.onDialectOrElse({ mysql: () => sql`VARBINARY(767)`, orElse: () => sql`TEXT` })
   return sql`
     CREATE TABLE IF NOT EXISTS simba_fences (
@@ -72,7 +72,7 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
       token BIGINT NOT NULL CHECK (token BETWEEN 1 AND 9007199254740991)
     )`
 }).pipe(
-  // If two clients create the table at the same time, Postgres refuses one of them
+  // If two clients create the table at the same time, Postgres fails one of them
   Effect.retry({ times: 1 }),
   Effect.asVoid
 )
@@ -86,10 +86,10 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
  *
  * **Details**
  *
- * Fails with `StaleToken` if the resource has seen a larger token. Inside a transaction the token is remembered when
+ * Fails with `StaleToken` if the resource has seen a larger token. Inside a transaction, the token is remembered once
  * that transaction commits.
  *
- * **Example** (Hours between the read and the write)
+ * **Example** (A long computation between read and write)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -133,31 +133,31 @@ export const raise = (bearer: Bearer): Effect.Effect<void, StaleToken | SqlError
           SET token = CASE WHEN simba_fences.token > excluded.token THEN simba_fences.token ELSE excluded.token END
           RETURNING token`
     })
-    // Drivers return a BIGINT as a number, a bigint or a string. Dies without a row: then nothing was fenced
+    // Drivers return a BIGINT as a number, a bigint or a string. A missing row is a defect, because nothing was fenced
     const largest = FencingToken.make(Number(row?.["token"]))
     if (largest > token) return yield* new StaleToken({ resource, token, largest })
   })
 
 /**
- * Runs a transaction, unless the resource has seen a larger token.
+ * Runs an effect in a transaction that fails if the resource has seen a larger token.
  *
  * **When to use**
  *
- * Use it for all transactions that write what the mutex protects.
+ * Use it for all transactions that write data protected by the mutex.
  *
  * **Details**
  *
- * The transaction first raises the token of the resource, then runs the body. So the data that the body reads stays
- * valid until the commit. A failure of the body rolls everything back. Fence all data that belongs together with one
+ * The transaction first raises the token of the resource, then runs the body, so the data that the body reads stays
+ * valid until the commit. A failure of the body rolls everything back. Fence data that belongs together with one
  * resource and one mutex, because tokens of different mutexes cannot be compared.
  *
  * **Gotchas**
  *
- * Read inside the body: data that you read before may be stale, unless `raise` came first. Inside an outer transaction
- * it is a savepoint, and MySQL shows the body the state of the first read of the outer one.
+ * Read inside the body: data that you read earlier may be stale, unless `raise` came first. Inside an outer
+ * transaction, this is a savepoint, and on MySQL the body sees the state at the outer transaction's first read.
  *
- * On Postgres, a transaction of the isolation levels above `READ COMMITTED` that had to wait for another fails with an
- * `SqlError` of the reason `SerializationError`. Retry it.
+ * On Postgres, at isolation levels above `READ COMMITTED`, a transaction that had to wait for another fails with an
+ * `SqlError` whose reason is `SerializationError`. Retry it.
  *
  * **Example** (Reading, computing and writing)
  *

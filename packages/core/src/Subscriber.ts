@@ -1,7 +1,7 @@
 /**
  * Publish/subscribe channels that report when messages may have been missed.
  *
- * A channel delivers each message at most once, and a restored connection has missed all messages in between. Readers
+ * A channel delivers each message at most once, and messages published while a connection is down are lost. Readers
  * that rely on messages must check the state after a gap.
  *
  * @since 0.1.0
@@ -15,19 +15,19 @@ import type * as Scope from "effect/Scope"
 import type { BackendError } from "./SimbaError.ts"
 
 /**
- * One delivery of a channel: a message, or (`Gap`) that messages may have been missed.
+ * A delivery on a channel: a message, or a `Gap`, which says that messages may have been missed.
  *
- * **Example** (What to do with each)
+ * **Example** (Handling messages and gaps)
  *
  * ```ts
  * import { Notice } from "@effect-simba/core/Subscriber"
  *
- * const act = Notice.match({
+ * const describe = Notice.match({
  *   Message: ({ text }) => `read ${text}`,
- *   Gap: () => "ask again"
+ *   Gap: () => "poll the state"
  * })
  *
- * console.log(act({ _tag: "Gap" })) // => ask again
+ * console.log(describe({ _tag: "Gap" })) // => poll the state
  * ```
  *
  * @see {@link Subscriber}
@@ -40,7 +40,7 @@ export const Notice = Schema.TaggedUnion({
 })
 
 /**
- * One delivery of a channel.
+ * A delivery on a channel.
  *
  * @category models
  * @since 0.1.0
@@ -50,20 +50,20 @@ export type Notice = typeof Notice.Type
 /**
  * Publish/subscribe channels with gap detection, over as few connections as the backend allows.
  *
- * **Example** (Checking again after a gap)
+ * **Example** (Polling after a gap)
  *
  * ```ts
  * import * as Subscriber from "@effect-simba/core/Subscriber"
  * import { Effect, Queue } from "effect"
  *
- * const follow = <E, R>(channel: string, look: Effect.Effect<void, E, R>) =>
+ * const follow = <E, R>(channel: string, poll: Effect.Effect<void, E, R>) =>
  *   Effect.scoped(Effect.gen(function*() {
  *     const subscriber = yield* Subscriber.Subscriber
  *     const notices = yield* subscriber.subscribe(channel)
- *     yield* look
+ *     yield* poll
  *     return yield* Effect.forever(Effect.flatMap(
  *       Queue.take(notices),
- *       Subscriber.Notice.match({ Gap: () => look, Message: ({ text }) => Effect.log(text) })
+ *       Subscriber.Notice.match({ Gap: () => poll, Message: ({ text }) => Effect.log(text) })
  *     ))
  *   }))
  * ```
@@ -73,38 +73,38 @@ export type Notice = typeof Notice.Type
  */
 export class Subscriber extends Context.Service<Subscriber, {
   /**
-   * Subscribes while the scope is open, and succeeds once the server has acknowledged it: no later message is missed
-   * without a `Gap`. The queue never fails. A lost connection is restored in the background, with a `Gap`. For a slow
-   * reader the queue keeps the newest notices, with a `Gap` in place of dropped ones.
+   * Subscribes while the scope is open, and succeeds once the server has acknowledged the subscription. From then on,
+   * no message is missed without a `Gap`. The queue never fails: a lost connection is restored in the background, with
+   * a `Gap`. For a slow reader, the queue keeps the newest notices, with a `Gap` in place of the dropped ones.
    */
   readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
   /**
-   * Like `subscribe`, but without a queue: calls the listener synchronously, with the text of a message, or with
-   * `undefined` for a gap. The listener must neither throw nor wait.
+   * Like `subscribe`, but without a queue: calls the listener synchronously with the text of a message, or with
+   * `undefined` for a gap. The listener must neither throw nor block.
    */
   readonly listen?: (
     channel: string,
     listener: (text: string | undefined) => void
   ) => Effect.Effect<void, BackendError, Scope.Scope>
   /**
-   * Whether every server that executes commands also counts these subscriptions (`PUBSUB NUMSUB`). A Cluster node
-   * counts only its own subscribers, so a Cluster needs a subscription at each primary.
+   * Whether `PUBSUB NUMSUB` counts these subscriptions on every server that executes commands. A Cluster node counts
+   * only its own subscribers, so a Cluster needs a subscription at each primary.
    */
   readonly countable: boolean
-  /** Set if gaps cannot be detected: poll at least this often. */
+  /** Maximum time between two polls. Set if gaps cannot be detected. */
   readonly bound: Duration.Duration | undefined
 }>()("@effect-simba/core/Subscriber") {}
 
 /**
  * A subscription of a store. Its values are hints: reasons to poll.
  *
- * **Example** (Waiting until something may have changed)
+ * **Example** (Waiting for the next hint)
  *
  * ```ts
  * import type * as Subscriber from "@effect-simba/core/Subscriber"
  * import { Duration, Effect } from "effect"
  *
- * const untilLook = <A>({ bound, next }: Subscriber.Subscription<A>) =>
+ * const untilPoll = <A>({ bound, next }: Subscriber.Subscription<A>) =>
  *   Effect.timeoutOption(next, bound ?? Duration.infinity)
  * ```
  *
@@ -114,6 +114,6 @@ export class Subscriber extends Context.Service<Subscriber, {
 export interface Subscription<out A> {
   /** Waits for the next value. */
   readonly next: Effect.Effect<A>
-  /** Set if gaps cannot be detected: poll at least this often. */
+  /** Maximum time between two polls. Set if gaps cannot be detected. */
   readonly bound: Duration.Duration | undefined
 }

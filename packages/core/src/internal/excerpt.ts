@@ -1,4 +1,4 @@
-/** Renders a value of any type and size as a short text for an error message. */
+/** Renders a value of any type and size as short text, for error messages. */
 
 const longest = 200
 
@@ -19,5 +19,5 @@ const show = (input: unknown, depth: number): string => {
   return Array.isArray(input) ? `[${items.join(",")}${rest}]` : `{${items.join(",")}${rest}}`
 }
 
-/** Strings keep their quotes. */
+/** Renders the value. Strings keep their quotes. */
 export const excerpt = (input: unknown): string => cut(show(input, 0))

@@ -1,5 +1,5 @@
 /**
- * The services of an optional hook, inferred from the hook alone. A plain type parameter would also be inferred from
- * the use of the result, and become `any` inside `Effect.all` and `Layer.mergeAll`.
+ * Infers a hook's services from the hook alone. A plain type parameter would also be inferred from the use of the
+ * result, and become `any` inside `Effect.all` and `Layer.mergeAll`.
  */
 export type HookServices<R> = [R] extends [infer Services] ? Services : never

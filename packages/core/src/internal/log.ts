@@ -1,5 +1,5 @@
-/** Logs the lines of this library. If a logger throws, only its line is lost. */
-// oxlint-disable no-restricted-properties -- here a logger may throw
+/** Writes this library's log lines. If a logger throws, only its line is lost. */
+// oxlint-disable no-restricted-properties -- the one place where a logger may throw
 import * as Effect from "effect/Effect"
 import type * as LogLevel from "effect/LogLevel"
 
@@ -7,7 +7,7 @@ type Log = (...message: ReadonlyArray<unknown>) => Effect.Effect<void>
 
 const unfailing = (log: Log): Log => (...message) => Effect.ignoreCause(log(...message))
 
-/** Logs a line at this level. */
+/** Returns a function that logs at this level. */
 export const at = (level: LogLevel.Severity): Log => unfailing(Effect.logWithLevel(level))
 
 export const debug: Log = /* @__PURE__ */ unfailing(Effect.logDebug)

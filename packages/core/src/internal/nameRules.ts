@@ -1,14 +1,17 @@
-/** Which names are allowed, and why others are not. */
+/**
+ * Rules for the names of mutexes, processes, consumers, data streams and entries, checked where a name enters the
+ * library.
+ */
 import * as Effect from "effect/Effect"
 import { InvalidName } from "../SimbaError.ts"
 import { excerpt } from "./excerpt.ts"
 
-/** Describes the first rule that a name breaks. */
+/** Describes the first rule that a name breaks; undefined if it breaks none. */
 type Problem = (name: string) => string | undefined
 
 const maxLength = 1024
 
-/** Rules for names of every kind. */
+/** Rules for all names. */
 export const anyProblem: Problem = (name) =>
   typeof name !== "string"
     ? "it is not a string"
@@ -38,14 +41,16 @@ export const contenderProblem: Problem = (name) =>
       : undefined
   )
 
-/** Separates a data stream and an entry in the key of an entry lease. */
+/** Separates the data stream from the entry in the key of an entry lease. */
 export const leaseSeparator = "<MUTEX_KEY_SEP>"
 
 export const streamProblem: Problem = (name) =>
   anyProblem(name) ??
     (name.includes(leaseSeparator) ? `it contains "${leaseSeparator}", which separates fields of a key` : undefined)
 
-/** Begins the names of consumers. Those of Go consumers begin with `redis-consumer-`, which distinguishes the two. */
+/**
+ * The prefix of consumer names. Names of Go consumers begin with `redis-consumer-`, which distinguishes the two kinds.
+ */
 export const consumerPrefix = "simba-consumer-"
 
 export const consumerProblem: Problem = (name) =>
@@ -55,7 +60,6 @@ export const entryPattern = /^\d+-\d+$/
 
 export const entryProblem: Problem = (id) => entryPattern.test(id) ? undefined : "it is not <milliseconds>-<sequence>"
 
-/** Validates a name where it enters the library. */
 export const checked =
   <A extends string>(kind: InvalidName["kind"], problem: Problem) => (name: string): Effect.Effect<A, InvalidName> => {
     const found = problem(name)

@@ -1,10 +1,10 @@
 /** Schemas for names. */
 import * as Schema from "effect/Schema"
 
-/** A string that has no problem. */
+/** A string for which `problem` returns undefined. */
 export const nameSchema = (expected: string, problem: (name: string) => string | undefined) =>
   Schema.String.check(
     Schema.makeFilter(problem, { expected }),
-    // Repeated because schema arbitraries ignore filters
+    // Redundant, but schema arbitraries ignore filters
     Schema.isMinLength(1)
   )

@@ -1,6 +1,5 @@
 /**
- * Describes the operations of stores, for the messages of `SimbaError`. Stores of other authors may have other
- * operations.
+ * Phrases for the operations of stores, for the messages of `SimbaError`. Third-party stores may have other operations.
  */
 
 const phrases: Readonly<Record<string, string>> = {

@@ -9,21 +9,21 @@ export const refuse = (option: string, problem: string): Effect.Effect<never, In
   Effect.fail(new InvalidConfig({ option, problem }))
 
 /**
- * The safety margin: an owner stops this long before the server's lease ends, and so before another owner can start,
- * even if the rates of their clocks differ by 5 %.
+ * The safety margin: how long before the end of the server's lease an owner stops. It stops before another owner can
+ * start, even if the rates of their clocks differ by 5 %.
  */
 export const marginMillis = (leaseMillis: number): number => Math.max(100, leaseMillis * 0.05)
 
 export const margin = (lease: Duration.Duration): Duration.Duration =>
   Duration.millis(marginMillis(Duration.toMillis(lease)))
 
-/** A program that is not type-checked may pass anything. */
+/** Callers without a type checker may pass anything. */
 export const checkOptions = (options: unknown): Effect.Effect<void, InvalidConfig> =>
   typeof options === "object" && options !== null
     ? Effect.void
     : refuse("options", `${excerpt(options)} is not an object`)
 
-/** Also refuses `NaN`, and objects with a `NaN` field, which `Duration.fromInput` reads as zero. */
+/** Also refuses `NaN`, and objects with a `NaN` field, which `Duration.fromInput` would read as zero. */
 export const durationOf = (input: Duration.Input): Option.Option<Duration.Duration> => {
   const numbers: ReadonlyArray<unknown> = typeof input === "object" && input !== null ? Object.values(input) : [input]
   return numbers.some(Number.isNaN) ? Option.none() : Duration.fromInput(input)
@@ -37,7 +37,7 @@ const finite = (option: string, input: Duration.Input, least: number, tooLow: st
   return millis < least ? refuse(option, tooLow) : Effect.succeed(Duration.millis(Math.ceil(millis)))
 }
 
-/** A finite duration of at least a millisecond, rounded up to whole milliseconds. */
+/** Returns a finite duration of at least one millisecond, rounded up to whole milliseconds. */
 export const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> =>
   finite(option, input, 1, "it must be at least 1 millisecond")
 
@@ -50,7 +50,7 @@ export const checkPeriods = Effect.fnUntraced(function*(options: {
   readonly ttl: Duration.Input
   readonly transition: Duration.Input
   readonly commandTimeout: Duration.Duration
-  /** Whether a liveness probe runs, for up to `commandTimeout`, before a renewal is sent. */
+  /** Whether a liveness probe runs before each renewal, for up to `commandTimeout`. */
   readonly probed?: boolean
 }) {
   const ttl = yield* positive("ttl", options.ttl)

@@ -1,4 +1,4 @@
-/** The identity of this process, without importing a runtime, and ids that no other process generates. */
+/** Names this process without importing a runtime, and generates keys that no other process generates. */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 
@@ -24,5 +24,5 @@ const sixChars: Effect.Effect<string> = Effect.map(
   (n) => n.toString(36).padStart(6, "0")
 )
 
-/** Twelve random characters. Each layer generates them once; its ids then differ by a counter. */
+/** Twelve random characters. Each layer generates a key once; its ids then differ by a counter. */
 export const randomKey: Effect.Effect<string> = Effect.map(Effect.all([sixChars, sixChars]), ([a, b]) => a + b)

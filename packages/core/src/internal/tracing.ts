@@ -1,8 +1,9 @@
 /**
  * Creates spans only if they are exported, because a span costs more than an uncontended lock.
  *
- * Spans are exported if tracing is enabled and a tracer was provided, as every exporter's layer does. Effect's native
- * tracer, the fallback, only keeps its spans in memory. A fiber caches both facts: the check costs two property reads.
+ * Spans are exported if tracing is enabled and a tracer was provided, which the layer of every exporter does. Effect's
+ * native tracer, the fallback, only keeps spans in memory. A fiber caches both facts, so the check costs two property
+ * reads.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -28,7 +29,9 @@ type Options = () => { readonly attributes: Record<string, unknown>; readonly ro
 
 const failed = (cause: Cause.Cause<unknown>) => log.debug("The tracer failed; the work continues without it", cause)
 
-/** A tracer that throws must not affect leases: the effect runs without its span. */
+/**
+ * Runs the effect in a span. If the tracer throws, the effect runs without it, because tracing must not affect leases.
+ */
 const withSpan = <A, E, R>(self: Effect.Effect<A, E, R>, name: string, options: Options): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) => {
     const scope = Scope.makeUnsafe()
@@ -42,7 +45,7 @@ const withSpan = <A, E, R>(self: Effect.Effect<A, E, R>, name: string, options: 
         ))
   })
 
-/** Wraps an effect that `fiber` is about to run in a span, if spans are exported. */
+/** Runs an effect in a span, if spans are exported. `fiber` is the fiber that will run the effect. */
 export const spanOn = <A, E, R>(
   fiber: Fiber.Fiber<unknown, unknown>,
   name: string,

@@ -328,6 +328,9 @@ describe("jobs", () => {
       yield* TestClock.adjust(10)
       assert.strictEqual(ran, 1)
       const foreign = yield* Effect.exit(Leadership.runJobs({ ...contender }, [job]))
-      assert.include(Exit.isFailure(foreign) ? String(Cause.squash(foreign.cause)) : "", "comes from Mutex.contend")
+      assert.include(
+        Exit.isFailure(foreign) ? String(Cause.squash(foreign.cause)) : "",
+        "need a contender from Mutex.contend"
+      )
     }).pipe(Effect.provide(TestLive)))
 })

@@ -1,7 +1,7 @@
 /**
- * Carries out what `leadershipPlan` decides for `Mutex.contend`: the loop that acquires, leads until the lease is
- * over, and acquires again; the work and the job runs of a leader; and the states and events for observers.
- * `contention` creates it.
+ * Implements `Mutex.contend`: a loop that acquires the mutex, leads until the lease ends, and acquires the mutex again.
+ * It also runs the leader's work and jobs, and publishes states and events to observers. `leadershipPlan` makes the
+ * decisions, and `contention` creates the contender.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -37,18 +37,17 @@ const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/intern
   defaultValue: () => new Set()
 })
 
-/** A reader of states that falls further behind loses the oldest ones. */
+/** The buffer size of a reader of states. A reader that falls further behind loses the oldest states. */
 const capacity = 16
 
-/** One leadership. */
 interface Leadership {
   readonly lease: Lease
-  /** Its number in the plan. */
+  /** The value of `Contention.leadership` when it began. */
   readonly number: number
   readonly over: Deferred.Deferred<void>
-  /** Completes when this leadership resigns and its last job run has ended. */
+  /** Completed when this leadership resigns and no job run is left. */
   readonly drained: Deferred.Deferred<void>
-  /** Monotonic milliseconds. */
+  /** When it began, in monotonic milliseconds. */
   readonly since: number
 }
 
@@ -77,14 +76,14 @@ export const make = Effect.fnUntraced(function*(options: {
   const stateReaders = new Set<Queue.Queue<State, Cause.Done>>()
   let upcoming = Deferred.makeUnsafe<Leadership>()
   const contention = plan.make()
-  /** Set from the event `Gained` to the event `Over`. */
+  /** The current leadership, set from the event `Gained` to the event `Over`. */
   let present: Leadership | undefined
-  /** Runs unless the plan is `stopped`. */
+  /** The loop. It runs unless the plan is `stopped`. */
   let loop: Fiber.Fiber<never> | undefined
   let observation = unobserved
 
   const current = () => {
-    // First, because this ends an overdue lease, which changes the state
+    // `holds` comes first: it ends an overdue lease, which changes the state
     if (present !== undefined) holds(present.lease)
     return stateOf(observation, present?.lease, contention.isWanted, { transition, margin })
   }
@@ -97,13 +96,13 @@ export const make = Effect.fnUntraced(function*(options: {
     stateReaders.forEach((reader) => Queue.offerUnsafe(reader, next))
   }
 
-  /** `end` is the end of the owner's lease, in monotonic milliseconds. */
+  /** `end` is when the owner's lease ends, in monotonic milliseconds. */
   const see = (owner: string | undefined, end: number) => {
     observation = observe(observation, owner, end, instant(clock), transition)
     publish()
   }
 
-  /** Marks the work that the lease protects as work of this contender. */
+  /** Marks all work under the lease as work of this contender. */
   const marked = (lease: Lease): Lease => {
     const protect: Lease["protect"] = (effect) =>
       lease.protect(Effect.updateService(effect, Inside, (outer) => new Set(outer).add(identity)))
@@ -114,7 +113,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const annotate = Effect.annotateLogs({ mutex })
 
-  /** A contender that is leaving does not queue: it leads only if nobody else wants to. */
+  /** While the contender is leaving, it does not queue, and leads only if nobody else wants to. */
   const acquire: typeof options.acquire = Effect.suspend(() =>
     contention.isLeaving
       ? Effect.flatMap(
@@ -128,7 +127,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const lead = Effect.scoped(Effect.gen(function*() {
     const lease = marked(yield* acquire)
-    // Registered after the lease, so undone before its release
+    // Added to the scope after the lease, so this finalizer runs before the release
     const leadership = yield* Effect.acquireRelease(
       Effect.sync((): Leadership => {
         happens({ _tag: "Gained" })
@@ -146,7 +145,7 @@ export const make = Effect.fnUntraced(function*(options: {
         Effect.suspend(() => {
           present = undefined
           happens({ _tag: "Over", lastedMillis: lastedMillis(leadership) })
-          // Work waits for the next leadership, not for one that has ended
+          // New work waits for the next leadership, not for the one that has just ended
           if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
           Deferred.doneUnsafe(leadership.over, Exit.void)
           recorder.update(MutexMetrics.leadership.ended[holds(lease) ? "released" : "lost"], 1, mutex)
@@ -158,20 +157,20 @@ export const make = Effect.fnUntraced(function*(options: {
       lease: lease.id,
       token: lease.token
     })
-    // Its end is unknown until the next poll; `stateOf` asks the lease
+    // The end of the lease is not known until the next poll; until then `stateOf` asks the lease
     see(lease.id, -Infinity)
     yield* Deferred.succeed(upcoming, leadership)
     yield* lease.lost
   }))
 
   /**
-   * The last attempt ended in an outage: probe with one cheap request first, since an acquire repeats its request every
-   * second.
+   * Whether the last attempt ended in an outage. If so, one cheap request probes the backend first, because an acquire
+   * repeats its request every second.
    */
   let isOut = false
   const reached = Effect.suspend(() => isOut ? Effect.map(store.owner(mutex), () => void (isOut = false)) : Effect.void)
 
-  // An interruption of the loop itself does not reach this handler
+  // Interrupting the loop itself bypasses this handler
   const attempt = Effect.suspend(() => {
     const began = instant(clock).monotonic
     return Effect.catchCause(
@@ -191,13 +190,13 @@ export const make = Effect.fnUntraced(function*(options: {
     return millis === 0 ? Effect.yieldNow : Effect.sleep(millis)
   })
 
-  /** The loop runs in the context that created the contender. */
+  /** Starts the loop, in the context that created the contender. */
   const startLoop = () => {
     loop = run(Effect.andThen(pausing, contend))
     loop.addObserver(() => happens({ _tag: "LoopEnded" }))
   }
 
-  /** Waits for the job runs of a leadership that resigns, for at most `drainTimeout`. */
+  /** Waits for the job runs of a resigning leadership, for at most `drainTimeout`. */
   const drain = (leadership: Leadership) => {
     const { drained, number } = leadership
     if (contention.runs === 0) Deferred.doneUnsafe(drained, Exit.void)
@@ -233,19 +232,20 @@ export const make = Effect.fnUntraced(function*(options: {
     publish()
   })
 
-  /** Ends the loop. After `StepDown` it starts again. */
+  /** Interrupts the loop. After `StepDown`, it starts again. */
   const leave = (asking: Fiber.Fiber<unknown, unknown>, event: "Stop" | "StepDown" | "Close") => {
     const left = plan.next(contention, { _tag: event }) === "interrupt" ? loop : undefined
     publish()
     if (left === undefined) return Effect.void
-    // Not synchronously: work that calls this as its first step is registered with its lease only afterwards
+    // Not synchronously, because work that calls this in its first step is not yet registered with its lease
     run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(left)))
-    // Work that requests its own end must not wait for it: it yields, so that its interruption arrives
+    // Work that ends itself must not wait for its own end. It yields so that the interruption arrives
     return asking.getRef(Inside).has(identity) ? Effect.yieldNow : Effect.asVoid(Fiber.await(left))
   }
 
   /**
-   * A backend executes the requests of a process in order: this reply proves that the release before it was executed.
+   * Waits until the release has been executed. The backend executes a process's requests in order, so the reply to a
+   * later request proves it.
    */
   const released = Effect.ignore(Effect.timeoutOption(store.owner(mutex), "2 seconds"))
 
@@ -265,14 +265,14 @@ export const make = Effect.fnUntraced(function*(options: {
         annotate(log.warning("Cannot read who owns the mutex; polling again", cause)),
         Effect.forEach(eventReaders, (reader) => Queue.failCause(reader, cause), { discard: true })
       ),
-    // Owners that run this library publish their grants, so only renewals are polled for, once the ttl has passed
+    // Owners that run this library publish their grants. Only renewals need polling, after the ttl has passed
     nextPoll: ({ end, owner }, now) => {
       const isRenewed = owner !== undefined && inboxOf(owner) !== "" && end !== Infinity
       return (isRenewed ? Math.max(now, end - transition) : now) + every
     },
     renewals: false
   })
-  // The closing fiber may be the leader's work
+  // The fiber that closes the scope may be the leader's work
   yield* Scope.addFinalizer(
     scope,
     Effect.withFiber((closing) =>
@@ -287,7 +287,7 @@ export const make = Effect.fnUntraced(function*(options: {
   )
   yield* begin
 
-  /** A stream from a reader that ends with the scope of the contender. `begin` may offer a first value. */
+  /** A stream of a new reader, which ends with the contender's scope. `begin` may offer a first value. */
   const reading = <A, E>(
     readers: Set<Queue.Queue<A, E | Cause.Done>>,
     make: Effect.Effect<Queue.Queue<A, E | Cause.Done>>,
@@ -295,7 +295,7 @@ export const make = Effect.fnUntraced(function*(options: {
   ): Stream.Stream<A, E> =>
     Stream.unwrap(Effect.gen(function*() {
       const reader = yield* Effect.acquireRelease(
-        // In one step: a value that is published in between would be missed
+        // In one step: a value published in between would be missed
         Effect.tap(make, (reader) =>
           Effect.sync(() => {
             begin(reader)
@@ -327,7 +327,7 @@ export const make = Effect.fnUntraced(function*(options: {
           const exit = yield* Effect.exit(restore(lease.protect(Effect.asVoid(body))))
           if (Exit.isFailure(exit) && !isLossOf(lease, exit.cause)) {
             if (onError === "fail") return yield* Effect.failCause(exit.cause as Cause.Cause<never>)
-            // Ends here if the caller was interrupted; otherwise the work has interrupted itself
+            // Stops here if the caller was interrupted; otherwise the work has interrupted itself
             if (Cause.hasInterruptsOnly(exit.cause)) yield* restore(Effect.void)
             yield* annotate(log.error("The leader's work failed, so the leadership ends", exit.cause)).pipe(
               Effect.annotateLogs({ token: lease.token })
@@ -339,9 +339,9 @@ export const make = Effect.fnUntraced(function*(options: {
       )),
     leave: Effect.withFiber((asking) => {
       const left = plan.next(contention, { _tag: "Leave" }) === "interrupt" ? loop : undefined
-      // Interrupt in the same step: a leadership that began in between would end
+      // Interrupt in the same step: after a yield, this could end a leadership that has just begun
       left?.interruptUnsafe(asking.id)
-      // The loop may wait for the work of an earlier leadership, which must not wait for the loop
+      // The loop may be waiting for the work of an earlier leadership, so that work must not wait for the loop
       return left === undefined || asking.getRef(Inside).has(identity) ? Effect.void : Effect.asVoid(Fiber.await(left))
     }),
     stepDown: Effect.withFiber((asking) => leave(asking, "StepDown")),
@@ -349,9 +349,9 @@ export const make = Effect.fnUntraced(function*(options: {
     start: begin,
     toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
   })
-  /** The leadership under this lease, unless it is over by the clock, or about to end. */
+  /** The leadership under this lease, unless its deadline has passed or it is about to end. */
   const leadingUnder = (lease: Lease) =>
-    // `holds` first, because it ends overdue leases, and may run the finalizers of their work
+    // `holds` comes first: it ends overdue leases, which may run finalizers of their work
     holds(lease) && present?.lease.id === lease.id && plan.mayStart(contention) ? present : undefined
   register(contender, {
     store,

@@ -1,7 +1,4 @@
-/**
- * What a contender knows about its mutex: the result of the last poll, and what its own lease says now. Pure
- * functions: `contender` has the state, and polls.
- */
+/** Computes a contender's state from its last poll and its own lease. `contender` polls and keeps the results. */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -14,7 +11,7 @@ import type { Instant } from "../lease/instant.ts"
 
 /** The result of the last poll. */
 interface Observation extends Pick<State, "before" | "after" | "isInTtl" | "isInTransition"> {
-  /** The end of the owner's lease by the wall clock, in milliseconds. */
+  /** When the owner's lease ends by the wall clock, in milliseconds. */
   readonly until: number | undefined
 }
 
@@ -26,7 +23,7 @@ export const unobserved: Observation = {
   until: undefined
 }
 
-/** `end` is the end of the owner's lease, in monotonic milliseconds. */
+/** `end` is when the owner's lease ends, in monotonic milliseconds. */
 export const observe = (
   last: Observation,
   owner: string | undefined,
@@ -49,10 +46,10 @@ export const isLossOf = (lease: Lease, cause: Cause.Cause<unknown>) => {
   return error instanceof LeaseLost && error.id === lease.id
 }
 
-/** Whether the lease is held by the clock. Does not yield. */
+/** Whether the lease is still held, according to the clock. Does not yield. */
 export const holds = (lease: Lease): boolean => Effect.runSync(lease.isHeld)
 
-/** Its own lease decides whether this contender is the owner. Any other owner is the one that the server named last. */
+/** The contender's own lease decides whether it leads. Any other owner is the one that the last poll found. */
 export const stateOf = (
   { until, ...observed }: Observation,
   lease: Lease | undefined,

@@ -1,4 +1,4 @@
-/** `Mutex.contend`: checks the options, and starts a contender on the parts of the layer. */
+/** Implements `Mutex.contend`: checks the options, and starts a contender on the parts of the layer. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -16,7 +16,7 @@ export const contend = (
 ): Effect.Effect<Contender, InvalidName | InvalidConfig, Scope.Scope> =>
   Effect.gen(function*() {
     const { mutex, settings: { isAlive, lease, ttl } } = yield* parts.attempt(name, options)
-    // Replaces `isAlive` with the checked one, which has the caller's services
+    // The checked `isAlive` already has the caller's services
     const own = { ...options, isAlive }
     const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")
     const drainTimeout = yield* notNegative("drainTimeout", options.drainTimeout ?? "1 minute")

@@ -1,9 +1,9 @@
 /**
- * The instants of a cron expression in a time zone. `jobSchedule` compiles the expression.
+ * Computes the instants of a cron expression in a time zone. `jobSchedule` compiles the expression.
  *
- * An hour field that begins with `*` means every hour that passes: both hours when clocks are set back, none that
- * clocks skip. Any other hour field names times of the day: the first of two equal times counts, and a skipped time
- * comes later by the size of the change.
+ * An hour field that begins with `*` matches every hour that passes: both hours when clocks are set back, and none that
+ * clocks skip. Any other hour field names times of day: of two equal times the first counts, and a skipped time is
+ * moved later by the size of the change.
  */
 import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
@@ -13,21 +13,21 @@ const secondMillis = 1000
 const hourMillis = 60 * 60 * secondMillis
 const weekMillis = 7 * 24 * hourMillis
 
-/** No time zone has ever moved its clocks by more than a day. */
+/** No time zone has ever changed its clocks by more than a day. */
 const longestChangeMillis = 25 * hourMillis
 
-/** The first instant after the argument. Both in milliseconds. */
+/** Returns the first instant after the argument, both in milliseconds. */
 export type Next = (after: number) => number
 
 /** Throws if the expression never matches. */
 export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: boolean): Next => {
-  // Treats the local time as UTC, which has no clock changes
+  // Treat local time as UTC, which has no clock changes
   const onWall: Cron.Cron = Object.assign(Object.create(Object.getPrototypeOf(cron)), cron, {
     tz: Option.some(DateTime.zoneMakeNamedUnsafe("UTC"))
   })
   const offsetAt = (instant: number) => DateTime.zonedOffset(DateTime.makeZonedUnsafe(instant, { timeZone: zone }))
 
-  /** When the offset changes, between two instants with different offsets. */
+  /** Finds when the offset changes, between two instants with different offsets. */
   const changeBetween = (before: number, after: number) => {
     const offset = offsetAt(before)
     let [low, high] = [before, after]
@@ -48,7 +48,7 @@ export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: bool
     return Infinity
   }
 
-  /** The offsets that convert scheduled local times to instants near a clock change, and until when they apply. */
+  /** The offsets that convert scheduled local times to instants near a clock change, and when they stop applying. */
   const regimeAt = (instant: number, offset: number): readonly [offsets: ReadonlyArray<number>, until: number] => {
     const before = offsetAt(instant - longestChangeMillis)
     if (before === offset) return [[offset], Infinity]
@@ -72,7 +72,7 @@ export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: bool
   return next
 }
 
-/** The last instant after `from` and not after `until`. */
+/** The last instant after `from` and no later than `until`, if any. */
 export const last = (next: Next, from: number, until: number): number | undefined => {
   let found = Infinity
   for (let span = 60 * secondMillis; found > until; span *= 4) {

@@ -1,6 +1,6 @@
 /**
- * What scheduled jobs need from their contender. For internal use only. `contender` registers it, and `jobRunner` and
- * `jobRun` find it by the contender that users pass.
+ * What scheduled jobs need from their contender beyond its public interface. `contender` registers a host, and
+ * `jobRunner` and `jobRun` find it by the contender that users pass.
  */
 import type { Lease } from "../../Lease.ts"
 import type { MutexStore } from "../../MutexStore.ts"
@@ -10,8 +10,8 @@ export interface JobHost {
   /** Whether a run may start now. */
   readonly mayStart: (lease: Lease) => boolean
   /**
-   * Counts a run under this lease, until the returned function is called. Undefined if no run may start: the lease is
-   * over, or its leadership is about to end. The caller starts the run in the same step.
+   * Counts a run under this lease until the returned function is called. Returns undefined if no run may start, because
+   * the lease or its leadership has ended or is about to. The caller must start the run in the same step.
    */
   readonly startRun: (lease: Lease) => (() => void) | undefined
   /** Ends the leadership of this lease once its runs have ended, and contends again after a pause. */
@@ -22,11 +22,11 @@ const hosts = new WeakMap<object, JobHost>()
 
 export const register = (contender: object, host: JobHost): void => void hosts.set(contender, host)
 
-/** A contender may be wrapped in an object that inherits from it. */
+/** Finds the host of a contender, which may be wrapped in an object that inherits from it. */
 export const jobHost = (contender: object): JobHost => {
   for (let object: object | null = contender; object !== null; object = Object.getPrototypeOf(object)) {
     const host = hosts.get(object)
     if (host !== undefined) return host
   }
-  throw new TypeError("A contender with jobs comes from Mutex.contend, or inherits from such a contender")
+  throw new TypeError("Jobs need a contender from Mutex.contend, or an object that inherits from one")
 }

@@ -1,4 +1,4 @@
-/** The metrics of each job. `jobRunner` and `jobRun` report to them. */
+/** Updates the metrics of a single job, for `jobRunner` and `jobRun`. */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type { JobRecord } from "../../JobStore.ts"
@@ -7,7 +7,7 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 const of = <Input, State>(metric: Metric.Metric<Input, State>, mutex: string, job: string) =>
   Metric.withAttributes(metric, { mutex, job_name: job })
 
-/** Reports the last start and the last success in the fleet, including runs on other nodes. */
+/** Reports the last start and the last success in the fleet, including those on other nodes. */
 export const note = (mutex: string, job: string, record: JobRecord | undefined): Effect.Effect<void> =>
   Effect.gen(function*() {
     if (record?.run !== undefined) yield* Metric.update(of(MutexMetrics.jobs.lastStart, mutex, job), record.run.start)
@@ -16,7 +16,7 @@ export const note = (mutex: string, job: string, record: JobRecord | undefined):
     }
   })
 
-/** `since` is 0 while the job does not run. */
+/** `since` is 0 if the job is not running. */
 export const noteRunning = (mutex: string, job: string, since: number): Effect.Effect<void> =>
   Metric.update(of(MutexMetrics.jobs.runningSince, mutex, job), since)
 

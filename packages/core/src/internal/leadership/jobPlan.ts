@@ -1,18 +1,18 @@
 /**
- * Decides what a leader does with one job now. Called by `jobRunner` with the state of the job in the fleet.
+ * Decides what a leader does with one job now, from the state of the job in the fleet. `jobRunner` calls it.
  *
- * Every instant after `record.at` is unsettled. An instant that came while this leader could run the job is on time, no
- * matter how late the backend replies; of several, only the last one is. All others are late: `misfire` says which late
- * ones run, and `catchUp` how old they may be. Those that do not run are missed, each with a cause.
+ * Every instant after `record.at` is unsettled: neither run nor missed. Of the instants that came while this leader
+ * could run the job, the last is on time, no matter how late the backend replies. All others are late: `misfire` says
+ * which late ones run, and `catchUp` how old they may be. Those that do not run are missed, each with a cause.
  */
 import type { JobRecord } from "../../JobStore.ts"
 import { last, type Next } from "./cronInstants.ts"
 import type { JobSpec } from "./jobSpec.ts"
 
-/** The cause of a missed instant: no leader, the job was running, the job was paused, or the backend did not reply. */
+/** Why an instant was missed: no leader, the job was running, the job was paused, or the backend did not reply. */
 export type Cause = "noLeader" | "running" | "paused" | "outage"
 
-/** Instants are in milliseconds since 1970 by the backend's time. */
+/** Instants are in milliseconds since 1970, by the backend's clock. */
 export type Decision =
   | { readonly _tag: "Wait"; readonly until: number }
   | { readonly _tag: "Miss"; readonly at: number; readonly missed: number; readonly cause: Cause }
@@ -26,7 +26,7 @@ export type Decision =
     readonly cause: Cause
   }
 
-/** The present leadership: when it began, since when it could run the job, and its token. */
+/** The current leadership: when it began, since when it has been able to run the job, and its token. */
 export interface Leader {
   readonly gained: number
   readonly free: number
@@ -36,10 +36,10 @@ export interface Leader {
 /** Missed instants beyond this number are not counted. */
 const mostCounted = 1000
 
-/** The pause before the second attempt for an instant; doubled by each attempt. */
+/** The pause before the second attempt for an instant. It doubles with each further attempt. */
 const pauseMillis = 1000
 
-/** The former schedule up to its change, and the current one after that. */
+/** The old schedule up to the change, and the current one after it. */
 export const inForce = (present: Next, former: Next | undefined, changed: number | undefined): Next =>
   former === undefined || changed === undefined ? present : (after) => {
     const before = former(after)
@@ -100,7 +100,7 @@ export const plan = (
     : runAt(chosen, 1, chosen !== latest || chosen < leader.free, missed, cause)
 }
 
-/** The instant after `at` that runs next, if any. */
+/** The instant after `at` to run next, if any. */
 const choose = (
   { catchUp, misfire }: Pick<JobSpec, "misfire" | "catchUp">,
   next: Next,
@@ -115,7 +115,7 @@ const choose = (
   return Math.min(next(Math.max(at, oldest - 1)), latest)
 }
 
-/** When to retry the last run, if at all: it did not succeed, is not too old, and has attempts left. */
+/** When to retry the last run. Undefined if it succeeded, still runs, is too old, or has no attempts left. */
 const retryAt = (
   { attempts, catchUp }: Pick<JobSpec, "attempts" | "catchUp">,
   { at, run }: JobRecord,

@@ -1,4 +1,4 @@
-/** One run of a job, from its start under the lease to the record of its end. Called by `jobRunner` after a claim. */
+/** One run of a job, from its start under the lease until its end is recorded. `jobRunner` calls it after a claim. */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -15,7 +15,7 @@ import type { JobHost } from "./jobHost.ts"
 import * as jobMetrics from "./jobMetrics.ts"
 import type { JobSpec } from "./jobSpec.ts"
 
-/** How long to wait until the backend has recorded the end of a run. */
+/** How long to wait for the backend to record the end of a run. */
 const noteTimeoutMillis = 1000
 
 interface Claimed<R> {
@@ -27,7 +27,7 @@ interface Claimed<R> {
   readonly note: (outcome: RunOutcome) => Effect.Effect<void>
   /** Called when the run takes over the claim: from then on, `note` records how the claim ended. */
   readonly taken: () => void
-  /** Milliseconds since 1970 by the backend's time, like `start`. */
+  /** In milliseconds since 1970 by the backend's clock, like `start`. */
   readonly scheduledAt: number
   readonly start: number
   readonly isCatchUp: boolean
@@ -44,7 +44,7 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Exclude<RunOutcome, "unst
     ? "defect"
     : "interrupted"
 
-/** Records the end of a run. If the backend loses the record, `jobRunner` repeats the request. */
+/** Records the end of a run. If the record is lost, `jobRunner` sends it again. */
 export const noteEnd = (host: JobHost, request: EndRequest): Effect.Effect<void> =>
   host.store.jobs.end(request).pipe(
     Effect.timeout(noteTimeoutMillis),
@@ -58,7 +58,7 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
       const { attempt, host, isCatchUp, lease, mutex, note, scheduledAt, spec } = claimed
       const { name } = spec
       claimed.taken()
-      // Check and start in one step: a lease that is over by now starts nothing
+      // Check and start in one step, so that nothing starts under a lease that has ended
       let ended: (() => void) | undefined
       const begin = Effect.suspend(() => {
         ended = host.startRun(lease)
@@ -70,20 +70,20 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
       yield* jobMetrics.noteRunning(mutex, name, 0)
       if (ended === undefined) return yield* note("unstarted")
       ended()
-      // A run that interrupts itself has failed; otherwise only the end of the leadership interrupts it
+      // Only the end of the leadership counts as an interruption. A run that interrupts itself has failed
       const isOver = Exit.isFailure(yield* Effect.exit(restore(Effect.void)))
       const outcome = isOver || outcomeOf(exit) !== "interrupted" ? outcomeOf(exit) : "failure"
       yield* Metric.update(MutexMetrics.jobs.runs[outcome], 1)
       if (Exit.isFailure(exit) && outcome !== "interrupted") yield* log.error(`Run of "${name}" failed`, exit.cause)
       yield* note(outcome)
       if (Exit.isSuccess(exit)) return
-      // Ends here if the leadership has ended
+      // Stops here if the leadership has ended
       yield* restore(Effect.void)
       if (spec.onError === "stepDown") host.resign(lease)
     })
   )
 
-/** Runs the work, warns if it takes longer than the job's period, and fails it after `maxRun`. */
+/** Runs the work, warns if it exceeds the job's period, and fails it after `maxRun`. */
 const watched = <R>(work: Effect.Effect<unknown, unknown, R>, { mutex, periodMillis, spec, start }: Claimed<R>) =>
   Effect.scoped(Effect.gen(function*() {
     yield* jobMetrics.noteRunning(mutex, spec.name, start)

@@ -1,9 +1,10 @@
 /**
  * Runs the jobs of a fleet while its contender leads. `Leadership` starts it.
  *
- * One loop for all jobs of a contender: it reads the state of the fleet, decides what to do with each job (`jobPlan`),
- * and sleeps until the next instant. All instants are by the backend's time, so the clocks of nodes do not matter. A
- * leader whose clock is far off resigns nevertheless, because the work of its jobs may read that clock.
+ * One loop serves all jobs of a contender: it reads the state of the fleet, decides what to do with each job
+ * (`jobPlan`), and sleeps until the next instant. All instants follow the backend's clock, so the nodes' clocks do not
+ * affect the schedule. A leader whose clock is far off resigns nevertheless, because the work of its jobs may read that
+ * clock.
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -26,19 +27,19 @@ import * as jobRun from "./jobRun.ts"
 import * as jobSchedule from "./jobSchedule.ts"
 import { type JobSpec, keepOf } from "./jobSpec.ts"
 
-/** How often a leader reads the requests of operators. */
+/** How often a leader reads operators' requests. */
 const readIntervalMillis = 5000
 
-/** The minimum time between two resignations of a node with a wrong clock. */
+/** Minimum time between two resignations of a node whose clock is wrong. */
 const clockPatienceMillis = 60 * 60 * 1000
 
-/** The pause after a claim was refused as `NotOwner`, `Running` or `Paused`, which another request would not change. */
+/** The pause after a claim is refused as `NotOwner`, `Running` or `Paused`. Repeating it sooner would not help. */
 const refusedMillis = 1000
 
-/** A clock that differs by less than this is never considered wrong. */
+/** A smaller difference between the clocks is never considered wrong. */
 const toleranceMillis = 10_000
 
-/** The number of claims whose outcome a leader remembers. */
+/** The number of claims whose outcomes a leader remembers. */
 const mostRemembered = 1000
 
 export interface Prepared<R> {
@@ -52,16 +53,14 @@ type Claiming = Exclude<Decision, { _tag: "Wait" }>
 interface Tracked<R> extends Prepared<R> {
   record: JobRecord | undefined
   isBusy: boolean
-  /**
-   * The number of the last read that began before the job's last run or claim ended, and so may not include its end.
-   */
+  /** The number of the last read that began before the job's last run or claim ended. It may lack that end. */
   outdated: number
-  /** Since when this leadership could run the job, by the backend's time. */
+  /** Since when this leadership has been able to run the job, by the backend's clock. */
   free: number
   /** Consecutive failed requests, and when the next one may be sent. */
   failures: number
   notBefore: number
-  /** The requested claim, until a reply settles it. */
+  /** The claim that was requested, until its reply is known. */
   claim: { readonly of: string; readonly id: string; readonly decision: Claiming } | undefined
 }
 
@@ -82,7 +81,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         (now) => host.store.jobs.read({ mutex: contender.mutex, id: lease?.id, jobs: named(now) })
       )
 
-    /** Registers the jobs, even if this node does not lead: the instants of a new job count from then on. */
+    /** Registers the jobs, even if this node does not lead, so that a new job's instants count from then on. */
     const introduce = Effect.retry(
       Effect.tapError(readAll(), (error) => log.warning(`Cannot register the jobs: ${error.message}`)),
       endlessRetry
@@ -102,7 +101,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         let isStale = false
         let reads = 1
         let readFailures = 0
-        /** An estimate of the backend's time, never ahead of it unless clocks run at different rates. */
+        /** An estimate of the backend's time. It is never ahead, unless the clocks run at different rates. */
         const backendTime = () => Math.floor(view.now + instant(clock).monotonic - readAt)
         const gained = view.now
         const tracked = jobs.map((job): Tracked<R> => ({
@@ -116,18 +115,18 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           claim: undefined
         }))
         /**
-         * The outcome of each claim of this leadership, `unstarted` until its run has ended. The backend may not have
-         * it: a failover can lose the record.
+         * The outcome of each claim of this leadership; `unstarted` until its run has ended. The backend may lack an
+         * outcome, because a failover can lose it.
          */
         const over = new Map<string, RunOutcome>()
         const setOver = (claim: string, outcome: RunOutcome) => {
-          // As the latest of all: the outcome of a long run is needed until it is recorded
+          // Insert at the end, because the outcome of a long run is needed until it is recorded
           over.delete(claim)
           over.set(claim, outcome)
           if (over.size > mostRemembered) over.delete(over.keys().next().value!)
         }
         let claims = 0
-        // The run of a claim without a reply has never started
+        // A claim without a reply has not started its run
         yield* Effect.addFinalizer(() =>
           Effect.forEach(
             tracked,
@@ -135,7 +134,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             { concurrency: "unbounded", discard: true }
           )
         )
-        // Closed first: interrupts the runs and waits for them
+        // Created last, so it is closed first: that interrupts the runs and waits for them
         const fibers = yield* FiberSet.make()
 
         const adopt = Effect.fnUntraced(function*(latest: JobsRecord, number: number) {
@@ -148,7 +147,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           }
         })
 
-        /** Schedules in the records of the backend, each parsed once. */
+        /** The schedules in the backend's records, each parsed once. */
         const texts = new Map<string | undefined, jobSchedule.Instants | undefined>()
         const read = Effect.fnUntraced(function*(text: string | undefined) {
           if (text === undefined || texts.has(text)) return
@@ -174,8 +173,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         }
 
         /**
-         * Prevents decisions about the job while the effect runs. A read that began before the effect ended may lack
-         * its result: it is not adopted, and another read follows at once.
+         * Suspends decisions about the job while the effect runs. A read that began before the effect ended may lack
+         * its result, so it is not adopted, and another read follows immediately.
          */
         const busy = (job: Tracked<R>) => <A, E, RE>(effect: Effect.Effect<A, E, RE>) => {
           job.isBusy = true
@@ -311,12 +310,12 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             }
             const isPaused = view.isPaused || job.record.isPaused
             const leader = { gained, free: job.free, token: lease.token }
-            // The reply was lost: repeating the request returns the same reply
+            // The claim was executed but its reply was lost: repeating the request returns the same reply
             const isClaimed = job.claim !== undefined && job.record.run?.claim === job.claim.id
-            // A run that is not running: its end was lost, or a late copy of its claim was executed
+            // Recorded as running, but not running here: its end was lost, or a late copy of its claim was executed
             const { run } = job.record
             if (!isClaimed && run?.id === lease.id && run.end === undefined) {
-              // Repeats the request after a pause, unless the backend accepts it this time
+              // Sends the end now and, if the backend does not accept it, again after a pause
               job.notBefore = now + pauseAfter(++job.failures)
               yield* FiberSet.run(fibers, busy(job)(note(job, run.claim, over.get(run.claim) ?? "interrupted")))
               continue
@@ -339,7 +338,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
     )
   }).pipe(Effect.annotateLogs({ mutex: contender.mutex }))
 
-/** Milliseconds until the next request; without failures, until the next regular read. */
+/** Milliseconds until the next request, which is the next regular read if nothing failed. */
 const pauseAfter = (failures: number) =>
   failures === 0 ? readIntervalMillis : Math.min(50 * 2 ** failures, readIntervalMillis)
 

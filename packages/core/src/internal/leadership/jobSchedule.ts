@@ -1,5 +1,5 @@
 /**
- * When a job runs: instants that every node of a fleet computes in the same way, and their text form in the backend.
+ * Schedules of jobs, whose instants every node of a fleet computes in the same way, and their text form in the backend.
  */
 import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
@@ -16,7 +16,7 @@ export interface Instants {
   /** `every <milliseconds>`, or `cron <zone> <expression>`. */
   readonly text: string
   readonly next: cronInstants.Next
-  /** The period in milliseconds, if it is always the same. */
+  /** The period in milliseconds, if it is constant. */
   readonly everyMillis: number | undefined
 }
 
@@ -46,7 +46,7 @@ const nicknames = new Map(Object.entries({
   "@hourly": "0 * * * *"
 }))
 
-/** Syntax of other cron implementations that is not supported, with the alternative. */
+/** Unsupported syntax of other cron implementations, with the alternative. */
 const dialect: ReadonlyArray<readonly [RegExp, string]> = [
   [/^\?$/, "? is not supported: write *"],
   [/^(L|L-\d+|LW)$/i, "L is not supported: take the first day of the next month, or days 28-31 and let the run decide"],
@@ -76,7 +76,7 @@ const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | Da
   const parsed = Cron.parse(expression, zone.value)
   if (Result.isFailure(parsed)) return yield* refusal(shown, parsed.failure.message)
   const next = cronInstants.make(parsed.success, zone.value, expression.split(" ").at(-4)!.startsWith("*"))
-  // The search for an instant throws if there is none
+  // The search throws if the expression never matches
   if (Result.isFailure(Result.try(() => next(0)))) return yield* refusal(shown, "it never occurs")
   return {
     text: `cron ${DateTime.zoneToString(zone.value)} ${expression}`,
@@ -90,7 +90,7 @@ export const cron = (
   options: { readonly timeZone?: string | DateTime.TimeZone | undefined } = {}
 ): JobSchedule => ({ [TypeId]: compile(expression, options.timeZone ?? "UTC") })
 
-/** Parses the text form in the backend. */
+/** Parses the text form that the backend stores. */
 export const parse = (text: string): Effect.Effect<Instants, InvalidConfig> => {
   const [kind, zone = "", ...expression] = text.split(" ")
   if (kind === "every") return every(Number(zone))[TypeId]

@@ -1,4 +1,4 @@
-/** The validated options of one job. `Leadership` checks them, and `jobPlan`, `jobRunner` and `jobRun` rely on that. */
+/** Validates the options of a job. `Leadership` calls it; `jobPlan`, `jobRunner` and `jobRun` rely on the result. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Job } from "../../Leadership.ts"
@@ -6,7 +6,7 @@ import type { InvalidConfig } from "../../SimbaError.ts"
 import { notNegative, positive, refuse } from "../optionChecks.ts"
 import { type Instants, TypeId } from "./jobSchedule.ts"
 
-/** Durations in milliseconds. */
+/** All durations are in milliseconds. */
 export interface JobSpec {
   readonly name: string
   readonly instants: Instants

@@ -1,28 +1,29 @@
 /**
- * When a contender contends, leads and resigns: a decision on plain data. `contender` carries it out with one loop,
- * which acquires the mutex, leads until the lease is over, and acquires it again.
+ * Decides when a contender contends, leads and resigns: a state machine on plain data. `contender` executes its
+ * commands with a loop that acquires the mutex, leads until the lease ends, and acquires the mutex again.
  */
 
 /**
- * - `stopped`: no loop.
- * - `contending`: the loop waits, for a pause or for the mutex.
- * - `leading`: the contender has the lease.
- * - `resigning`: it still has the lease, but its work has failed, or it was asked to resign. No more job runs start.
- * - `ending`: the runs have ended, or the drain timeout has passed. The loop is interrupted.
+ * - `stopped`: there is no loop.
+ * - `contending`: the loop is pausing, or waiting for the mutex.
+ * - `leading`: the contender holds the lease.
+ * - `resigning`: it still holds the lease, but its work has failed or it was asked to resign. No further job run
+ *   starts.
+ * - `ending`: the job runs have ended or the drain timeout has passed, and the loop is being interrupted.
  */
 export type Phase = "stopped" | "contending" | "leading" | "resigning" | "ending"
 
-/** Changed in place. */
+/** Mutated in place. */
 export interface Contention {
   phase: Phase
-  /** Whether the loop starts again after it has ended. */
+  /** Whether the loop restarts after it has ended. */
   isWanted: boolean
   /** Whether the contender leads only if nobody else wants to. */
   isLeaving: boolean
   isClosed: boolean
-  /** The number of leaderships so far. It distinguishes events of an earlier leadership. */
+  /** The number of leaderships so far. Events of earlier ones have a smaller number and are ignored. */
   leadership: number
-  /** Job runs of this leadership. */
+  /** The number of job runs in progress under this leadership. */
   runs: number
   /** Consecutive leaderships whose work failed. */
   failures: number
@@ -30,32 +31,32 @@ export interface Contention {
   pauseMillis: number
 }
 
-/** `leadership` is the number of the leadership that the event is about. */
+/** `leadership` is the number of the leadership that the event belongs to. */
 export type Event =
   | { readonly _tag: "Start" | "Stop" | "StepDown" | "Leave" | "Close" }
-  /** The loop has ended, after an interruption. */
+  /** The loop has ended after an interruption. */
   | { readonly _tag: "LoopEnded" }
   | { readonly _tag: "Gained" }
-  /** The lease is lost, or about to be released. */
+  /** The lease was lost, or is about to be released. */
   | { readonly _tag: "Over"; readonly lastedMillis: number }
   | { readonly _tag: "RunStarted" }
   | { readonly _tag: "RunEnded"; readonly leadership: number }
   /**
-   * The work failed, or the leader resigns for another reason: a failed job, an operator, or a clock that is far off.
+   * The work failed, or the leader resigns because of a failed job, an operator's request, or a clock that is far off.
    */
   | { readonly _tag: "WorkFailed"; readonly leadership: number }
   /** The runs have ended, or the drain timeout has passed. */
   | { readonly _tag: "Drained"; readonly leadership: number; readonly lastedMillis: number }
 
 /**
- * - `begin`: start the loop, after the pause.
+ * - `begin`: start the loop, which first pauses.
  * - `interrupt`: interrupt the loop. `LoopEnded` follows.
- * - `drain`: wait until the runs have ended, for the drain timeout at most. `Drained` follows.
- * - `endDrain`: the last run has ended.
+ * - `drain`: wait until the job runs have ended, for at most the drain timeout. `Drained` follows.
+ * - `endDrain`: stop waiting, because the last run has ended.
  */
 export type Command = "nothing" | "begin" | "interrupt" | "drain" | "endDrain"
 
-/** The pause after the first of consecutive failures, and the longest pause. */
+/** The pause after the first of several consecutive failures, and the longest pause. */
 const firstPauseMillis = 100
 const longestPauseMillis = 10_000
 
@@ -80,7 +81,7 @@ export const takePause = (contention: Contention): number => {
   return pauseMillis
 }
 
-/** Whether a job run of this leadership may start. */
+/** Whether a job run may start under the current leadership. */
 export const mayStart = ({ phase }: Contention): boolean => phase === "leading"
 
 const hasLoop = ({ phase }: Contention) => phase !== "stopped"
@@ -97,7 +98,7 @@ const begin = (contention: Contention): Command => {
 
 const interrupt = (contention: Contention): Command => hasLoop(contention) ? "interrupt" : "nothing"
 
-/** The next step. Throws for an event that the phase cannot have. */
+/** Applies an event and returns the command to execute. Throws if the event cannot occur in this phase. */
 export const next = (contention: Contention, event: Event): Command => {
   switch (event._tag) {
     case "Start":
@@ -115,7 +116,7 @@ export const next = (contention: Contention, event: Event): Command => {
       return interrupt(contention)
     case "Leave":
       contention.isLeaving = true
-      // The loop leaves the queue, and then contends without queueing
+      // The restarted loop leaves the queue and contends without queueing
       return contention.phase === "contending" ? "interrupt" : "nothing"
     case "LoopEnded":
       return contention.phase === "contending" ? begin(contention) : impossible(contention, event)

@@ -1,6 +1,6 @@
 /**
- * The jobs of one mutex in the in-process store: the rules of the Redis scripts, on plain data. `memoryStore` has one
- * for each mutex, and serializes its calls.
+ * The jobs of one mutex in the in-memory store, which follow the rules of the Redis scripts. `memoryStore` has an
+ * instance for each mutex, and serializes the calls.
  */
 import * as Duration from "effect/Duration"
 import * as Struct from "effect/Struct"
@@ -16,7 +16,7 @@ import type {
 } from "../../JobStore.ts"
 
 interface Entry extends Mutable<JobRecord> {
-  /** When the job is forgotten. */
+  /** When to forget the job. */
   until: number
 }
 
@@ -52,7 +52,7 @@ export class MemoryJobs {
     const { run } = entry
     if (owner !== id || (run !== undefined && run.token > token)) return reply("NotOwner")
     const isRunning = run !== undefined && run.end === undefined
-    // If the run has ended, this is a late copy of the request
+    // The request is repeated. If the run has ended, it is a late copy
     if (run?.claim === claim) return isRunning ? reply("Claimed", run.attempt) : reply("Taken")
     if (isRunning && run.token === token) return reply("Running")
     let attempt = 1

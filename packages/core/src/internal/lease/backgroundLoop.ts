@@ -1,6 +1,6 @@
 /**
- * Background loops of a layer: how they sleep, and how they restart after a crash. `timerQueue`, `leaseRenewer` and
- * the loops of data streams use it.
+ * Helpers for the background loops of a layer, which sleep, and restart after a crash. `timerQueue`, `leaseRenewer` and
+ * the loops of data streams use them.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -10,7 +10,7 @@ import type * as Latch from "effect/Latch"
 import * as log from "../log.ts"
 import { instant } from "./instant.ts"
 
-/** Logs a crash of the loop and restarts it. */
+/** Runs the loop forever. A crash is logged, and the loop restarts. */
 export const supervise = <R>(what: string, loop: Effect.Effect<unknown, never, R>): Effect.Effect<never, never, R> =>
   Effect.forever(Effect.catchCauseIf(
     loop,
@@ -18,7 +18,7 @@ export const supervise = <R>(what: string, loop: Effect.Effect<unknown, never, R
     (cause) => Effect.andThen(log.error(`${what} crashed; restarting`, cause), Effect.sleep("100 millis"))
   ))
 
-/** Sleeps until `at`, in monotonic milliseconds, or until the latch opens. Close the latch before you compute `at`. */
+/** Sleeps until `at`, in monotonic milliseconds, or until the latch opens. Close the latch before computing `at`. */
 export const sleepUntil = (at: number, changed: Latch.Latch) =>
   Clock.clockWith((clock) => {
     const millis = at - instant(clock).monotonic

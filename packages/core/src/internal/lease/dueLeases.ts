@@ -1,9 +1,9 @@
 /**
- * The open leases of one layer, ordered by their next renewal or end, and the loop that renews and ends them. Used by
- * `leaseRenewer`. `leaseDeadline` computes when a single lease ends.
+ * The open leases of one layer, ordered by their next renewal or end, and the loop that renews and ends them.
+ * `leaseRenewer` uses it. `leaseDeadline` computes when a single lease ends.
  *
- * It is not a `timerQueue`, whose callbacks run in slices: this loop ends all overdue leases before it yields, because
- * their work may keep the process busy.
+ * Timers of a `timerQueue` run in slices. This loop is separate because it must end all overdue leases before it
+ * yields: their work may keep the process busy.
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -15,14 +15,15 @@ import { ClockComparison, comparePeriodMillis, type Instant, instant } from "./i
 import type { Periods, TrackedLease } from "./leaseDeadline.ts"
 import { Slice } from "./workSlices.ts"
 
-/** `mutex` may label the lease's metrics. */
+/** `mutex` is the label of the lease's metrics, if they have one. */
 export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
 
-/** A timer that is late by less than this does not indicate a long turn. */
+/** A timer that is less late than this does not indicate a long turn of the event loop. */
 const punctualMillis = 50
 
 /**
- * The longest turn decays by this factor with each wake-up, and is at most this long: a longer delay may be a pause.
+ * The longest turn decays by this factor with each wake-up. It is capped, because a longer delay may be a pause of the
+ * process.
  */
 const memory = 0.9
 const longestTurnMillis = 10_000
@@ -30,27 +31,29 @@ const longestTurnMillis = 10_000
 /** If `end` crashes, its leases are ended again after this time. */
 const retryEndMillis = 10
 
-interface Attendant {
-  /** Renews some of the leases that are due. Returns whether more are due. */
+interface LoopHandlers {
+  /** Renews due leases until the slice is full. Returns whether more are due. */
   readonly renew: (from: number, slice: Slice) => boolean
-  /** Called at each wake-up with its delay, which is negative if the loop was woken early. */
+  /** Called at each wake-up with its delay in milliseconds, which is negative if the loop was woken early. */
   readonly late: (millis: number) => void
 }
 
 export class DueLeases<L extends AnyLease> {
   private readonly heap = new IndexedHeap<L>()
-  /** The leases due for renewal. `takeDue` has returned the first `taken`. All stay in the heap until they end. */
+  /**
+   * The leases due for renewal. `takeDue` has returned the first `taken` of them. All stay in the heap until they end.
+   */
   private due: Array<L> = []
   private taken = 0
   private readonly changed = Latch.makeUnsafe(false)
   private readonly clock: Clock.Clock
   /** Ends leases whose deadlines have passed. */
   private readonly end: (leases: ReadonlyArray<L>, now: Instant) => void
-  /** Detects that the clocks have moved apart since all deadlines were last computed. */
+  /** Detects that the two clocks have diverged since all deadlines were last computed. */
   private readonly clocks: ClockComparison
   /** The longest recent turn of the event loop in milliseconds, as measured by late timers. */
   private turnMillis = 0
-  /** When the loop wakes, in monotonic milliseconds; undefined while it runs. */
+  /** When the loop wakes, in monotonic milliseconds. Undefined while it is not asleep. */
   private wakesAt: number | undefined
 
   constructor(clock: Clock.Clock, end: (leases: ReadonlyArray<L>, now: Instant) => void) {
@@ -77,7 +80,6 @@ export class DueLeases<L extends AnyLease> {
 
   /** Adds an open lease, or moves it when its next renewal or its end has changed. */
   place(lease: L): void {
-    // A lease that has ended would never be removed
     if (!lease.isOpen()) throw new Error("a lease that has ended cannot be renewed")
     const key = Math.min(lease.nextRenewal - lease.lead(this.turnMillis), lease.endsAt())
     this.heap.place(lease, key)
@@ -92,14 +94,14 @@ export class DueLeases<L extends AnyLease> {
     const before = this.turnMillis
     const turn = Math.max(Math.min(late, longestTurnMillis), before * memory)
     this.turnMillis = turn < punctualMillis ? 0 : turn
-    // All leases were placed for a shorter turn
+    // The leases were placed for shorter turns
     if (this.turnMillis > before) { for (const lease of this.all()) if (lease.isOpen()) this.place(lease) }
   }
 
   /**
    * Ends all leases whose deadlines have passed, before anything else runs, because their work may keep the process
-   * busy. Collects the leases that are due for renewal, which only the loop renews. Terminates, because a lease that
-   * returns to the heap ends after `now`.
+   * busy. Also collects the leases that are due for renewal, which only the loop renews. Terminates, because a lease
+   * that returns to the heap ends after `now`.
    */
   sweep(now: Instant): void {
     const over: Array<L> = []
@@ -119,7 +121,7 @@ export class DueLeases<L extends AnyLease> {
     try {
       if (over.length > 0) this.end(over, now)
     } finally {
-      // Some are still open if `end` has thrown
+      // If `end` threw, some leases are still open
       for (const lease of over) if (lease.isOpen()) this.heap.place(lease, now.monotonic + retryEndMillis)
     }
     if (this.hasDue && this.wakesAt !== undefined) this.changed.openUnsafe()
@@ -129,7 +131,7 @@ export class DueLeases<L extends AnyLease> {
     return this.taken < this.due.length
   }
 
-  /** Returns a lease to renew, if one is due. */
+  /** Returns the next lease to renew, if one is due. */
   takeDue(): L | undefined {
     while (this.hasDue) {
       const lease = this.due[this.taken++]!
@@ -141,8 +143,8 @@ export class DueLeases<L extends AnyLease> {
     return undefined
   }
 
-  /** Each turn ends overdue leases and renews some of those that are due, then sleeps until the next is due. */
-  readonly loop = ({ late, renew }: Attendant): Effect.Effect<never> => {
+  /** Each turn ends overdue leases, renews some of those that are due, and sleeps until the next one is due. */
+  readonly loop = ({ late, renew }: LoopHandlers): Effect.Effect<never> => {
     let previous: Slice | undefined
     const turns = Effect.forever(
       Effect.suspend(() => {
@@ -165,14 +167,17 @@ export class DueLeases<L extends AnyLease> {
       }),
       { disableYield: true }
     )
-    // A yield of the scheduler could delay the sweep behind all fibers that can run
+    // A yield of the scheduler could delay the sweep until all other runnable fibers have run
     return Effect.provideService(turns, Scheduler.PreventSchedulerYield, true)
   }
 
-  /** A suspension, or a clock that was set, shifts all deadlines and renewals, but not their order. */
+  /**
+   * Adjusts all leases after a suspension or a clock change, which shifts their deadlines and renewals but not their
+   * order.
+   */
   private recompute(now: Instant): void {
     for (const lease of this.all()) {
-      // Adjusts its deadlines to the clocks
+      // `left` adjusts the deadlines of the lease to the clocks
       lease.left(now)
       this.place(lease)
     }

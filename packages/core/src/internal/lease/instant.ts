@@ -12,13 +12,13 @@ export const instant = (clock: Clock.Clock): Instant => ({
   wall: clock.currentTimeMillisUnsafe()
 })
 
-/** A suspension stops monotonic timers, so the clocks are compared this often. */
+/** How often the clocks are compared. A suspension stops monotonic timers, so no timer fires when it ends. */
 export const comparePeriodMillis = 1000
 
-/** How far the clocks may drift apart before it counts as a suspension: a fraction of the smallest margin. */
+/** The clocks may drift apart this far before it counts as a suspension. The smallest margin is ten times as long. */
 const driftMillis = 10
 
-/** Detects suspensions, and clocks that were set, for the loops that sleep on the monotonic clock. */
+/** Detects suspensions and clock changes, for loops that sleep on the monotonic clock. */
 export class ClockComparison {
   /** The wall clock minus the monotonic clock, at the last shift. */
   private offset: number
@@ -27,7 +27,10 @@ export class ClockComparison {
     this.offset = now.wall - now.monotonic
   }
 
-  /** How far the wall clock has moved against the monotonic one since the last shift, in milliseconds. A drift is 0. */
+  /**
+   * How far the wall clock has moved relative to the monotonic clock since the last shift, in milliseconds; 0 for a
+   * drift.
+   */
   shift(now: Instant): number {
     const moved = now.wall - now.monotonic - this.offset
     if (Math.abs(moved) <= driftMillis) return 0

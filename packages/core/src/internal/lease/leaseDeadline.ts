@@ -1,5 +1,5 @@
 /**
- * One lease of a mutex or a data stream: computes its local deadline, by two clocks, and its next renewal. `dueLeases`
+ * One lease of a mutex or a data stream: computes its local deadline from two clocks, and its next renewal. `dueLeases`
  * orders the leases and sleeps until the next one is due.
  */
 import type * as Duration from "effect/Duration"
@@ -11,13 +11,13 @@ import type { Instant } from "./instant.ts"
 
 /** The periods of a lease in milliseconds, derived from its options. */
 export interface Periods {
-  /** The server's lease minus the safety margin. */
+  /** The duration of the server's lease minus the safety margin. */
   readonly usable: number
   readonly margin: number
   readonly renewAfter: number
-  /** How early a renewal may be sent together with one that is due. */
+  /** How early a renewal may be sent, to join one that is due. */
   readonly early: number
-  /** The maximum time from the granting request to the end, renewed or not. */
+  /** Maximum time from the granting request to the end, with or without renewals. */
   readonly maxHold: number
 }
 
@@ -25,29 +25,32 @@ type Step = (now: number, renewal: Renewal) => Pull.Pull<[unknown, Duration.Dura
 
 export abstract class TrackedLease<P extends Periods> implements Item {
   readonly options: P
-  /** Just before the granting request was sent. */
+  /** When the granting request was sent, taken just before sending. */
   readonly since: Instant
   /**
-   * Just before the last granting or renewing request was sent. `adjustedRenewal` for a lease that was handed to
-   * another fiber.
+   * When the last granting or renewing request was sent, taken just before sending. After a hand-off to another fiber,
+   * it is the `adjustedRenewal` of the previous lease.
    */
   protected renewed: Instant
   private monotonicDeadline = 0
   private wallDeadline = 0
-  /** Monotonic milliseconds; infinite while a renewal is in flight. */
+  /** When to renew, in monotonic milliseconds. Infinite while a renewal is in flight. */
   nextRenewal = 0
   key = 0
   position = -1
   before: Item | undefined = undefined
   behind: Item | undefined = undefined
-  /** Due for renewal, and waiting for a batch. */
+  /** Whether the lease is due for renewal and waits for a batch. */
   isDue = false
   renewing = false
-  /** Why the last attempt to renew it failed. */
+  /** The error of the last attempt to renew, if it failed. */
   failure: StoreError | undefined = undefined
-  /** The running schedule of delays: begun at the first of consecutive failures, or at the grant for a user's guard. */
+  /**
+   * The current run of the schedule of delays. It begins at the first of several consecutive failures or, with a user's
+   * guard, at the grant.
+   */
   step: Step | undefined = undefined
-  /** The time between two renewals that a user's guard asks for, in milliseconds. `renewAfter` applies if shorter. */
+  /** The interval between renewals that a user's guard asks for, in milliseconds, capped at `renewAfter`. */
   private paceMillis = Infinity
 
   constructor(options: P, sent: Instant) {
@@ -63,20 +66,20 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   abstract isOpen(): boolean
   abstract get annotations(): Record<string, unknown>
 
-  /** Sets the deadline. It counts from the instant before the request was sent, never from its reply. */
+  /** Sets the deadline. It counts from just before the request was sent, never from its reply. */
   extend(sent: Instant): void {
     const { maxHold, renewAfter, usable } = this.options
     this.renewed = sent
     const longest = this.since.monotonic + maxHold
     this.monotonicDeadline = Math.min(sent.monotonic + usable, longest)
     this.wallDeadline = Math.min(sent.wall + usable, this.since.wall + maxHold)
-    // Renewing cannot move a deadline that `maxHold` has set
+    // A renewal cannot extend a deadline that `maxHold` has set
     this.nextRenewal = this.monotonicDeadline >= longest
       ? Infinity
       : sent.monotonic + Math.min(renewAfter, this.paceMillis)
   }
 
-  /** Schedules the next renewal this long after the last one, but no later than `renewAfter`. */
+  /** Schedules the next renewal `paceMillis` after the last one, but no later than `renewAfter`. */
   paceAt(paceMillis: number): void {
     this.paceMillis = paceMillis
     if (this.nextRenewal === Infinity) return
@@ -84,15 +87,16 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   }
 
   /**
-   * How much earlier a renewal starts in a process with event loop turns of this many milliseconds: one turn may pass
-   * before it is sent, and another before its reply is read.
+   * How much earlier to renew if turns of the event loop take `turn` milliseconds: one turn may pass before the request
+   * is sent, and another before its reply is read.
    */
   lead(turn: number): number {
     return this.isFailing ? 0 : Math.max(0, Math.min(2 * turn, (this.nextRenewal - this.renewed.monotonic) / 2))
   }
 
   /**
-   * Ends the lease `usable` milliseconds after `renewed` and renews it after `renewAfter`, if that is earlier.
+   * Makes the lease end no later than `usable` milliseconds after `renewed`, and its renewal start no later than
+   * `renewAfter` after it.
    */
   protected shorten(usable: number, renewAfter: number): void {
     const { monotonic, wall } = this.renewed
@@ -101,12 +105,12 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     this.nextRenewal = Math.min(this.nextRenewal, monotonic + renewAfter)
   }
 
-  /** Milliseconds until the deadline, by the clock that shows less. Setting a clock back does not extend it. */
+  /** Milliseconds until the deadline, by the clock that shows less. Setting a clock back does not extend the lease. */
   left(now: Instant): number {
     const monotonic = this.monotonicDeadline - now.monotonic
     const wall = this.wallDeadline - now.wall
     if (wall > monotonic) this.wallDeadline = now.wall + monotonic
-    // More than a rounding error: a suspension, or a clock that was set
+    // More than a rounding error: a suspension, or a clock change
     else if (wall < monotonic - 1) {
       this.monotonicDeadline = now.monotonic + wall
       this.nextRenewal -= monotonic - wall
@@ -114,7 +118,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return Math.min(monotonic, wall)
   }
 
-  /** `renewed`, earlier by what suspensions and clock changes have taken from the lease. */
+  /** `renewed`, moved back by the time that suspensions and clock changes have taken from the lease. */
   protected get adjustedRenewal(): Instant {
     const { renewed: { monotonic, wall }, since, options: { maxHold, usable } } = this
     return {
@@ -123,12 +127,12 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     }
   }
 
-  /** The monotonic instant at which something ends the lease unless it is renewed. */
+  /** When the lease ends unless it is renewed, in monotonic milliseconds. */
   endsAt(): number {
     return this.monotonicDeadline
   }
 
-  /** Details of a loss besides its reason: the message, if the backend refused the last renewal. */
+  /** The `problem` field of a loss: the error message, if the backend refused the last renewal. */
   protected problemOf(reason: LossReason["_tag"]): { readonly problem?: string } {
     const { failure } = this
     return reason === "BackendGone" && failure?.isRetryable === false ? { problem: failure.message } : {}

@@ -1,5 +1,5 @@
 /**
- * `protect`, which runs work under leases, and `LeaseHandle`, the base of the objects by which users see their leases.
+ * `protect`, which runs work under leases, and `LeaseHandle`, the base class of the lease objects that users see.
  * Mutexes and data streams extend it.
  */
 import * as Context from "effect/Context"
@@ -15,27 +15,29 @@ import { Containing, type Protection, remains, settle } from "./protectedWork.ts
 
 export type Table<L extends OwnedLease> = Pick<LeaseTable<L, never>, "now" | "check" | "tasks">
 
-/** Makes the context of protected work from its parent's. `own` stands for the work; `protect` sets its fiber later. */
+/**
+ * Derives the context of protected work from its parent's. `own` stands for the work; `protect` sets its fiber later.
+ */
 type Inside = (context: Context.Context<never>, own: Protection) => Context.Context<never>
 
-/** Lists the work in `Containing`, so that an effect inside it that ends the lease does not wait for itself. */
+/** Adds the work to `Containing`, so that an effect inside it that ends the lease does not wait for itself. */
 const contain: Inside = (context, own) => Context.add(context, Containing, [...Context.get(context, Containing), own])
 
-/** Runs the effect in a fiber of its own, which a loss interrupts. */
+/** Runs the effect in its own fiber, which is interrupted when a lease is lost. */
 export const protect = <L extends OwnedLease, A, E, R>(
   table: Table<L>,
   held: ReadonlyArray<L>,
   effect: Effect.Effect<A, E, R>,
   inside: Inside = contain
 ): Effect.Effect<A, E | LeaseLost, R> => {
-  /** Checks all leases first: the end of one runs finalizers of its work, which may end another. */
+  /** Checks all leases first, because ending one runs finalizers of its work, which may end another. */
   const check = () => {
     const now = table.now()
     for (const lease of held) table.check(lease, now)
   }
   return Effect.uninterruptibleMask((restore) =>
     Effect.withFiber<A, E | LeaseLost, R>((parent) => {
-      // Check and begin in one step: a lease could end during a yield in between
+      // Check and start in one step: a lease could end during a yield in between
       check()
       const closed = held.find((lease) => !lease.takesWork)
       if (closed !== undefined) return Effect.fail(closed.over)
@@ -46,18 +48,18 @@ export const protect = <L extends OwnedLease, A, E, R>(
       const remove = () => {
         for (const lease of held) lease.work.remove(fiber)
       }
-      /** The lease that the work has lost. An end that the owner asked for counts only if it interrupted the work. */
+      /** The lease that the work has lost. If the owner ended a lease, it counts only if that interrupted the work. */
       const lost = () => {
         check()
         return held.find((lease) => lease.loss !== undefined || lease.work.wasEnded(fiber))
       }
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) {
-        // Done already, perhaps because `add` interrupted it
+        // Already done, perhaps because `add` interrupted it
         remove()
         return settle(exit, lost())
       }
-      // In slices, so that leases that are lost together interrupt all their work before most of it resumes
+      // In slices, so that leases lost together interrupt all their work before most of it resumes
       const ended = awaitExit(fiber, parent, (resume) =>
         held.some(({ loss }) => loss !== undefined)
           ? table.tasks.add(resume)
@@ -111,7 +113,7 @@ export abstract class LeaseHandle<L extends OwnedLease> extends Handle {
     return <A, E, R>(effect: Effect.Effect<A, E, R>) => protect(this.table, [this.lease], effect)
   }
 
-  /** For `toJSON`, which does not end an overdue lease. */
+  /** For `toJSON`, which must not end an overdue lease. */
   protected get shownTimeLeft(): string {
     return timeLeft(this.lease.isHeld() ? this.lease.left(this.table.now()) : 0)
   }

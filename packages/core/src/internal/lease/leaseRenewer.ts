@@ -1,6 +1,6 @@
 /**
- * Renews the leases of a layer in batches, with retries, before their deadlines. Used by the mutex and by the stream
- * client, which pass how to send a batch and what to do with each reply.
+ * Renews the leases of a layer in batches, with retries, before their deadlines. The mutex and the stream client use
+ * it; each defines how to send a batch and how to handle each reply.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -30,20 +30,20 @@ type Reply = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {
 }
 
 interface Renewal<L extends AnyLease, A extends Reply> {
-  /** The open leases. `place` moves one when its `nextRenewal` has changed. */
+  /** The open leases. `place` moves a lease whose `nextRenewal` has changed. */
   readonly deadlines: DueLeases<L>
   readonly recorder: Recorder
-  /** The names of the request in errors, and of its span. */
+  /** The request's name in errors, and the name of its span. */
   readonly operation: string
   readonly span: string
-  /** The noun for the log, in the singular. */
+  /** The noun for log lines, in the singular. */
   readonly what: string
   readonly timeout: Duration.Duration
-  /** The maximum number of leases per request: enough to share the round trip, too few to block the server. */
+  /** Maximum number of leases per request: enough to share the round trip, too few to block the server. */
   readonly batchSize: number
-  /** The delays between failed attempts. */
+  /** The delays after failed attempts. */
   readonly schedule: MutexSchedule
-  /** The ttl, if the schedule also decides the delays between renewals. */
+  /** Returns the ttl of a lease. Set if the schedule also decides the delays between renewals. */
   readonly pace?: ((lease: L) => Duration.Duration) | undefined
   readonly metrics: {
     readonly renewed: Metric.Counter<number>
@@ -58,7 +58,7 @@ interface Renewal<L extends AnyLease, A extends Reply> {
   ) => Effect.Effect<ReadonlyArray<A>, StoreError>
   readonly attributes: (lease: L) => Record<string, unknown>
   readonly lost: (lease: L, reply: Extract<A, { readonly _tag: "Lost" }>) => void
-  /** Returns an effect that decides whether to renew the lease, or undefined to renew it. */
+  /** Returns an effect that decides whether to renew the lease, or undefined to renew it in any case. */
   readonly probe?: (lease: L) => Effect.Effect<boolean> | undefined
 }
 
@@ -68,13 +68,13 @@ const pauseMillis = 1000
 /** The smallest margin of any lease. */
 const leastMarginMillis = 100
 
-/** The minimum time between two warnings about late timers. */
+/** Minimum time between two warnings about late timers. */
 const warnEveryMillis = 60_000
 
-/** How early a retry may be sent together with others. */
+/** How early a retry may be sent, to join others. */
 const earlyRetryMillis = 50
 
-/** Renews the leases for as long as the scope is open. */
+/** Renews the leases while the scope is open. */
 export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends Reply>(
   renewal: Renewal<L, A>,
   fibers: FiberSet.FiberSet
@@ -91,7 +91,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     })
   })
 
-  /** Without a pause, a store that fails at once would keep the loop in one turn of the event loop. */
+  /** Never zero: a store that fails immediately would keep the loop in one turn of the event loop. */
   const nextDelay = (lease: L, now: Instant) =>
     Effect.map(
       nextStep(lease, now, { _tag: "Failed" }),
@@ -101,7 +101,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
   /** After the grant and after each renewal, the user's `guard` schedule decides when to renew next. */
   const setPace = Effect.fnUntraced(function*(lease: L, ttl: Duration.Duration) {
     const pace = yield* nextStep(lease, deadlines.now(), { _tag: "Renewed", ttl })
-    // A renewal in flight decides when the next one is due
+    // The reply to a renewal in flight decides when the next one is due
     if (!lease.isOpen() || lease.renewing) return
     lease.paceAt(pace)
     deadlines.place(lease)
@@ -116,12 +116,12 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
   }
 
   const retryAfter = (lease: L, now: Instant, delay: number) => {
-    // Timers have a resolution of a millisecond
+    // Timers have a resolution of one millisecond
     lease.nextRenewal = Math.min(lease.nextRenewal, Math.ceil(now.monotonic + delay))
     deadlines.place(lease)
   }
 
-  /** A crash of `attempt` must not leave its leases without a next renewal. */
+  /** Forks an attempt. If it crashes, its leases are renewed again after a pause. */
   const watch = (leases: ReadonlyArray<L>, renewing: boolean, attempt: Effect.Effect<void>) =>
     fork(Effect.catchCause(attempt, (cause) => {
       const soon = deadlines.now().monotonic + pauseMillis
@@ -153,7 +153,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     let error: StoreError | undefined
     for (let i = 0; i < batch.length; i++) {
       const lease = batch[i]!
-      // The lease ended meanwhile, so the reply no longer matters
+      // The lease has ended in the meantime, so the reply no longer matters
       if (!lease.isOpen()) continue
       const reply: Reply = replies[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
       if (reply._tag === "Failed") {
@@ -189,7 +189,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
       ).pipe(Effect.annotateLogs(failing!.annotations))
     }
     // A failed lease stays marked as renewing until its delay is known, and may end before that. The steps of a user's
-    // schedule run concurrently, because each may take long
+    // schedule run concurrently, because each may be slow
     yield* Effect.forEach(
       failed,
       (lease) =>
@@ -217,13 +217,13 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
 
   const ask = Effect.fnUntraced(function*(lease: L, probe: Effect.Effect<boolean>) {
     const delay = (yield* probe) ? 0 : yield* nextDelay(lease, deadlines.now())
-    // A renewal that did not wait for the probe decides when the next one is due
+    // If a renewal has started without waiting for the probe, it decides when the next one is due
     if (lease.isOpen() && !lease.renewing) retryAfter(lease, deadlines.now(), delay)
   })
 
   /**
-   * Leases due soon join a batch, or follow a full one, to save wake-ups. Failing leases have a batch of their own.
-   * Returns whether the batch of healthy leases is full.
+   * Sends one batch of healthy leases and one of failing leases. To save wake-ups, leases that are due soon join a
+   * batch or follow a full one. Returns whether the batch of healthy leases is full.
    */
   const renewSome = (from: number, slice: Slice, isFollowing: boolean): boolean => {
     const healthy: Array<L> = []
@@ -250,12 +250,12 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
       deadlines.place(next)
     }
     for (const batch of [healthy, failing]) if (batch.length > 0) watch(batch, true, renew(batch))
-    // A probe is a user's effect, and may end any lease
+    // An earlier probe, which is a user's effect, may have ended this lease
     for (const [lease, probe] of probes) if (lease.isOpen()) watch([lease], false, ask(lease, probe))
     return healthy.length === renewal.batchSize
   }
 
-  /** Sends as many requests as the slice allows: if turns are long, leases may end before the next turn. */
+  /** Sends as many requests as fit into the slice: if turns are long, leases may end before the next one. */
   const renewDue = (from: number, slice: Slice): boolean => {
     let isFull = false
     do isFull = renewSome(from, slice, isFull)
@@ -264,7 +264,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
   }
 
   let warnedAt = -Infinity
-  /** Warns about late timers: overdue work is interrupted up to one turn late, so long turns use up the margin. */
+  /** Warns about late timers. Overdue work is interrupted up to one turn late, so long turns use up the margin. */
   const late = (millis: number) => {
     if (millis < leastMarginMillis / 2) return
     const margin = deadlines.all().reduce((least, { options }) => Math.min(least, options.margin), Infinity)

@@ -1,6 +1,6 @@
 /**
- * The leases that one layer or client holds, and the order in which a loss takes effect: work is interrupted, then
- * users are notified, then the loss is reported. The subclasses in `heldLeases` and `streamTable` define the report.
+ * The leases that one layer or client holds. When leases are lost, their work is interrupted first, then users are
+ * notified, and then the loss is reported. The subclasses in `heldLeases` and `streamTable` define the report.
  */
 import type * as Clock from "effect/Clock"
 import type { LossReason } from "../../SimbaError.ts"
@@ -12,7 +12,7 @@ import type { SlicedTasks } from "./workSlices.ts"
 export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason["_tag"]> {
   readonly deadlines: DueLeases<L>
   readonly tasks: SlicedTasks
-  /** Losses that are not reported yet. */
+  /** Losses that have not been reported yet. */
   private readonly unreported = new Map<L, Reason>()
 
   constructor(clock: Clock.Clock, tasks: SlicedTasks) {
@@ -20,13 +20,13 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
     this.tasks = tasks
   }
 
-  /** Why the deadline of the lease has passed. */
+  /** Why an overdue lease is lost. */
   protected abstract overdue(lease: L, now: Instant): Reason
 
   /** Logs and counts the loss, and notifies the rest of the layer. */
   protected abstract reportLoss(lease: L, reason: Reason, now: Instant): void
 
-  /** Stops renewing a lease, before its work is interrupted. Returns whether the lease was in the table. */
+  /** Stops renewing the lease, before its work is interrupted. Returns whether the lease was in the table. */
   protected remove(lease: L): boolean {
     this.deadlines.remove(lease)
     return true
@@ -43,7 +43,10 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
     this.report(lease, now)
   }
 
-  /** Interrupts the work of all leases before it notifies anyone: notifications would delay the last interruption. */
+  /**
+   * Interrupts the work of all leases before it notifies anyone, because notifications would delay the last
+   * interruption.
+   */
   loseAll(leases: ReadonlyArray<L>, reasonOf: (lease: L) => Reason): ReadonlyArray<L> {
     const lost = leases.filter((lease) => this.interrupt(lease, reasonOf(lease)))
     for (const lease of lost) lease.notifyLoss()

@@ -1,24 +1,24 @@
 /**
- * Updates the metrics of one layer synchronously: an uncontended lock updates five, and an effect for each would cost
- * too much. Each layer has one, in its context.
+ * Updates the metrics of one layer synchronously. An uncontended lock updates five metrics, and an effect for each
+ * would cost too much. Each layer has one recorder.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 
-/** `mutex` labels the metric if the layer has `metricsByMutex`. */
+/** `mutex` labels the metric if `metricsByMutex` is set. */
 type Update = <Input, State>(metric: Metric.Metric<Input, State>, input: Input, mutex?: string) => void
 
 export interface Recorder {
   readonly update: Update
   /** Adds to a gauge. */
   readonly modify: Update
-  /** Adds one to a counter for each subject: a single update, unless mutexes label the metrics. */
+  /** Adds one to a counter for each subject. That is a single update unless metrics are labelled by mutex. */
   readonly count: (
     counter: Metric.Metric<number, unknown>,
     subjects: ReadonlyArray<{ readonly mutex?: string }>
   ) => void
-  /** Records the minimum of the subjects' values or, if mutexes label the metrics, each value. */
+  /** Records the minimum of the subjects' values or, if metrics are labelled by mutex, each value. */
   readonly least: (
     metric: Metric.Metric<number, unknown>,
     values: ReadonlyArray<number>,
@@ -38,7 +38,7 @@ export const make = (
   // Each update reads these two; searching the layer's whole context takes longer
   const context: Context.Context<never> = Context.make(Metric.MetricRegistry, Context.get(layer, Metric.MetricRegistry))
     .pipe(Context.add(Metric.CurrentMetricAttributes, attributes))
-  // Starts the counters at zero, so that an alarm sees the first loss
+  // Start the counters at zero, so that an alarm sees the first loss
   for (const alarm of alarms) alarm.updateUnsafe(0, context)
   const contexts = new Map<string, Context.Context<never>>()
   const contextOf = (mutex: string | undefined) => {

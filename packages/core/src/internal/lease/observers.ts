@@ -1,13 +1,13 @@
 /**
- * Notifies the observers of an event one by one: an exception in one does not affect the others. Leases, and the work
- * that they protect, notify through it.
+ * Notifies the observers of an event one by one, so that an exception in one does not affect the others. Leases use it,
+ * and so does the work that they protect.
  */
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scheduler from "effect/Scheduler"
 
-/** Throws `error`, from an observer of a fiber that was just resumed, in a task of its own. */
+/** Throws `error` in a separate task, where it is uncaught. For exceptions in an observer of a fiber. */
 export const throwUncaught = (dispatcher: Scheduler.SchedulerDispatcher, error: unknown): void =>
   dispatcher.scheduleTask(() => {
     throw error
@@ -21,7 +21,10 @@ export const isolate = ({ currentDispatcher }: Fiber.Fiber<unknown, unknown>, ac
   }
 }
 
-/** `Fiber.await` for a fiber with other observers. Runs in the fiber `waiting`; `run` may delay its continuation. */
+/**
+ * Like `Fiber.await`, for a fiber with other observers. It runs in the fiber `waiting`; `run` may delay its
+ * continuation.
+ */
 export const awaitExit = <A, E>(
   fiber: Fiber.Fiber<A, E>,
   waiting: Fiber.Fiber<unknown, unknown>,
@@ -42,7 +45,10 @@ export class Listeners<A> {
     return () => listeners.delete(listener)
   }
 
-  /** Waits for the event. `past` checks in the same step whether it has happened: a yield in between could miss it. */
+  /**
+   * Waits for the event. `past` checks in the same step whether it has already happened: a yield in between could miss
+   * it.
+   */
   next(past: () => Effect.Effect<A> | undefined): Effect.Effect<A> {
     return Effect.withFiber((waiting) =>
       Effect.callback((resume) => {

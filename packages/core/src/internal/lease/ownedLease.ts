@@ -1,6 +1,6 @@
 /**
- * A lease that protects work: what leases of mutexes and of data streams have in common besides their deadlines.
- * `leaseTable` ends it, and `leaseHandle` is what users see of it.
+ * A lease that protects work: what leases of mutexes and data streams have in common besides their deadlines.
+ * `leaseTable` ends it, and `leaseHandle` is the object that users see.
  */
 import type { FencingToken } from "../../FencingToken.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
@@ -10,19 +10,19 @@ import { ProtectedWork } from "./protectedWork.ts"
 
 export abstract class OwnedLease<P extends Periods = Periods> extends TrackedLease<P> {
   abstract readonly token: FencingToken
-  /** Set if the lease was lost. An end that its owner asked for is no loss. */
+  /** Set if the lease was lost. An end that its owner requested is not a loss. */
   loss: LeaseLost | undefined = undefined
   readonly onLoss = new Listeners<LeaseLost>()
   private protectedWork: ProtectedWork | undefined
 
   protected abstract get resource(): Pick<LeaseLost, "kind" | "resource" | "id">
 
-  /** Whether its users may rely on it. False once it is ending, even if its release follows later. */
+  /** Whether users may rely on the lease. False once it is ending, even if it is released later. */
   isHeld(): boolean {
     return this.isOpen()
   }
 
-  /** False while the lease is ending: work that started now would outlast it. */
+  /** False once the lease is ending, because work that started now would outlast it. */
   get takesWork(): boolean {
     return this.isHeld()
   }
@@ -42,12 +42,12 @@ export abstract class OwnedLease<P extends Periods = Periods> extends TrackedLea
     return new LeaseLost({ ...this.resource, token: this.token, reason: why })
   }
 
-  /** The error of operations after its end. */
+  /** The error of operations after the lease has ended. */
   get over(): LeaseLost {
     return this.loss ?? this.lossOf("Released")
   }
 
-  /** Interrupts the work. `notifyLoss` follows. */
+  /** Interrupts the work. The caller then calls `notifyLoss`. */
   lose(reason: LossReason["_tag"], owner?: string): void {
     this.loss = this.lossOf(reason, owner)
     this.interruptWork()

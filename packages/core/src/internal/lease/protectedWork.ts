@@ -1,6 +1,6 @@
 /**
- * The work that a lease of a mutex or a data stream protects: how it is interrupted and awaited, and what it results
- * in. The effects in `protect` and `withLock`, and the handlers of data streams, are such work.
+ * The work that a lease of a mutex or data stream protects: how it is interrupted and awaited, and what its result is.
+ * Such work runs in `protect`, in `withLock`, and in the handlers of data streams.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -18,13 +18,13 @@ export interface Protection {
   work: Work | undefined
 }
 
-/** Protected work that contains the running fiber. Child fibers inherit it. */
+/** The protected work that contains the running fiber. Child fibers inherit it. */
 export const Containing: Context.Reference<ReadonlyArray<Protection>> = Context.Reference<ReadonlyArray<Protection>>(
   "@effect-simba/core/internal/Containing",
   { defaultValue: () => [] }
 )
 
-/** The fibers of one lease. They are interrupted together at its loss, and awaited before its release. */
+/** The fibers of one lease. They are interrupted together when it is lost, and awaited before it is released. */
 export class ProtectedWork {
   private readonly fibers = new Set<Work>()
   /** The work that `end` has interrupted. */
@@ -36,12 +36,12 @@ export class ProtectedWork {
     return this.starting === 0 && this.fibers.size === 0
   }
 
-  /** Called before work starts. The work runs until it first waits; `add` follows in the same task. */
+  /** Called before work starts. The work then runs until it first waits; `add` follows in the same task. */
   start(): void {
     this.starting++
   }
 
-  /** `isOver`: whether the lease has ended. The synchronous part of the work may have ended it. */
+  /** `isOver`: whether the lease has ended, perhaps by the synchronous part of this work. */
   add(work: Work, isOver: boolean): void {
     this.starting--
     if (work.pollUnsafe() === undefined) {
@@ -55,22 +55,22 @@ export class ProtectedWork {
     this.fibers.delete(work)
   }
 
-  /** Whether it was interrupted because its lease was about to end as its owner asked. */
+  /** Whether the work was interrupted because its owner ended the lease. */
   wasEnded(work: Work): boolean {
     return this.ended?.has(work) === true
   }
 
-  /** Interrupts the work without waiting for its end. */
+  /** Interrupts the work without waiting for it to end. */
   interrupt(): void {
     this.fibers.forEach((work) => isolate(work, () => work.interruptUnsafe()))
   }
 
   /**
-   * Interrupts the work, and waits until it has ended. The work that contains the caller cannot be awaited: it is
-   * interrupted too, or continues if it is `spared`.
+   * Interrupts the work and waits until it has ended. Work that contains the caller cannot be awaited: it is only
+   * interrupted or, if `spared`, continues.
    */
   end({ spared = false } = {}): Effect.Effect<void> {
-    // Work that has not reached its first wait has no fiber yet. The caller runs because such work resumed it
+    // Work that has not reached its first wait has no fiber yet. It may have resumed the caller
     const started = this.onStarted.next(() => this.starting === 0 ? Effect.void : undefined)
     return Effect.andThen(started, this.interruptAndAwait(spared))
   }
@@ -107,7 +107,7 @@ export const settle = <A, E>(
   )
 }
 
-/** Keeps the failures of finalizers of work that was interrupted from outside. */
+/** The failures of the finalizers of work that was interrupted from outside. */
 export const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> => {
   if (Exit.isSuccess(exit)) return Effect.void
   const reasons = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))

@@ -1,6 +1,6 @@
 /**
- * Timeouts of requests that are fair in a busy process, whose event loop turns may be longer than the timeout. They
- * take a fiber and a sleep each; `timerQueue` has a cheaper timeout for thousands of waiters.
+ * Request timeouts that are fair in a busy process, where one turn of the event loop may take longer than the timeout.
+ * Each costs a fiber and a sleep; `timerQueue` has a cheaper timeout for thousands of waiters.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -8,12 +8,13 @@ import type { BackendError } from "../../SimbaError.ts"
 import { noReply } from "./storeFailure.ts"
 
 /**
- * Node runs due timers before it reads sockets, so when a late timer fires, the reply may not be read yet. A yield
- * continues after the next read of the sockets; the second yield covers a read that has already started.
+ * Waits until the sockets have been read. Node runs due timers before it reads sockets, so a reply may have arrived
+ * when a late timer fires. A yield continues after the next read; the second yield covers a read that had already
+ * started.
  */
 export const socketsRead: Effect.Effect<void> = Effect.andThen(Effect.yieldNow, Effect.yieldNow)
 
-/** Continues with `late` if there is no reply within `limit`. */
+/** Continues with `late` if no reply arrives within `limit`. */
 export const replyTimeout = <A, E, R, B, E2>(
   request: Effect.Effect<A, E, R>,
   limit: Duration.Duration,
@@ -22,7 +23,7 @@ export const replyTimeout = <A, E, R, B, E2>(
   // @effect-diagnostics-next-line raceFirstWithSleepToTimeout:off -- a reply wins while the late timer reads the sockets
   Effect.raceAllFirst([request, Effect.andThen(Effect.delay(socketsRead, limit), Effect.suspend(late))])
 
-/** Fails a request to a store without a reply within `limit`. */
+/** Fails a request to a store if no reply arrives within `limit`. */
 export const storeTimeout = <A, E, R>(
   request: Effect.Effect<A, E, R>,
   operation: string,

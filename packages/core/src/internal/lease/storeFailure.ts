@@ -11,7 +11,7 @@ import * as log from "../log.ts"
 export const isTransient = (error: { readonly _tag: string; readonly isRetryable?: boolean }): error is BackendError =>
   error._tag === "BackendError" && error.isRetryable === true
 
-/** The store's own error, or else an outage: a timeout or a crash left the outcome unknown. */
+/** Returns the store's own error. Timeouts and crashes count as an outage, because their outcome is unknown. */
 export const toFailure = (operation: string, cause: Cause.Cause<unknown>): StoreError => {
   const error = Cause.squash(cause)
   return error instanceof BackendError || error instanceof ProtocolError
@@ -26,11 +26,11 @@ export const noReply = (operation: string, within: Duration.Duration): BackendEr
     cause: new Error(`no reply within ${Duration.format(within)}`)
   })
 
-/** Milliseconds before the next attempt: doubles from `first` up to `longest`, with a jitter of 20 %. */
+/** The delay before the next attempt in milliseconds: doubles from `first` up to `longest`, with a jitter of 20 %. */
 const backoff = (first: number, longest: number) => (failures: number): Effect.Effect<number> =>
   Effect.map(Random.nextBetween(0.8, 1.2), (factor) => Math.min(first * 2 ** failures, longest) * factor)
 
-/** `backoff` as a schedule with a single cheap step, because in an outage thousands of leases run it. */
+/** `backoff` as a schedule with a single cheap step, because thousands of leases run it in an outage. */
 export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> => {
   const pauseAfter = backoff(Duration.toMillis(first), Duration.toMillis(longest))
   return Schedule.fromStep(Effect.sync(() => {
@@ -43,7 +43,7 @@ export const retrySchedule = (first: Duration.Input, longest: Duration.Input): S
   }))
 }
 
-/** The pause of a waiter after this many consecutive failures, in milliseconds. */
+/** A waiter's pause in milliseconds, after this many consecutive failures. */
 export const outagePause = backoff(50, 1000)
 
 /** For loops that never give up. */
@@ -51,13 +51,13 @@ export const endlessRetry = retrySchedule("100 millis", "10 seconds")
 
 interface RetryPauses {
   readonly succeeded: () => void
-  /** Pauses after an attempt that failed after so long. */
+  /** Pauses after a failed attempt that took `lastedMillis`. */
   readonly failed: (lastedMillis: number) => Effect.Effect<void>
 }
 
 /**
- * Pauses like those of `endlessRetry`, between attempts that may last long. A success ends an outage, and an attempt
- * that fails after more than the longest pause is the first failure of another one.
+ * The pauses of `endlessRetry`, for attempts that may take long. A success ends the streak of failures. An attempt that
+ * fails after more than the longest pause begins a new streak.
  */
 export const retryPauses = (): RetryPauses => {
   const longest = 10_000
@@ -74,12 +74,10 @@ export const retryPauses = (): RetryPauses => {
   }
 }
 
-/** A loop survives an unreadable reply: it has other work, and an operator may fix the data. */
+/** A loop also survives an unreadable reply, because it has other work, and an operator may fix the data. */
 const isOutlasted = (error: StoreError) => isTransient(error) || error._tag === "ProtocolError"
 
-/**
- * Retries until the request succeeds or is refused. Logs the first failure. Pauses for at most 5 s.
- */
+/** Retries until the request succeeds or is refused, with pauses of at most 5 seconds. Logs the first failure. */
 export const persist = <A, R>(
   what: string,
   request: Effect.Effect<A, StoreError, R>,

@@ -1,6 +1,6 @@
 /**
- * Calls functions at their instants, in slices, with one fiber and one sleep for all timers of a layer. Waiters,
- * timeouts and polls use it. The ends of leases must not wait for a slice, so `dueLeases` has a loop of its own.
+ * Calls functions at set times, in slices, with one fiber and one sleep for all timers of a layer. Waiters, timeouts
+ * and polls use it. Leases must not wait for a slice to end on time, so `dueLeases` has its own loop.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -16,9 +16,9 @@ import { Slice } from "./workSlices.ts"
 export interface TimerQueue {
   /** Calls `ring` once, at an instant in monotonic milliseconds, unless the returned function is called first. */
   readonly at: (monotonic: number, ring: () => void) => () => void
-  /** Like `at`, for a poll: time in which the machine was suspended also counts, within a second after it resumes. */
+  /** Like `at`, for a poll: time for which the machine was suspended also counts, within a second after it resumes. */
   readonly pollAt: (monotonic: number, ring: () => void) => () => void
-  /** Whether the layer has closed. Closing calls every remaining `ring`; timers that are set later ring at once. */
+  /** Whether the layer has closed. Closing calls every remaining `ring`, and timers set later ring immediately. */
   readonly isClosed: () => boolean
 }
 
@@ -97,8 +97,8 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
 })
 
 /**
- * Runs an effect until `at`, then interrupts it and continues with `late`, without waiting for the interruption.
- * Thousands of waiters may use it, so it needs neither a sleep nor a race.
+ * Runs an effect until `at`, then interrupts it and continues with `late`, without waiting for the interruption. Uses
+ * neither a sleep nor a race, because thousands of waiters may use it.
  */
 export const limit = <A, E, R, B, E2>(
   timers: TimerQueue,
@@ -112,14 +112,14 @@ export const limit = <A, E, R, B, E2>(
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) return resume(exit)
       const end = () => {
-        // First, so that the interruption is not the result
+        // Resume first, so that the interruption does not become the result
         resume(late())
         fiber.interruptUnsafe(parent.id)
       }
       let alone: Fiber.Fiber<void> | undefined
       const unset = timers.at(at, () => {
         if (!timers.isClosed()) return end()
-        // The queue is closed; the effect keeps its timeout
+        // The queue has closed, but the effect keeps its timeout
         alone = Effect.runForkWith(parent.context)(
           Effect.andThen(sleepUntil(at, Latch.makeUnsafe(false)), Effect.sync(end))
         )

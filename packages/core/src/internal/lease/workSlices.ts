@@ -1,6 +1,6 @@
 /**
  * Divides work on thousands of subjects into slices, so that the event loop can run other work in between. Timers,
- * renewals and resumed waiters run in slices; the ends of leases do not.
+ * renewals and resumed waiters run in slices. Ending leases does not.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -8,12 +8,13 @@ import * as Scheduler from "effect/Scheduler"
 import { instant } from "./instant.ts"
 import { throwUncaught } from "./observers.ts"
 
-/** The maximum number of subjects, and the duration, of one slice in a process with short turns. */
+/** Maximum size and duration of a slice, in a process whose event loop turns are short. */
 const maxSubjects = 32
 const maxMillis = 5
 
 /**
- * The next slice may take this share of the time since the last one, up to a limit, because that time may be a pause.
+ * A slice may take this share of the time since the previous one, up to a limit, because that time may have been a
+ * pause.
  */
 const share = 0.1
 const longestMillis = 100
@@ -25,7 +26,7 @@ export class Slice {
   private subjects = 0
   private endedAt: number | undefined
 
-  /** Grows with the time since the previous slice: if other work takes long, short slices would fall behind forever. */
+  /** Grows with the time since the previous slice. If other work takes long, short slices would never catch up. */
   constructor(clock: Clock.Clock, previous?: Slice) {
     this.clock = clock
     const now = instant(clock).monotonic
@@ -34,7 +35,7 @@ export class Slice {
     this.size = maxSubjects * millis / maxMillis
   }
 
-  /** Whether one more subject fits into the slice; the first one always does. */
+  /** Whether the slice has room for one more subject. The first one always fits. */
   hasRoom(): boolean {
     const count = this.subjects++
     if (count === 0) return true
@@ -46,12 +47,12 @@ export class Slice {
 }
 
 /**
- * Tasks that run in order: at once while the slice of this turn has room, otherwise in later turns. A task that another
- * task adds runs after it, because nested tasks of a long line would overflow the stack.
+ * Runs tasks in order: immediately while this turn's slice has room, otherwise in later turns. A task that another task
+ * adds runs after it, because nesting a long line of tasks would overflow the stack.
  */
 export class SlicedTasks {
   private readonly clock: Clock.Clock
-  /** From the layer's scheduler, because the scheduler of a task's fiber may have stopped. */
+  /** The layer's own dispatcher, because the scheduler of a task's fiber may have stopped. */
   private readonly dispatcher: Scheduler.SchedulerDispatcher
   private slice: Slice | undefined
   private tasks: Array<() => void> = []
@@ -98,7 +99,7 @@ export class SlicedTasks {
   }
 }
 
-/** The tasks of a layer. */
+/** Creates the tasks of a layer. */
 export const slicedTasks: Effect.Effect<SlicedTasks> = Effect.withFiber((fiber) =>
   Effect.succeed(new SlicedTasks(fiber.getRef(Clock.Clock), fiber.getRef(Scheduler.Scheduler).makeDispatcher()))
 )

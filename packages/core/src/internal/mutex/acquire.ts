@@ -1,6 +1,7 @@
 /**
- * One acquire: sends a request if the mutex may be free, otherwise waits in line. Leaves nothing behind if it fails or
- * is interrupted. `service` calls it uninterruptibly; `localQueue` has the state that the fibers of the layer share.
+ * A single acquire: sends a request if the mutex may be free, otherwise waits in line. Leaves nothing behind if it
+ * fails or is interrupted. `service` calls it uninterruptibly. `localQueue` has the state that the layer's fibers
+ * share.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -28,7 +29,7 @@ const outcomeOf = (
   if (Exit.isSuccess(exit)) return exit.value === undefined ? "refused" : "granted"
   const error = Option.getOrUndefined(Exit.findErrorOption(exit))
   if (error === undefined) return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "error"
-  // `acquireAll` ends a wait when it has lost a lease that it already had
+  // `acquireAll` ends a wait after losing a lease that it already had
   if (error._tag === "LeaseLost") return "interrupted"
   return error._tag === "AcquireTimeout" ? "timeout" : "error"
 }
@@ -41,7 +42,7 @@ const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.
 }
 
 /**
- * Fails after `timeout`, if there is one. The error is `AcquireTimeout` only if the backend last reported the mutex as
+ * Applies the timeout, if there is one. It fails with `AcquireTimeout` only if the backend last reported the mutex as
  * taken. With a timeout of zero, `granting` is a single request, whose reply is awaited.
  */
 const withTimeout = (
@@ -61,8 +62,8 @@ const withTimeout = (
 }
 
 /**
- * Sends one request if no fiber of this layer holds the mutex or waits for it. In mode `wait`, a refused caller then
- * joins the line.
+ * Sends one request if no fiber of this layer holds the mutex or waits for it. In mode `wait`, a caller that is
+ * refused, or cannot send one, joins the line.
  */
 const grantTo = (
   waiter: LocalWaiter,
@@ -75,7 +76,7 @@ const grantTo = (
   if (mode === "wait" && !queue.comesFirst()) return queue.join(waiter)
   const asked = context.now().monotonic
   queue.ask(waiter, asked)
-  // Without a reply by then, the request counts as an outage
+  // A request without a reply by then counts as an outage
   const until = asked + attempt.settings.leaseMillis
   const request = withReply(context, attempt.settings, until, send(context, attempt, { mode: "try" }))
   const asking = mode === "try" ? request : retryOutages(
@@ -107,7 +108,7 @@ const obtain = (
   Effect.withFiber((fiber) => {
     if (queues.isClosed()) return Effect.fail(closed())
     const { context } = queues
-    // `tasks` resumes many waiters in slices. An error is delivered by the scheduler of the waiting fiber
+    // `tasks` resumes many waiters in slices. Errors are delivered by the waiting fiber's own scheduler
     const waiter = new LocalWaiter(attempt, context.tasks, fiber.currentDispatcher)
     let queue: LocalQueue | undefined
     const granting = Effect.suspend(() => grantTo(waiter, queue = queues.at(attempt.mutex), queues, mode))
@@ -116,7 +117,7 @@ const obtain = (
       (lease) => lease === undefined ? Effect.void : report(lease, fiber)
     )
     const attributes = () => ({ attributes: tracing.attributes(attempt) })
-    // Outside the span: a failure of the tracer must not leave a waiter or a lease behind
+    // Undo outside the span: a failure of the tracer must not leave a waiter or a lease behind
     return Effect.onExit(tracing.spanOn(fiber, "simba.acquire", attributes, reported), (exit) => {
       context.recorder.update(MutexMetrics.mutex.attempts[outcomeOf(exit)], 1, attempt.mutex)
       return Exit.isSuccess(exit) || queue === undefined ? Effect.void : queue.giveUp(waiter)
@@ -124,7 +125,7 @@ const obtain = (
   })
 
 /**
- * Waits for the mutex, for at most `timeout`. A timeout of zero is one request that never queues; it has no timer,
+ * Waits for the mutex, for at most `timeout`. A timeout of zero sends one request that never queues; it has no timer,
  * which would race with the reply. Call it uninterruptibly, and pass the function that restores interruptibility.
  */
 export const acquire = (
@@ -137,6 +138,6 @@ export const acquire = (
   return obtain(queues, attempt, mode, timeout, restore) as Effect.Effect<HeldLease, StoreError | AcquireTimeout>
 }
 
-/** Sends one request that never queues, or none if the result is known. Call it like `acquire`. */
+/** Sends one request that never queues, or none if the result is already known. Call it like `acquire`. */
 export const acquireIfAvailable = (queues: LocalQueues, attempt: Attempt, restore: Restore) =>
   obtain(queues, attempt, "try", undefined, restore) as Effect.Effect<HeldLease | undefined, StoreError>

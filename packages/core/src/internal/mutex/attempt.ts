@@ -1,6 +1,6 @@
 /**
- * One request to acquire a mutex: sent, checked, and repeated through outages. `acquire` and `fleetPlace` send it and
- * act on its result.
+ * A single request to acquire a mutex: sends it, checks the reply, and repeats it through outages. `acquire` and
+ * `fleetPlace` use it.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -17,7 +17,7 @@ import type { SlicedTasks } from "../lease/workSlices.ts"
 import { HeldLease } from "./heldLease.ts"
 import type { LeaseSettings } from "./leaseOptions.ts"
 
-/** The request of one caller, under an id that is never used again. */
+/** One caller's request, under an id that is never reused. */
 export interface Attempt {
   readonly mutex: MutexName
   readonly id: LeaseId
@@ -27,7 +27,7 @@ export interface Attempt {
 /** What requests need from their layer. */
 export interface AttemptContext {
   readonly store: MutexStore["Service"]
-  /** Delivers messages to the places of the layer. */
+  /** Delivers messages to the layer's places. */
   readonly inbox: Effect.Success<ReturnType<MutexStore["Service"]["inbox"]>>
   readonly confirmTimeout: Duration.Duration
   /** The layer's ttl plus its transition. */
@@ -37,7 +37,7 @@ export interface AttemptContext {
   readonly timers: TimerQueue
   readonly tasks: SlicedTasks
   readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
-  /** From 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   readonly random: () => number
 }
 
@@ -56,9 +56,9 @@ export const closed = (operation = "acquire") =>
   })
 
 /**
- * The lease counts from the instant before the request is sent. If the reply is so late that little of the server's
- * lease is left, the request is repeated, and the store recognizes the owner. Repeating would not help a lease that
- * `maxHold` ends.
+ * Sends the request. The lease counts from just before that. If the reply is so late that little of the server's lease
+ * is left, the request is repeated, and the store recognizes the owner. `maxHold` is not checked here, because
+ * repeating the request would not extend it.
  */
 export const send = (
   context: AttemptContext,
@@ -75,7 +75,7 @@ export const send = (
         const hasReplied = now()
         recorder.update(MutexMetrics.mutex.acquireLatency, hasReplied.monotonic - sent.monotonic, mutex)
         if (result._tag === "Refused") return Effect.succeed({ ...result, sent })
-        // Nothing in a closed layer would renew the lease or watch its deadline
+        // A closed layer would neither renew the lease nor watch its deadline
         if (timers.isClosed()) return Effect.fail(closed())
         const granted = new HeldLease(mutex, id, result.token, settings, sent)
         return granted.serverLeft(hasReplied) > settings.margin
@@ -85,7 +85,7 @@ export const send = (
     )
   })
 
-/** A request without a reply by `until` counts as an outage: the store may never reply. */
+/** Treats a request without a reply by `until` as an outage, because the store may never reply. */
 export const withReply = <A, R>(
   { timers }: AttemptContext,
   { lease }: LeaseSettings,

@@ -1,6 +1,6 @@
 /**
- * The place of a layer in the fleet's queue, under an id of its own: from the subscription to the grant. `localQueue`
- * makes one when fibers wait, and `placePlan` decides what it does.
+ * A layer's place in the fleet's queue of one mutex, under its own id, from the subscription to the grant. `localQueue`
+ * creates one when fibers wait, and `placePlan` decides what it does.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -18,28 +18,28 @@ import type { LocalWaiter } from "./localWaiter.ts"
 import * as placePlan from "./placePlan.ts"
 import { pollDelay } from "./pollDelay.ts"
 
-/** The line that the place stands for. */
+/** The line of waiting fibers that a place stands for. */
 export interface QueueContext {
   readonly mutex: MutexName
   readonly context: AttemptContext
-  /** A different fiber may become the first waiter while a request is in flight. */
+  /** The first waiter. It may change while a request is in flight. */
   readonly first: () => LocalWaiter | undefined
   readonly refused: (refused: Refused) => void
-  /** The place has ended with a lease for the first waiter. */
+  /** The place has ended, with a lease for the first waiter. */
   readonly won: (place: FleetPlace, lease: HeldLease, isHandOff: boolean) => void
-  /** A request was sent, in monotonic milliseconds. `refused`, `won`, `reached` or `outage` follows. */
+  /** A request was sent at this time, in monotonic milliseconds. `refused`, `won`, `reached` or `outage` follows. */
   readonly asked: (now: number) => void
   readonly reached: () => void
   readonly outage: (error: BackendError) => void
-  /** The backend refused the first waiter permanently. */
+  /** The backend refused the request permanently, so the first waiter fails. */
   readonly failed: (error: StoreError) => void
   /** A fiber or a callback of the place failed. Ignored once the place is over. */
   readonly crashed: (place: FleetPlace, cause: Cause.Cause<StoreError>) => void
 }
 
 /**
- * Carries out the decisions of `placePlan`. It uses plain callbacks, and a fiber only for a request, because each turn
- * of a contended mutex starts one place.
+ * Executes the decisions of `placePlan`. It uses plain callbacks, and fibers only for requests, because each turn of a
+ * contended mutex creates a place.
  */
 export class FleetPlace {
   readonly id: LeaseId
@@ -51,7 +51,7 @@ export class FleetPlace {
   private unset: (() => void) | undefined
   /** Ends the pause between two requests in an outage. Set during such a pause. */
   private endPause: (() => void) | undefined
-  /** A turn came during a request: if the request fails, it is repeated without a pause. */
+  /** Set if the place's turn came during a request. If that request fails, it is repeated without a pause. */
   private skipsPause = false
 
   constructor(queue: QueueContext, id: LeaseId) {
@@ -64,12 +64,12 @@ export class FleetPlace {
     return this.state.phase === "over"
   }
 
-  /** Whether the backend may have received anything about the place. */
+  /** Whether the backend may know about the place. */
   get isKnown(): boolean {
     return this.state.phase !== "prepared"
   }
 
-  /** Sends a request, because no fiber of this layer holds the mutex, and no release will queue the place. */
+  /** Starts contending, because no fiber of this layer holds the mutex and no release will queue the place. */
   contend(): void {
     this.happens({ _tag: "Contend" })
   }
@@ -81,12 +81,12 @@ export class FleetPlace {
       case "ask":
         return this.ask(false)
       case "askNow":
-        // Skips one pause, now or after the request in flight
+        // Skip one pause: the current one, or the one after the request in flight
         if (this.endPause === undefined) this.skipsPause = true
         else this.endPause()
         return
       case "askAfterOthers":
-        // A poll without a turn: all places of the layer may poll at once
+        // Not the place's turn, so all places of the layer may be polling at once
         this.unset?.()
         return this.ask(false, this.queue.context.tasks.pass)
       case "confirm":
@@ -103,7 +103,7 @@ export class FleetPlace {
     }
   }
 
-  /** `waiter` was the first when the request was sent. `isHandOff`: whether a release granted the mutex. */
+  /** `waiter` was first when the request was sent. `isHandOff`: whether a release granted the mutex. */
   private granted(waiter: LocalWaiter, lease: HeldLease, isHandOff: boolean): void {
     const command = placePlan.next(this.state, { _tag: "Granted", isStillFirst: waiter === this.queue.first() })
     if (command === "win") this.queue.won(this, lease, isHandOff)
@@ -118,7 +118,7 @@ export class FleetPlace {
       fibers.delete(fiber)
       if (Exit.isFailure(exit)) queue.crashed(this, exit.cause)
     })
-    // The work may have ended the place
+    // The work may already have ended the place
     if (this.isOver) fiber.interruptUnsafe()
   }
 
@@ -129,7 +129,7 @@ export class FleetPlace {
     for (const fiber of this.fibers) fiber.interruptUnsafe()
   }
 
-  /** Queues the place for the first waiter, with a release that is sent now. */
+  /** Queues the place for the first waiter, as part of a release that is being sent. */
   requeue(waiter: LocalWaiter, sent: Instant): Parting {
     this.happens({ _tag: "Requeue" })
     return {
@@ -138,7 +138,7 @@ export class FleetPlace {
     }
   }
 
-  /** Without a reply the outcome is unknown: the next request finds out. */
+  /** Handles the reply to the release. Without one the outcome is unknown, and the next request finds out. */
   private settled(waiter: LocalWaiter, sent: Instant, released: Released | undefined): void {
     const { queue } = this
     if (released?.requeued === undefined) return this.happens({ _tag: "Settled" })
@@ -151,7 +151,7 @@ export class FleetPlace {
   }
 
   /**
-   * Repeats a request for the first waiter until it succeeds. The queue decides how long each waiter waits through an
+   * Repeats a request for the first waiter until it succeeds. The queue decides how long each waiter stays during an
    * outage.
    */
   private persist<A>(request: (waiter: LocalWaiter) => Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> {
@@ -176,7 +176,7 @@ export class FleetPlace {
     )
   }
 
-  /** Waits between two requests in an outage. `askNow` ends the pause, or skips the next one. */
+  /** Pauses between two requests in an outage. `askNow` ends the pause, or skips the next one. */
   private readonly pause = (millis: number): Effect.Effect<void> =>
     Effect.callback((resume) => {
       if (this.skipsPause) {
@@ -196,7 +196,7 @@ export class FleetPlace {
       return Effect.sync(unset)
     })
 
-  /** Sends a request for the first waiter. `isCalled`: whether a message says that it is the place's turn. */
+  /** Sends a request for the first waiter. `isCalled`: whether a message said that it is the place's turn. */
   private ask(isCalled: boolean, before: Effect.Effect<void> = Effect.void): void {
     const { queue } = this
     this.skipsPause = false
@@ -219,9 +219,9 @@ export class FleetPlace {
   }
 
   /**
-   * When the place polls if no message arrives, in monotonic milliseconds. Subtracts the age of the reply: the owner's
-   * lease ran on while this process was paused or suspended. Ignores an age up to one confirm period, because the
-   * request took time too, and a poll before the lease ends is wasted.
+   * When to poll if no message arrives, in monotonic milliseconds. Subtracts the age of the reply, because the owner's
+   * lease ran on while this process was paused or suspended. Ignores an age of up to one confirm period: the request
+   * took time too, and a poll before the lease ends is wasted.
    */
   private latest(refused: Refused): number {
     const { confirmTimeout: confirm, inbox: { bound }, lease, now, random } = this.queue.context
@@ -246,7 +246,7 @@ export class FleetPlace {
     )
   }
 
-  /** The caller also notifies other waiters: a defect of this place must not reach it. */
+  /** Keeps a defect of this place from its caller, which also notifies other waiters. */
   private outside(act: () => void): void {
     try {
       act()
@@ -258,7 +258,7 @@ export class FleetPlace {
   private setTimer(): void {
     const { timers } = this.queue.context
     this.unset?.()
-    // A closed timer queue rings at once
+    // A closed timer queue rings immediately
     this.unset = timers.pollAt(
       this.state.askAt,
       () => timers.isClosed() || this.outside(() => this.happens({ _tag: "Rang" }))
@@ -275,12 +275,12 @@ export class FleetPlace {
   }
 }
 
-/** What the reply to a release says about the place that it queued, if it says enough to sleep. */
+/** What the reply to a release says about the place that it queued. Undefined if that is not enough to sleep. */
 const refusedBy = (
   { ownership, position, stamp, ticket, token }: NonNullable<Released["requeued"]>,
   sent: Instant
 ): Refused | undefined =>
-  // Another implementation may own the mutex, or take it while it is free: only a request finds out
+  // If the mutex is free, a Simba contender may take it; if a Simba contender owns it, only a request finds out more
   token !== undefined || position === undefined || ownership._tag === "Free" || inboxOf(ownership.owner) === ""
     ? undefined
     : { _tag: "Refused", ownership, ticket, position, foreign: false, stamp, sent }

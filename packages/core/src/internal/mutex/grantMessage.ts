@@ -1,10 +1,10 @@
 /**
  * Decides whether a message that grants the mutex is recent enough for the waiter to start work without a request.
- * `fleetPlace` calls it; `placePlan` has made sure that the reply is the latest one, and that no gap followed it.
+ * `fleetPlace` calls it. `placePlan` ensures that the reply is the latest one and that no gap followed it.
  *
- * A waiter that has queued within the last confirm period is granted a whole lease: then there is nothing to confirm,
- * unless the waiter's own lease has another length. Any other grant lasts a confirm period, and a confirmation is sent
- * before the work starts.
+ * A waiter that queued within the last confirm period is granted a whole lease, which needs no confirmation unless the
+ * waiter wants a lease of another length. Any other grant lasts one confirm period, and a confirmation is sent before
+ * the work starts.
  */
 import type { LeaseId } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"
@@ -32,7 +32,7 @@ export const leaseOfGrant = (
   const after = (grant.micros - stamp.micros) / 1000
   if (after < 0) return undefined
   const { mutex, settings } = waiter.attempt
-  // Only the wall clock shows a suspension, and it may have been set back since
+  // Only the wall clock shows a suspension, and it may have been set back in the meantime
   if (now.wall - sent.wall < now.monotonic - sent.monotonic - roundingMillis) return undefined
   const lease = new HeldLease(mutex, id, grant.token, settings, {
     monotonic: Math.min(sent.monotonic + after, now.monotonic),
@@ -40,6 +40,6 @@ export const leaseOfGrant = (
   })
   // The clocks may have run at different rates during the wait
   lease.grantedFor(grant.millis, grant.millis - marginMillis(after + grant.millis))
-  // The confirmation, or the first renewal of a whole lease, needs the other half (docs/protocol.md)
+  // The other half is for the confirmation, or for the first renewal of a whole lease (docs/protocol.md)
   return lease.left(now) < grant.millis / 2 ? undefined : lease
 }

@@ -1,6 +1,6 @@
 /**
- * One lease of a mutex: its data, its states, and the work that it protects. `heldLeases` renews and ends it, and
- * `leaseHandle` is what users see of it.
+ * One lease of a mutex: its data, its state, and the work that it protects. `heldLeases` renews and ends it, and
+ * `leaseHandle` is the object that users see.
  */
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
@@ -13,10 +13,10 @@ import { OwnedLease } from "../lease/ownedLease.ts"
 import type { LeaseSettings } from "./leaseOptions.ts"
 import { spareTokens } from "./tokenStride.ts"
 
-/** What else a release does, for the fibers that wait for the same mutex. */
+/** What a release also does, for the fibers that wait for the same mutex. */
 export interface Parting {
   readonly requeue?: ReleaseRequest["requeue"]
-  /** Called once with the outcome of `requeue`: the reply to the first attempt, or undefined. */
+  /** Called once, with the reply to the first attempt, or undefined if that failed. */
   readonly settled?: ((released: Released | undefined) => void) | undefined
 }
 
@@ -24,17 +24,25 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   readonly mutex: MutexName
   readonly id: LeaseId
   readonly token: FencingToken
-  /** `ending`: its scope is closing, and the release is not sent yet. Still renewed, but protects no more work. */
+  /**
+   * `ending`: its scope is closing, and the release has not been sent yet. The lease is still renewed, but protects no
+   * new work.
+   */
   state: "held" | "ending" | "lost" | "released" = "held"
-  /** The result of `isAlive` applies to one renewal. */
+  /** The state of the `isAlive` probe. Its result applies to one renewal. */
   probe: "unasked" | "asking" | "alive" = "unasked"
-  /** The last result of `isAlive` was not `true`. */
+  /** Whether the last `isAlive` did not return `true`. */
   dead = false
-  /** When a message last reported that the lease was taken by force. The reply to the next renewal decides. */
+  /**
+   * When a message last reported that the lease was taken by force. The reply to the next renewal decides whether it
+   * was.
+   */
   forcedAt: number | undefined
-  /** The remaining tokens of its grant, for the next holders in this process. */
+  /** The remaining tokens of the grant, for the next holders in this process. */
   private spare: number
-  /** Granted by a message for a period other than its lease, mostly a confirm period. No reply has extended it yet. */
+  /**
+   * Granted by a message for a period other than its lease, usually a confirm period, and not extended by a reply yet.
+   */
   isUnconfirmed = false
 
   constructor(
@@ -51,7 +59,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     this.spare = spareTokens(token)
   }
 
-  /** The length of the lease, which renewals send. */
+  /** The duration of the lease, which renewals send. */
   get lease(): Duration.Duration {
     return this.options.lease
   }
@@ -65,8 +73,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   }
 
   /**
-   * A message granted it for `period` milliseconds, of which `usable` can be used. If that is not a whole lease,
-   * `localQueue` confirms the grant before work starts.
+   * Records that a message granted the lease for `period` milliseconds, of which `usable` can be used. If `period` is
+   * not a whole lease, `localQueue` confirms the grant before work starts.
    */
   grantedFor(period: number, usable: number): void {
     this.isUnconfirmed = period !== this.options.leaseMillis
@@ -76,7 +84,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   override extend(sent: Instant): void {
     super.extend(sent)
     this.isUnconfirmed = false
-    // A renewal that was sent before the report may have been executed before the lease was taken by force
+    // A renewal that was sent before the report may have been executed before the forced release
     if (this.forcedAt !== undefined && this.forcedAt > sent.monotonic) this.nextRenewal = -Infinity
     else this.forcedAt = undefined
   }
@@ -85,7 +93,9 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     return this.dead ? "Expired" : this.isUnconfirmed ? "BackendGone" : super.expiry()
   }
 
-  /** Whether the next holder in this process can take it over unchanged: it is sound, and not due for renewal. */
+  /**
+   * Whether the next holder in this process can take the lease over unchanged: it is healthy, and not due for renewal.
+   */
   isFresh(now: Instant): boolean {
     const { margin, renewAfter } = this.options
     return this.spare > 0 && !this.isUnconfirmed && !this.renewing && !this.isFailing && !this.dead &&
@@ -97,13 +107,13 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     return Duration.equals(ttl, this.options.ttl) && Duration.equals(lease, this.options.lease)
   }
 
-  /** Takes over the server's lease of `previous`: ends no later, and is renewed no later. */
+  /** Takes over the server's lease of `previous`, with the same end and the same next renewal, or earlier ones. */
   inherit(previous: HeldLease): void {
     this.spare = previous.spare - 1
     this.extend(previous.adjustedRenewal)
   }
 
-  /** Milliseconds until the server's lease ends without another renewal. */
+  /** Milliseconds until the server's lease ends, unless it is renewed again. */
   serverLeft(now: Instant): number {
     const { leaseMillis } = this.options
     return Math.min(
@@ -126,8 +136,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   }
 
   /**
-   * Interrupts the lease's work and waits until the work has ended, before the release (L4, docs/protocol.md).
-   * Undefined if there is no work. From here on no work begins, because the release is a later step.
+   * Interrupts the lease's work and waits until it has ended, before the release (L4, docs/protocol.md). Returns
+   * undefined if there is no work. No work starts after this call, because the release is a later step.
    */
   endWork(): Effect.Effect<void> | undefined {
     if (this.state === "held") this.state = "ending"

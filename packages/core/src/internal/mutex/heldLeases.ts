@@ -1,6 +1,7 @@
 /**
- * The leases that one layer holds: renewed until they are lost or released. `localQueue` adds leases and is notified of
- * their ends. `leaseRenewer` renews them, `dueLeases` orders their deadlines, and `releaseSender` sends releases.
+ * The leases that one layer holds, which are renewed until they are lost or released. `localQueue` adds leases and is
+ * notified of their ends. `leaseRenewer` renews them, `dueLeases` orders their deadlines, and `releaseSender` sends
+ * releases.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -28,7 +29,7 @@ import { LatestNames } from "./latestNames.ts"
 import * as overrunMonitor from "./overrunMonitor.ts"
 import * as releaseSender from "./releaseSender.ts"
 
-/** Notified of the ends of leases, for the fibers that wait for the same mutexes. */
+/** Notified when leases end, for the fibers that wait for the same mutexes. */
 export interface Lines {
   readonly lost: (lease: HeldLease) => void
   /** Returns undefined if the lease stays in this process. */
@@ -36,21 +37,27 @@ export interface Lines {
 }
 
 export interface HeldLeases {
-  /** Sets the listener for the ends of leases. */
+  /** Sets the listener for ended leases. */
   readonly follow: (lines: Lines) => void
   readonly now: () => Instant
   readonly recorder: metricsRecorder.Recorder
   readonly timers: timerQueue.TimerQueue
   readonly tasks: SlicedTasks
-  /** Renews the lease from now on. In a closed layer the lease is lost and released at once. */
+  /** Renews the lease from now on. If the layer is closed, the lease is lost and released immediately. */
   readonly add: (lease: HeldLease) => void
   /** Sends the confirmation of a grant before it returns. The reply extends the lease, or ends it. */
   readonly confirm: (lease: HeldLease) => void
-  /** A hint that this lease was taken by force, perhaps before its grant is known here: renews it at once. */
+  /**
+   * Reports that this lease may have been taken by force, perhaps before its grant is known here. Renews it immediately
+   * to find out.
+   */
   readonly suspect: (id: string) => void
-  /** Loses the lease if its deadline has passed by the clock, even if no timer has fired. */
+  /** Loses the lease if its deadline has passed, even if no timer has fired yet. */
   readonly check: (lease: HeldLease, now: Instant) => void
-  /** Releases the mutex, waiting for at most the release timeout. Never fails: an unreleased key expires. */
+  /**
+   * Releases the mutex, waiting for at most the release timeout. Never fails, because a key that is not released
+   * expires.
+   */
   readonly release: (lease: HeldLease) => Effect.Effect<void>
   /** Releases a lease without waiting for the reply. */
   readonly giveUp: (lease: HeldLease) => Effect.Effect<void>
@@ -89,7 +96,7 @@ export const make = Effect.fnUntraced(function*(
       return lease.expiry()
     }
 
-    /** Reports in slices, because a report lets the next fiber in line continue. */
+    /** Reports in slices, because each report lets the next fiber in line continue. */
     protected override endOverdue(ended: ReadonlyArray<HeldLease>, now: Instant) {
       for (const lease of this.loseAll(ended, (lease) => lease.expiry())) tasks.add(() => this.report(lease, now))
     }
@@ -115,8 +122,8 @@ export const make = Effect.fnUntraced(function*(
   }
 
   /**
-   * Loses all leases. Releases those with protected work once that has ended (L4, docs/protocol.md); the others are
-   * released by their holders.
+   * Loses all leases. Those with protected work are released here, after that work has ended (L4, docs/protocol.md).
+   * Holders release the others.
    */
   const close = Effect.suspend(() => {
     const open = deadlines.all()
@@ -130,13 +137,16 @@ export const make = Effect.fnUntraced(function*(
     return Effect.timeoutOption(releasing, config.releaseTimeout)
   })
 
-  // Finalizers run in reverse: leases are lost before renewals in progress are interrupted
+  // Finalizers run in reverse order, so leases are lost before renewals in progress are interrupted
   const fibers = yield* FiberSet.make()
   yield* Effect.addFinalizer(() => close)
   const timers = yield* timerQueue.make
   const watchOverrun = yield* overrunMonitor.make(onOverrun, recorder, timers)
 
-  /** A holder that is not alive is probed again, like a backend that does not reply, until the deadline. */
+  /**
+   * Probes the holder before a renewal. A holder that is not alive is probed again until the deadline, just as a failed
+   * renewal is retried.
+   */
   const probe = (lease: HeldLease) => {
     const { isAlive } = lease.options
     const hasReply = lease.probe === "alive" || lease.forcedAt !== undefined
@@ -166,7 +176,7 @@ export const make = Effect.fnUntraced(function*(
     span: "simba.renew",
     what: "lease",
     timeout: config.commandTimeout,
-    // Renewing this many keeps Redis busy for a millisecond
+    // Renewing this many keeps Redis busy for about a millisecond
     batchSize: 500,
     schedule: config.guard,
     pace: config.guard === MutexSchedule.guard ? undefined : ({ options }) => options.ttl,
@@ -189,7 +199,7 @@ export const make = Effect.fnUntraced(function*(
 
   const giveUp: HeldLeases["giveUp"] = (lease) =>
     Effect.suspend(() => {
-      // Released when the layer closed
+      // Already released when the layer closed
       if (lease.state === "released") return Effect.void
       const request = releaseRequestOf(lease, deadlines.now())
       return request === undefined ? Effect.void : releases.later(request)
@@ -200,7 +210,7 @@ export const make = Effect.fnUntraced(function*(
       const now = instant(clock)
       table.check(lease, now)
       if (lease.isOpen()) {
-        // Before the release is sent: a renewal in flight can no longer report a loss
+        // Ends the lease before sending, so that a renewal in flight can no longer report a loss
         const request = releaseRequestOf(lease, now)
         if (request === undefined) return Effect.void
         return releases.now(request, Math.min(releaseMillis, lease.left(now)))
@@ -209,7 +219,7 @@ export const make = Effect.fnUntraced(function*(
       return reason === "Expired" || reason === "BackendGone" ? giveUp(lease) : Effect.void
     })
 
-  /** Ids of leases that messages reported as taken by force before the reply that grants them. */
+  /** The ids of leases that messages reported as taken by force before the reply that grants them. */
   const forced = new LatestNames()
 
   const pollAll = (lease: HeldLease) => {
@@ -243,7 +253,7 @@ export const make = Effect.fnUntraced(function*(
       store.confirm({ mutex, id, token, lease: options.lease }, (exit) => {
         if (!lease.isOpen()) return
         if (Exit.isSuccess(exit) && exit.value._tag === "Refused") return loseTo(lease, exit.value.ownership)
-        // Unless a renewal has extended it further
+        // Unless a renewal has already extended it
         if (Exit.isSuccess(exit)) { if (lease.isUnconfirmed) lease.extend(sent) }
         else if (!lease.renewing) lease.nextRenewal = deadlines.now().monotonic
         deadlines.place(lease)

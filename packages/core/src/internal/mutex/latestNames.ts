@@ -1,4 +1,4 @@
-/** A set of names that forgets the oldest, because applications may use any number of mutexes. */
+/** A set of names that is limited in size and drops the oldest, because applications may use any number of mutexes. */
 const most = 10_000
 
 export class LatestNames {
@@ -13,7 +13,7 @@ export class LatestNames {
     if (this.names.size > most) this.names.delete(this.names.values().next().value!)
   }
 
-  /** Whether it was in the set. */
+  /** Returns whether the name was in the set. */
   delete(name: string): boolean {
     return this.names.delete(name)
   }

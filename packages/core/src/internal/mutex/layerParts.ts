@@ -1,6 +1,6 @@
 /**
- * What contenders, observers and the operations of jobs use of a layer. They are functions of these parts, not methods
- * of the service, so that the bundle of a program that only locks does not contain them.
+ * The parts of a layer that contenders, observers and the operations of jobs use. Those are functions of these parts,
+ * not methods of the service, so that a program that only locks does not bundle them.
  */
 import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -15,7 +15,7 @@ import type { HeldLease } from "./heldLease.ts"
 import type { Follow } from "./ownerWatch.ts"
 
 export interface LayerParts extends AttemptContext {
-  /** The scope of the layer itself. */
+  /** The layer's own scope. */
   readonly scope: Scope.Scope
   readonly services: Context.Context<never>
   /** Checks the name and the options of a request. */
@@ -31,8 +31,8 @@ export interface LayerParts extends AttemptContext {
     name: string,
     options: LeaseOptions
   ) => Effect.Effect<Option.Option<Lease>, RequestError, Scope.Scope>
-  /** The lease that a fiber of this layer holds, checked by the clock. */
+  /** The lease that a fiber of this layer holds, checked against the clock. */
   readonly held: (mutex: MutexName) => HeldLease | undefined
-  /** Follows the owners of mutexes. Set when the first mutex is followed. */
+  /** Follows the owners of mutexes. Created when the first mutex is followed. */
   follow: Follow | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * The objects by which users see their leases of mutexes: one for a single lease, one for the leases of `acquireAll`.
- * `service` creates them. What they share with leases of data streams is in `lease/leaseHandle`.
+ * The lease objects that users see: one for a single mutex, one for the mutexes of `acquireAll`. `service` creates
+ * them. `lease/leaseHandle` has what they share with leases of data streams.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

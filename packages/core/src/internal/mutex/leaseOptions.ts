@@ -1,6 +1,6 @@
 /**
- * The options of one lease, checked where they enter, and the periods derived from them. `service` checks the options
- * of each call; the rest of the code relies on that.
+ * The options of one lease, validated, and the durations derived from them. `service` checks the options of each call,
+ * and the rest of the code relies on that.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -13,14 +13,14 @@ import type { Periods } from "../lease/leaseDeadline.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
 import { checkOptions, checkPeriods, durationOf, marginMillis, notNegative, positive, refuse } from "../optionChecks.ts"
 
-/** The checked options of a lease, and what is derived from them. */
+/** The validated options of a lease, and the values derived from them. */
 export interface LeaseSettings extends Periods {
   readonly ttl: Duration.Duration
   /** Ttl plus transition: how long a grant lasts on the server. */
   readonly lease: Duration.Duration
   readonly leaseMillis: number
   readonly isAlive: Effect.Effect<boolean, unknown> | undefined
-  /** The age up to which a turn may hand its lease to the next fiber of the process, in milliseconds. */
+  /** The age up to which a turn may pass its lease to the next fiber of the process, in milliseconds. */
   readonly localTurnMillis: number
 }
 
@@ -59,7 +59,7 @@ interface Options {
   readonly localTurn?: Duration.Input | undefined
 }
 
-/** How long an acquire may wait. Undefined means without a limit. */
+/** How long an acquire may wait; undefined if there is no limit. */
 export const checkTimeout = (
   input: Duration.Input | undefined
 ): Effect.Effect<Duration.Duration | undefined, InvalidConfig> => {
@@ -85,11 +85,11 @@ export const checkAlone = Effect.fnUntraced(
 
 const mutexName = checked<MutexName>("mutex", mutexProblem)
 
-/** Throws for a name or options that cannot work on any layer. */
+/** Returns the checked name. Throws if the name or an option can never be valid. */
 export const checkName = (name: string, options: Parameters<typeof checkAlone>[0]): MutexName =>
   Effect.runSync(Effect.andThen(checkAlone(options), mutexName(name)))
 
-/** Checks the options of one call. `usual` is derived from the options of the layer. */
+/** Checks the options of one call. `usual` is derived from the layer's options. */
 export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: LeaseSettings, options: Options = {}) {
   yield* checkOptions(options)
   const { isAlive, maxHold, transition, ttl } = options
@@ -108,7 +108,7 @@ export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Lea
   })
   return settingsOf({
     ...periods,
-    // Runs later, with the caller's services, which the types of all operations require
+    // It runs later, so it keeps the caller's services, which the types of all operations require
     isAlive: isAlive === undefined
       ? undefined
       : Effect.provideContext(isAlive as Effect.Effect<boolean, unknown>, yield* Effect.context<never>()),

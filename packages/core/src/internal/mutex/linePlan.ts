@@ -1,13 +1,14 @@
 /**
- * What the fibers of a layer that want one mutex do together: a decision on plain data. `LocalQueue` executes it.
+ * Decides what the fibers of a layer that want the same mutex do together: a state machine on plain data. `LocalQueue`
+ * executes its commands.
  *
- * The waiting fibers share one place in the fleet's queue, which serves the first of them. A fiber that is alone
- * requests the mutex itself, without a place. H4 and H7 are properties in docs/protocol.md.
+ * Waiting fibers share one place in the fleet's queue, which serves the first of them. A fiber that is alone requests
+ * the mutex itself, without a place. H4 and H7 are properties in docs/protocol.md.
  */
 
 /**
  * - `idle`: no fiber wants the mutex.
- * - `asking`: no fiber holds it, and some have a request of their own in flight. Others may wait for the result.
+ * - `asking`: no fiber holds it, and some have their own request in flight. Others may wait for the result.
  * - `contending`: no fiber holds it, and some wait. Their place contends for the first of them.
  * - `holding`: a fiber holds it, and none waits.
  * - `awaited`: a fiber holds it, and others wait. Their place listens, so that the release can queue it (H4).
@@ -15,32 +16,32 @@
 export type Phase = "idle" | "asking" | "contending" | "holding" | "awaited"
 
 /**
- * - `new`: the fiber has not requested anything yet.
+ * - `new`: the fiber has not requested the mutex yet.
  * - `asking`: its own request is in flight.
  * - `waiting`: it is in line.
- * - `granted`: it has a lease, even before it has resumed.
+ * - `granted`: it has a lease, even if it has not resumed yet.
  * - `gone`: it was refused, or has given up.
  */
 export type FiberPhase = "new" | "asking" | "waiting" | "granted" | "gone"
 
-/** One fiber that wants the mutex. Changed in place. */
+/** One fiber that wants the mutex. Mutated in place. */
 export interface LineFiber {
   phase: FiberPhase
 }
 
-/** Changed in place: each turn of a contended mutex has several events. */
+/** Mutated in place, because each turn of a contended mutex has several events. */
 export interface Line {
   phase: Phase
-  /** The number of fibers with a request of their own in flight. */
+  /** The number of fibers whose own request is in flight. */
   asking: number
   /** The number of fibers in line. */
   waiting: number
-  /** The place is `contending` from its first request, or from the release that queues it, until it ends. */
+  /** The place is `contending` from its first request, or from the release that queues it, until the place ends. */
   place: "none" | "listening" | "contending"
 }
 
 /**
- * What happens to one fiber.
+ * The events of one fiber.
  *
  * - `Asked`: it requests the mutex itself.
  * - `Granted`: that request was granted.
@@ -49,20 +50,20 @@ export interface Line {
  * - `Joined`: it waits at the end of the line.
  * - `Left`: it no longer waits.
  * - `Won`: the place was granted the mutex for it, and has ended.
- * - `HandedOn`: the last holder passed the mutex to it, within the same turn.
+ * - `HandedOn`: the last holder passed its lease to it, within the same turn.
  */
 export type FiberEvent = "Asked" | "Granted" | "Refused" | "JoinedFirst" | "Joined" | "Left" | "Won" | "HandedOn"
 
 /**
- * - `Released`, `Lost`: no fiber holds the mutex any more.
- * - `Crashed`: the place has ended with a defect, and fails the first waiter.
+ * - `Released`, `Lost`: no fiber holds the mutex any longer.
+ * - `Crashed`: the place ended with a defect, which fails the first waiter.
  */
 export type Event = FiberEvent | "Released" | "Lost" | "Crashed"
 
 /**
- * - `listen`: make a place that listens.
- * - `contend`: the place contends; create it if there is none.
- * - `requeue`: the release queues the place.
+ * - `listen`: create a place that listens.
+ * - `contend`: let the place contend; create it if there is none.
+ * - `requeue`: the release must also queue the place.
  * - `abandon`: end the place (H7).
  */
 export type Command = "nothing" | "listen" | "contend" | "requeue" | "abandon"
@@ -84,10 +85,10 @@ const steps: Readonly<Record<FiberEvent, readonly [FiberPhase, FiberPhase]>> = {
 }
 
 /**
- * What undoes an acquire that failed or was interrupted (H7).
+ * How to undo an acquire that failed or was interrupted (H7).
  *
- * - `undo`: its request may still be granted. Undo the request at the backend; then the fiber is `Refused`.
- * - `leave`: the fiber has `Left`.
+ * - `undo`: its request may still be granted. Undo it at the backend, and report the fiber as `Refused`.
+ * - `leave`: report that the fiber has `Left`.
  * - `release`: release its lease.
  */
 export const undoOf = ({ phase }: LineFiber): "nothing" | "undo" | "leave" | "release" =>
@@ -97,7 +98,7 @@ const isPossible = (line: Line, event: Event): boolean => {
   switch (event) {
     case "Asked":
       return !isHeld(line) && line.waiting === 0
-    // Possible while another fiber of the line still relies on a lease that the backend has lost
+    // Possible even if the line is held: a fiber may rely on a lease that the backend has already lost
     case "Granted":
     case "Refused":
     case "JoinedFirst":
@@ -147,7 +148,7 @@ const assertPossible = (line: Line, event: Event): void => {
   throw new Error(`a line that is ${line.phase}, with ${line.waiting} waiting, cannot have the event ${event}`)
 }
 
-/** The next step for an event of one fiber. Throws for an event that cannot occur. */
+/** Applies the event of one fiber and returns the command to execute. Throws if the event cannot occur. */
 export const next = (line: Line, event: FiberEvent, fiber: LineFiber): Command => {
   assertPossible(line, event)
   advance(fiber, event)
@@ -181,7 +182,7 @@ export const next = (line: Line, event: FiberEvent, fiber: LineFiber): Command =
   }
 }
 
-/** The lease of a fiber of the line has ended. */
+/** Records that a fiber's lease has ended. */
 export const ended = (line: Line, event: "Released" | "Lost"): Command => {
   assertPossible(line, event)
   const isQueued = event === "Released" && line.phase === "awaited" && line.place === "listening"
@@ -190,7 +191,7 @@ export const ended = (line: Line, event: "Released" | "Lost"): Command => {
   return isQueued ? "requeue" : command
 }
 
-/** The place has ended with a defect, and fails `first`, the first waiter, if there is one. */
+/** Records that the place ended with a defect, which fails `first`, the first waiter, if there is one. */
 export const crashed = (line: Line, first: LineFiber | undefined): Command => {
   assertPossible(line, "Crashed")
   line.place = "none"

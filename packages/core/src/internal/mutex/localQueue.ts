@@ -1,6 +1,6 @@
 /**
- * The fibers of one layer that want the same mutex share one place in the fleet's queue; they wait in line behind it.
- * `acquire` adds them, `heldLeases` reports the ends of leases, and `linePlan` decides what follows.
+ * The fibers of one layer that want the same mutex share one place in the fleet's queue, and wait in line behind it.
+ * `acquire` adds fibers, `heldLeases` reports the ends of leases, and `linePlan` decides what follows.
  */
 import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
@@ -22,15 +22,15 @@ import { type LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
 import { SelfDeadlockWarning } from "./selfDeadlock.ts"
 import * as silencePlan from "./silencePlan.ts"
 
-/** What all queues of a layer share. */
+/** State shared by all queues of a layer. */
 export interface Layer {
   readonly context: AttemptContext
   readonly leases: HeldLeases
   readonly nextId: () => LeaseId
   readonly queues: Map<MutexName, LocalQueue>
-  /** Mutexes that were not free at the last request: the next attempt queues at once. */
+  /** Mutexes that were taken at the last request. The next attempt queues immediately. */
   readonly contended: LatestNames
-  /** Mutexes for which the warning about a self-deadlock was logged. */
+  /** Mutexes whose self-deadlock warning has already been logged. */
   readonly selfDeadlocks: LatestNames
   isClosed: boolean
 }
@@ -44,7 +44,7 @@ export class LocalQueue implements QueueContext {
   held: HeldLease | undefined
   /** When the backend granted `held` to this process, in monotonic milliseconds. */
   private turnBegan = 0
-  /** The waiters' place in the fleet's queue. */
+  /** The place of the waiters in the fleet's queue. */
   private place: FleetPlace | undefined
   private readonly silence = silencePlan.make()
   /** When the timer of `silence` rings. */
@@ -87,7 +87,10 @@ export class LocalQueue implements QueueContext {
     return this.line.phase === "idle" && !this.layer.contended.has(this.mutex)
   }
 
-  /** The caller sends a request, and reports its result with `granted`, `join`, `abandon` or `giveUp`. */
+  /**
+   * Records that the caller sends a request. The caller reports the result with `granted`, `join`, `abandon` or
+   * `giveUp`.
+   */
   ask(waiter: LocalWaiter, now: number): void {
     this.happens("Asked", waiter)
     this.asked(now)
@@ -105,12 +108,12 @@ export class LocalQueue implements QueueContext {
     this.lastOwner = ownership._tag === "Held" ? ownership.owner : undefined
   }
 
-  /** The caller was refused, and does not want to wait. */
+  /** The caller was refused and does not want to wait. */
   abandon(waiter: LocalWaiter): void {
     this.happens("Refused", waiter)
   }
 
-  /** Waits in line: at its head if the caller's own request was refused. */
+  /** Waits in line, at its head if the caller's own request was refused. */
   join(waiter: LocalWaiter): Effect.Effect<HeldLease, StoreError> {
     const hasAsked = waiter.phase === "asking"
     if (this.layer.isClosed) {
@@ -128,7 +131,10 @@ export class LocalQueue implements QueueContext {
     return waiter.await()
   }
 
-  /** Undoes an acquire that failed or was interrupted, in one step: the mutex could be granted during a yield. */
+  /**
+   * Undoes an acquire that failed or was interrupted. It does so in one step: the mutex could be granted during a
+   * yield.
+   */
   giveUp(waiter: LocalWaiter): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { layer: { leases }, mutex } = this
@@ -154,8 +160,8 @@ export class LocalQueue implements QueueContext {
   }
 
   /**
-   * `heldLeases` calls it before a release. Undefined: the next fiber in line has the lease now, so nothing is sent.
-   * `{}`: a plain release. Otherwise the release also queues the waiters' place.
+   * Called by `heldLeases` before a release. Returns undefined if the next fiber in line has the lease now, so that
+   * nothing is sent. Returns `{}` for a plain release; otherwise the release also queues the waiters' place.
    */
   released(lease: HeldLease, now: Instant): Parting | undefined {
     if (this.held !== lease) return {}
@@ -165,11 +171,11 @@ export class LocalQueue implements QueueContext {
     const command = linePlan.ended(this.line, "Released")
     this.carryOut(command)
     if (command !== "requeue") return {}
-    if (waiter === undefined) throw new Error("a release queued the place of nobody")
+    if (waiter === undefined) throw new Error("a release queued a place without a waiter")
     return this.ownPlace().requeue(waiter, now)
   }
 
-  /** Passes the lease on to the next in line without a request, if possible. The work of the last holder has ended. */
+  /** Passes the lease to the next waiter without a request, if possible. The work of the last holder has ended. */
   private handOn(lease: HeldLease, waiter: LocalWaiter, now: Instant): boolean {
     const { settings } = waiter.attempt
     const age = now.monotonic - this.turnBegan
@@ -179,7 +185,7 @@ export class LocalQueue implements QueueContext {
     ) {
       return false
     }
-    // No other grant has this token: `isFresh` requires a spare one of the grant, which reserved its whole stride
+    // No other grant has this token: `isFresh` requires a spare token, and the grant has reserved its whole stride
     const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, settings, now)
     heir.inherit(lease)
     this.context.recorder.update(MutexMetrics.mutex.localHandOffs, 1, this.mutex)
@@ -193,7 +199,7 @@ export class LocalQueue implements QueueContext {
     if (place.state.wasFree) this.layer.contended.delete(this.mutex)
     if (isHandOff) this.context.recorder.update(MutexMetrics.mutex.handOffs, 1, this.mutex)
     const waiter = this.waiters.first
-    if (waiter === undefined) throw new Error("a place was granted the mutex for nobody")
+    if (waiter === undefined) throw new Error("a place without a waiter was granted the mutex")
     this.serve("Won", waiter, lease, this.context.now().monotonic)
   }
 
@@ -207,13 +213,13 @@ export class LocalQueue implements QueueContext {
     this.setTimer()
   }
 
-  /** Why a waiter that gives up after `timeout` does not know whether the mutex is taken. Undefined if it knows. */
+  /** Returns the outage if a waiter that gives up after `timeout` cannot know whether the mutex is taken. */
   problemOf(timeout: Duration.Duration): BackendError | undefined {
     const { confirmTimeout, now } = this.context
     return silencePlan.problemOf(this.silence, timeout, confirmTimeout, now().monotonic)
   }
 
-  /** Rings at `silence.giveUpAt`. Most requests of a turn do not change that. */
+  /** Sets the timer to `silence.giveUpAt`, which most requests of a turn do not change. */
   private setTimer(): void {
     const { giveUpAt } = this.silence
     if (giveUpAt === this.ringsAt) return
@@ -270,7 +276,7 @@ export class LocalQueue implements QueueContext {
   private serve(event: "Won" | "HandedOn", waiter: LocalWaiter, lease: HeldLease, turnBegan: number): void {
     this.take(waiter)
     this.hold(event, waiter, lease, turnBegan)
-    // A grant by message may last only a confirm period: work that blocks the event loop needs the whole lease
+    // A grant by message may last only a confirm period, and work that blocks the event loop needs the whole lease
     if (lease.isUnconfirmed) this.layer.leases.confirm(lease)
     waiter.conclude(Exit.succeed(lease))
   }
@@ -292,7 +298,7 @@ export class LocalQueue implements QueueContext {
     this.carryOut(linePlan.next(this.line, event, waiter))
   }
 
-  /** Carries out every command except `requeue`, which is part of a release. */
+  /** Executes a command. `requeue` is left to the release that it belongs to. */
   private carryOut(command: linePlan.Command): void {
     if (command === "listen") this.begin()
     else if (command === "contend") (this.place ?? this.begin()).contend()
@@ -306,7 +312,7 @@ export class LocalQueue implements QueueContext {
   }
 
   private ownPlace(): FleetPlace {
-    if (this.place === undefined) throw new Error(`a line that is ${this.line.phase} lacks its place`)
+    if (this.place === undefined) throw new Error(`a line that is ${this.line.phase} has no place`)
     return this.place
   }
 
@@ -319,14 +325,14 @@ export class LocalQueue implements QueueContext {
     place.end()
   }
 
-  /** Ends the place. What the backend may know about it is undone in the background (H7, docs/protocol.md). */
+  /** Ends the place. If the backend may know about it, undoes that in the background (H7, docs/protocol.md). */
   private abandonPlace(place: FleetPlace): void {
     const { id, isKnown } = place
     this.end(place)
     if (isKnown) this.context.fork(this.layer.leases.undo({ mutex: this.mutex, id }))
   }
 
-  /** The place crashed: its first waiter fails, too, and the others continue. */
+  /** The place crashed. Its first waiter fails too, and the others continue. */
   crashed(place: FleetPlace, cause: Cause.Cause<StoreError>): void {
     if (place.isOver) return
     this.abandonPlace(place)

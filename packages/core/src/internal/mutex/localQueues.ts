@@ -1,4 +1,7 @@
-/** The queues of one layer, by mutex: they exist while a fiber holds the mutex or wants it. `service` makes them. */
+/**
+ * The local queues of one layer, by mutex. A queue exists while a fiber holds the mutex or wants it. `service` creates
+ * them.
+ */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
@@ -12,9 +15,9 @@ import { type Layer, LocalQueue } from "./localQueue.ts"
 export interface LocalQueues {
   readonly context: AttemptContext
   readonly leases: HeldLeases
-  /** The queue for an attempt. Use it at once: an unused queue may be replaced. */
+  /** The queue for an attempt. Use it in the same step, because an unused queue may be replaced. */
   readonly at: (mutex: MutexName) => LocalQueue
-  /** The lease that a fiber of this layer holds. */
+  /** The lease that a fiber of this layer holds, if any. */
   readonly held: (mutex: MutexName) => HeldLease | undefined
   readonly isClosed: () => boolean
 }

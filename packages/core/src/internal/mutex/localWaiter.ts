@@ -32,7 +32,7 @@ export class LocalWaiter implements LineFiber {
     this.dispatcher = dispatcher
   }
 
-  /** The lease of a fiber that is `granted`. */
+  /** The lease of a `granted` fiber. */
   get lease(): HeldLease {
     if (this.granted === undefined) throw new Error(`a fiber that is ${this.phase} has no lease`)
     return this.granted
@@ -51,7 +51,8 @@ export class LocalWaiter implements LineFiber {
   }
 
   /**
-   * A fiber that is granted the mutex continues before this returns, unless many do so in this turn of the event loop.
+   * Sets the result. A fiber that is granted the mutex continues before this returns, unless many have done so in this
+   * turn of the event loop.
    */
   conclude(end: End): void {
     this.end = end
@@ -63,7 +64,7 @@ export class LocalWaiter implements LineFiber {
   }
 }
 
-/** First come, first served. */
+/** A first-in, first-out list. */
 export class LocalWaiterList {
   first: LocalWaiter | undefined
   last: LocalWaiter | undefined

@@ -1,5 +1,5 @@
 /**
- * One mutex in the in-process store: the rules of the Redis scripts, on plain data. `MutexStore.layerMemory` sets the
+ * One mutex in the in-memory store, which follows the rules of the Redis scripts. `MutexStore.layerMemory` sets the
  * time with `advance` before each call.
  */
 import * as Duration from "effect/Duration"
@@ -32,10 +32,10 @@ type Listener = (wakeUp: WakeUp) => void
 const toTicket = (micros: number) => (micros / 1e6).toFixed(6) as Ticket
 const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
 
-/** The last token and ticket of idle mutexes, which have no state of their own. */
+/** The last token and ticket of idle mutexes, which are not stored themselves. */
 export interface Last {
   readonly token: number
-  /** Its instant, in microseconds. */
+  /** In microseconds. */
   readonly ticket: number
 }
 
@@ -43,7 +43,7 @@ export class MemoryMutex {
   private now = 0
   private micros = 0
   private owner: LeaseId | undefined
-  /** Monotonic milliseconds. */
+  /** In monotonic milliseconds. */
   private deadline = 0
   private token: number
   private ticket: number
@@ -63,7 +63,7 @@ export class MemoryMutex {
     if (this.owner !== undefined && this.now > this.deadline) this.owner = undefined
   }
 
-  /** What must be remembered of an idle mutex: the maximum of `last` and its own. */
+  /** What to remember of an idle mutex: the maximum of `last` and its own values. */
   lastOf({ ticket, token }: Last): Last {
     return { token: Math.max(token, this.token + spareTokens(this.token)), ticket: Math.max(ticket, this.ticket) }
   }
@@ -146,7 +146,10 @@ export class MemoryMutex {
     }
   }
 
-  /** Takes the mutex from its owner. Mints a token even if nobody is granted: late writes of the old owner are refused. */
+  /**
+   * Takes the mutex from its owner. Mints a token even if nobody is granted the mutex, so that late writes of the old
+   * owner are refused.
+   */
   force(confirm: Duration.Duration): Ownership {
     const before = this.ownership()
     this.owner = undefined
@@ -196,7 +199,7 @@ export class MemoryMutex {
     return waiter
   }
 
-  /** Returns the waiter's position, or -1. */
+  /** Removes the waiter. Returns its position, or -1 if it did not wait. */
   private leave(id: LeaseId): number {
     const index = this.queue.findIndex((waiter) => waiter.id === id)
     if (index !== -1) this.queue.splice(index, 1)
@@ -206,7 +209,7 @@ export class MemoryMutex {
   private mint(): void {
     const next = (Math.floor(this.micros / tokenStride) + 1) * tokenStride
     const least = this.token + spareTokens(this.token) + 1
-    // The last grant was a moment ago: a single token, without a stride
+    // The last grant was a moment ago: mint a single token, without a stride
     this.token = next >= least ? next : least % tokenStride === 0 ? least + 1 : least
   }
 
@@ -237,7 +240,7 @@ export class MemoryMutex {
 
   /**
    * Grants the mutex to the first live waiter, unless `newcomer` comes before it. The grant lasts a whole lease if the
-   * waiter has queued within the last confirm period, otherwise a confirm period. Returns whether it made a grant.
+   * waiter queued within the last confirm period, otherwise one confirm period. Returns whether it granted the mutex.
    */
   private handOver(
     { confirm, lease }: { readonly confirm: Duration.Duration; readonly lease?: Duration.Duration },

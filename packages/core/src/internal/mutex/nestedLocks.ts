@@ -1,6 +1,6 @@
 /**
- * Detects self-deadlock: the locks that the running fiber already holds. `service` checks them before each acquire; the
- * context of the work in `withLock` carries them.
+ * Detects self-deadlock from the locks that the running fiber already holds. `service` checks them before each acquire.
+ * The context of the work in `withLock` carries them.
  */
 import * as Context from "effect/Context"
 import type * as Fiber from "effect/Fiber"
@@ -25,7 +25,7 @@ export const provide =
   (leases: HeldLeases, lease: HeldLease) => (context: Context.Context<never>): Context.Context<never> =>
     Context.add(context, Current, { leases, lease, outer: Context.get(context, Current) })
 
-/** The lock around `fiber` that an acquire would wait for. A lease that is over blocks nobody. */
+/** The enclosing lock that an acquire would wait for. A lease that has ended blocks nobody. */
 export const find = (
   fiber: Fiber.Fiber<unknown, unknown>,
   leases: HeldLeases,

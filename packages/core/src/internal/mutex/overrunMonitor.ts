@@ -1,5 +1,6 @@
 /**
- * Reports interrupted work that still runs after a successor may have started. `heldLeases` starts it with each loss.
+ * Reports interrupted work that is still running when a successor may have started. `heldLeases` calls it for each
+ * loss.
  */
 import * as Effect from "effect/Effect"
 import * as MutexMetrics from "../../MutexMetrics.ts"
@@ -28,7 +29,7 @@ export const make = Effect.fnUntraced(function*(
   return (lease: HeldLease, loss: LeaseLost, now: Instant): void => {
     if (!lease.hasWork) return
     const ranOut = loss.reason._tag === "Expired" || loss.reason._tag === "BackendGone"
-    // Work that was interrupted just now has at least the margin to end, even if the loss was noticed late
+    // Work that was just interrupted gets at least the margin to end, even if the loss was noticed late
     const grace = Math.max(lease.options.margin, ranOut ? lease.serverLeft(now) : 0)
     timers.at(now.monotonic + grace, () => {
       if (timers.isClosed() || !lease.hasWork) return

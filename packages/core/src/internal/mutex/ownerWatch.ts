@@ -1,4 +1,7 @@
-/** Follows the owners of mutexes without contending: one watch for each mutex of a layer, shared by all followers. */
+/**
+ * Follows the owners of mutexes without contending. A layer has one watch for each followed mutex, shared by its
+ * followers.
+ */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -30,19 +33,19 @@ interface Poll {
 /** A follower of the owner of one mutex. */
 interface Follower {
   readonly on: (poll: Poll, events: ReadonlyArray<OwnerEvent>) => Effect.Effect<void>
-  /** The backend refused. The watch keeps polling. */
+  /** The backend refused a request. The watch continues to poll. */
   readonly refused: (cause: Cause.Cause<StoreError>) => Effect.Effect<void>
-  /** When to poll at the latest if nothing is published, in monotonic milliseconds. */
+  /** When to poll next if nothing is published, in monotonic milliseconds. */
   readonly nextPoll: (poll: Poll, now: number) => number
   readonly renewals: boolean
 }
 
 const nobody: Poll = { owner: undefined, token: undefined, end: Infinity }
 
-/** A renewal moves the end by more than round trips vary. */
+/** A renewal moves the end of the lease by more than this. Different round trips move it by less. */
 const jitterMillis = 50
 
-/** The events between two polls. An owner that disappears before the end of its lease has released it. */
+/** The events between two polls. An owner that disappears before its lease has ended has released it. */
 export const between = (
   mutex: string,
   before: Poll,
@@ -75,26 +78,26 @@ export const between = (
 const togetherMillis = 250
 
 /**
- * How long before the end of a lease the last poll is: an earlier poll could not distinguish an expiry from a renewal
- * that a release followed.
+ * How long before the end of a lease the last poll is sent. An earlier poll could not distinguish an expiry from a
+ * renewal followed by a release.
  */
 const beforeEndMillis = 100
 
 interface Watch {
   readonly mutex: MutexName
   readonly scope: Scope.Closeable
-  /** Each follower with the last poll that it received. */
+  /** The followers, each with the last poll that it received. */
   readonly followers: Map<Follower, Poll>
-  state: "resting" | "looking" | "looking, and once more" | "closed"
+  state: "idle" | "polling" | "polling, poll again" | "closed"
   cancel: (() => void) | undefined
-  /** Set if the subscription cannot detect gaps: the longest time between two polls, in milliseconds. */
+  /** Maximum time between two polls in milliseconds. Finite if the subscription cannot detect gaps. */
   boundMillis: number
 }
 
-/** Follows until the scope closes. Returns a function that polls at once. */
+/** Follows a mutex until the scope closes. Returns a function that polls immediately. */
 export type Follow = (mutex: MutexName, follower: Follower) => Effect.Effect<() => void, never, Scope.Scope>
 
-/** `held` is the lease that a fiber of this layer holds: while there is one, the backend is not polled. */
+/** `held` returns the lease that a fiber of this layer holds. While there is one, the backend is not polled. */
 export const make = Effect.fnUntraced(function*(
   { now, store, timers }: Pick<AttemptContext, "now" | "store" | "timers">,
   held: (mutex: MutexName) => HeldLease | undefined
@@ -103,7 +106,7 @@ export const make = Effect.fnUntraced(function*(
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const watches = new Map<MutexName, Watch>()
 
-  /** Notifies the followers one by one. A follower may be removed meanwhile. */
+  /** Notifies the followers one by one. A follower may be removed in the meantime. */
   const notify = ({ followers }: Watch, f: (follower: Follower, last: Poll) => Effect.Effect<void>) =>
     Effect.suspend(() =>
       Effect.forEach([...followers.keys()], (follower) => {
@@ -115,7 +118,7 @@ export const make = Effect.fnUntraced(function*(
   const gap = (watch: Watch) =>
     notify(watch, (follower, last) => follower.on(last, [{ _tag: "Gap", mutex: watch.mutex }]))
 
-  /** Repeats the request until it has a reply. */
+  /** Repeats the request until it gets a reply. */
   const persist = <A, R>(watch: Watch, request: Effect.Effect<A, StoreError, R>): Effect.Effect<A, never, R> =>
     request.pipe(
       Effect.catchCause((cause) => {
@@ -152,7 +155,7 @@ export const make = Effect.fnUntraced(function*(
     })
 
   const rest = (watch: Watch) => {
-    watch.state = "resting"
+    watch.state = "idle"
     const { monotonic } = now()
     let next = monotonic + watch.boundMillis
     // A key disappears one millisecond after its remaining time has reached zero
@@ -167,21 +170,21 @@ export const make = Effect.fnUntraced(function*(
     watch.cancel = at === Infinity ? undefined : timers.pollAt(at, () => poll(watch, ownPoll(watch.mutex)))
   }
 
-  /** Polls, without a request if the result is `known`. */
+  /** Polls. If the result is `known`, no request is sent. */
   const poll = (watch: Watch, known?: Poll): void => {
     if (timers.isClosed() || watch.state === "closed") return
     watch.cancel?.()
-    if (watch.state !== "resting") return void (watch.state = "looking, and once more")
-    watch.state = "looking"
+    if (watch.state !== "idle") return void (watch.state = "polling, poll again")
+    watch.state = "polling"
     const asked: Effect.Effect<void> = Effect.suspend(() => {
       const { mutex } = watch
-      const isKnown = known !== undefined && watch.state === "looking"
-      if (watch.state !== "closed") watch.state = "looking"
+      const isKnown = known !== undefined && watch.state === "polling"
+      if (watch.state !== "closed") watch.state = "polling"
       const polling = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), pollOf)
       return Effect.flatMap(Effect.flatMap(polling, (poll) => saw(watch, poll)), () => {
-        if (watch.state === "looking, and once more") return asked
-        // In the same step as the check: a change that is published later then starts the next poll
-        if (watch.state === "looking") rest(watch)
+        if (watch.state === "polling, poll again") return asked
+        // In the same step as the check, so that a change published later starts the next poll
+        if (watch.state === "polling") rest(watch)
         return Effect.void
       })
     })
@@ -196,7 +199,7 @@ export const make = Effect.fnUntraced(function*(
       poll(watch)
       return yield* Effect.forever(Effect.flatMap(changes.next, (change) => {
         if (change._tag === "Gap") return Effect.andThen(gap(watch), Effect.sync(() => poll(watch)))
-        // Check and poll in one step: during a yield the lease may end, and another poll may report that
+        // Check and poll in one step: during a yield, the lease may end, and another poll may report that
         const own = ownPoll(watch.mutex)
         poll(watch, own?.owner === change.owner ? own : undefined)
         return Effect.void
@@ -209,7 +212,7 @@ export const make = Effect.fnUntraced(function*(
       mutex,
       scope,
       followers: new Map(),
-      state: "resting",
+      state: "idle",
       cancel: undefined,
       boundMillis: Infinity
     }
@@ -240,16 +243,18 @@ export const make = Effect.fnUntraced(function*(
     }))
 })
 
-/** The watches of a layer, created by the first follower. */
+/** The watches of a layer. The first follower creates them. */
 export const ofLayer = (parts: LayerParts): Effect.Effect<Follow> =>
   Effect.suspend(() =>
     parts.follow !== undefined
       ? Effect.succeed(parts.follow)
-      // Another fiber may have created them meanwhile
+      // Another fiber may have created them in the meantime
       : Effect.map(Scope.provide(make(parts, parts.held), parts.scope), (follow) => parts.follow ??= follow)
   ).pipe(Effect.provideContext(parts.services))
 
-/** A reader that falls further behind loses the oldest events, and receives a `Gap` instead. */
+/**
+ * The buffer size of a reader. A reader that falls further behind loses the oldest events and receives a `Gap` instead.
+ */
 const capacity = 128
 
 export type Reader = Queue.Queue<OwnerEvent, StoreError | Cause.Done>

@@ -1,13 +1,14 @@
 /**
- * What the place of a layer in the fleet's queue does next: a decision on plain data. `FleetPlace` executes it.
+ * Decides what a layer's place in the fleet's queue does next: a state machine on plain data. `FleetPlace` executes its
+ * commands.
  *
- * A place listens from the beginning (H4), has at most one request in flight, and sleeps only until its next poll.
- * Messages that arrive during a request wait for its end. A grant by message is judged by the last reply, so after a
+ * A place listens from the start (H4), has at most one request in flight, and sleeps only until its next poll. Messages
+ * that arrive during a request are handled after it. A grant by message is checked against the last reply, so after a
  * gap the place polls first (H5). H4 and H5 are properties in docs/protocol.md.
  *
- * - ticket: the server's time at which the place queued. A request with it keeps its rank.
+ * - ticket: the server's time at which the place queued. A request with the ticket keeps the place's position.
  * - gap: messages may have been missed.
- * - confirm period: the time in which a granted waiter must respond, before the next one is served.
+ * - confirm period: how long a granted waiter has to respond before the next one is served.
  */
 import type { Grant, Ticket, WakeUp } from "../../MutexStore.ts"
 import type { Refused } from "./attempt.ts"
@@ -16,25 +17,25 @@ import type { Refused } from "./attempt.ts"
  * - `prepared`: a fiber of this layer holds the mutex.
  * - `requeueing`: a release that queues the place is in flight.
  * - `asking`: a request is in flight.
- * - `asleep`: the last request was refused.
- * - `over`: granted, or given up.
+ * - `asleep`: the last request was refused. The place waits for a message or for its next poll.
+ * - `over`: the place was granted the mutex, or has given up.
  */
 export type Phase = "prepared" | "requeueing" | "asking" | "asleep" | "over"
 
 type Hint = Exclude<WakeUp, { readonly _tag: "PollAfter" }>
 
-/** Changed in place: each turn of a contended mutex makes a new one. */
+/** Mutated in place, because each turn of a contended mutex creates a place. */
 export interface Place {
   phase: Phase
   ticket: Ticket | undefined
   /** The last reply, if it was not a grant. Always set in `asleep`, and for `judge`. */
   refused: Refused | undefined
   /**
-   * The message that counts of those that arrived since the place last woke: a gap if it was the first, otherwise the
-   * last turn. Never set in `asleep`.
+   * The message that decides the next step, of those received since the place last woke: a gap if it came first,
+   * otherwise the last turn. Never set in `asleep`.
    */
   heard: Hint | undefined
-  /** The turn that `judge` is about. */
+  /** The grant that `judge` examines. */
   grant: Grant | undefined
   /** When to poll, in monotonic milliseconds. Finite in `asleep`. */
   askAt: number
@@ -45,30 +46,30 @@ export interface Place {
 export type Event =
   /** No fiber of this layer holds the mutex, and no release will queue the place. */
   | { readonly _tag: "Contend" }
-  /** A release that is sent now queues the place. */
+  /** A release that is being sent queues the place. */
   | { readonly _tag: "Requeue" }
-  /** The release has a reply, or failed. `refused`: another contender of effect-simba owns the mutex. */
+  /** The release got a reply, or failed. `refused`: another contender of effect-simba owns the mutex. */
   | { readonly _tag: "Settled"; readonly ticket?: Ticket | undefined; readonly refused?: Refused | undefined }
   /** A request was refused. */
   | { readonly _tag: "Refused"; readonly refused: Refused }
-  /** A request, the release, or a message granted the mutex, with the periods of the waiter that was the first then. */
+  /** A request, the release, or a message granted the mutex, with the periods of the waiter that was then the first. */
   | { readonly _tag: "Granted"; readonly isStillFirst: boolean }
-  /** The grant that `judge` is about is too old. */
+  /** The grant that `judge` examined is too old. */
   | { readonly _tag: "Doubted" }
   | { readonly _tag: "Heard"; readonly wakeUp: Hint }
-  /** A message, or a refusal, says when to ask again: in monotonic milliseconds. */
+  /** A message or a refusal says when to poll, in monotonic milliseconds. */
   | { readonly _tag: "AskBy"; readonly at: number }
   | { readonly _tag: "Rang" }
   | { readonly _tag: "End" }
 
 /**
- * - `ask`: send a request. `askAfterOthers`: likewise, after the other work of the process.
- * - `askNow`: if the request pauses in an outage, repeat it now: the grant is for only one confirm period.
- * - `confirm`: send a request for what a message granted.
- * - `judge`: decide whether `grant` is recent enough to start on. `Granted` or `Doubted` follows.
+ * - `ask`: send a request. `askAfterOthers`: the same, after other work of the process.
+ * - `askNow`: if the request is pausing in an outage, repeat it now, because the grant lasts only one confirm period.
+ * - `confirm`: send a request to confirm the grant of a message.
+ * - `judge`: decide whether `grant` is recent enough to start work. `Granted` or `Doubted` follows.
  * - `win`: the place is over, and its first waiter owns the mutex.
  * - `sleep`: compute when to poll. `AskBy` follows.
- * - `setTimer`: `Rang` is due at `askAt`.
+ * - `setTimer`: schedule `Rang` at `askAt`.
  */
 export type Command =
   | "nothing"
@@ -112,7 +113,7 @@ const wake = (place: Place, heard: Hint | undefined): Command => {
   return "judge"
 }
 
-/** After a reply that was not a grant. */
+/** Handles a reply that was not a grant. */
 const rest = (place: Place, refused: Refused): Command => {
   place.refused = refused
   place.ticket = refused.ticket ?? place.ticket
@@ -137,21 +138,26 @@ const settled = (place: Place, event: Extract<Event, { readonly _tag: "Settled" 
   return event.refused === undefined ? ask(place) : rest(place, event.refused)
 }
 
-/** H5: after a gap a grant is only a hint, until a request gets a reply. */
+/** H5: after a gap, a grant is only a hint until a request gets a reply. */
 const heard = (place: Place, wakeUp: Hint): Command => {
   if (place.phase === "asleep") return wake(place, wakeUp)
   if (place.heard === undefined || (place.heard._tag === "YourTurn" && wakeUp._tag === "YourTurn")) place.heard = wakeUp
   return place.phase === "asking" && wakeUp._tag === "YourTurn" ? "askNow" : "nothing"
 }
 
-/** The first waiter may have left meanwhile: another request confirms the grant with the periods of the next one. */
+/**
+ * If the first waiter has left in the meantime, another request confirms the grant with the periods of the next waiter.
+ */
 const granted = (place: Place, event: Extract<Event, { readonly _tag: "Granted" }>): Command => {
   if (!event.isStillFirst) return place.phase === "asking" ? ask(place) : impossible(place, event)
   place.phase = "over"
   return "win"
 }
 
-/** The next step. Throws for an event that cannot occur in the phase; a place that is over has no more steps. */
+/**
+ * Applies an event and returns the command to execute. Throws if the event cannot occur in this phase. A place that is
+ * over ignores all events.
+ */
 export const next = (place: Place, event: Event): Command => {
   if (place.phase === "over") return "nothing"
   switch (event._tag) {

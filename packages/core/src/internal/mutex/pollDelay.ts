@@ -1,27 +1,28 @@
 /**
- * When a waiter polls if nothing wakes it: a pure function of the last reply, for `fleetPlace`. The first waiter polls
- * right after the owner key expires, the next seven 30 milliseconds apart, the rest spread over one confirm period.
- * Each polls at least once per `lease`, because the next owner may have a shorter one, and its grant wakes nobody else.
+ * When a waiter polls if nothing wakes it: a pure function of the last reply, used by `fleetPlace`. The first waiter
+ * polls right after the owner's key expires, the next seven at intervals of 30 milliseconds, and the rest spread over
+ * one confirm period. Each polls at least once per `lease`, because the next owner may have a shorter lease, and its
+ * grant wakes nobody else.
  */
 import * as Duration from "effect/Duration"
 import type { Refused } from "./attempt.ts"
 
-/** A step between waiters near the head of the queue, so that they do not all poll at once. */
+/** The interval between waiters near the head of the queue, so that they do not all poll at once. */
 const staggerMillis = 30
 const staggered = 8
 
-/** Owners of another implementation wake only one waiter, so the others poll this often. */
+/** Simba owners wake only one waiter, so the others poll this often. */
 const foreignPollMillis = 2000
 
-/** The delay in milliseconds. */
+/** Returns the delay in milliseconds. */
 export const pollDelay = (
   { foreign, ownership, position }: Pick<Refused, "foreign" | "ownership" | "position">,
   options: {
-    /** How long a waiter that was granted the mutex has to confirm that. */
+    /** How long a granted waiter has to confirm the grant. */
     readonly confirm: Duration.Duration
     /** The layer's ttl plus its transition. */
     readonly lease: Duration.Duration
-    /** From 0 to 1. */
+    /** A random number from 0 to 1. */
     readonly random: number
   }
 ): number => {

@@ -1,6 +1,6 @@
 /**
- * Sends releases, and requests that undo attempts, in the background; closing the layer waits for them. `heldLeases`
- * uses it when a lease has ended locally, so a late release harms nobody: ids are never reused.
+ * Sends releases, and requests that undo attempts, in the background. Closing the layer waits for them. `heldLeases`
+ * calls it after a lease has ended locally. A late release is harmless, because ids are never reused.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -25,16 +25,16 @@ type Failure = Cause.Cause<StoreError | Cause.TimeoutError>
 
 interface ReleaseSender {
   /**
-   * Releases within `within` milliseconds. If the store is ready, sends the request before it returns, and does not
-   * wait for the reply: no later request can overtake it. Otherwise waits for the first attempt, unless the last
-   * attempt got no reply. Retries in the background.
+   * Releases within `within` milliseconds. If the store is ready, sends the request before it returns, without waiting
+   * for the reply: no later request can overtake it. Otherwise waits for the first attempt, unless the previous attempt
+   * got no reply. Retries in the background.
    */
   readonly now: (request: Request, within: number) => Effect.Effect<void>
   /** Releases a lost lease, or undoes an attempt, without waiting. */
   readonly later: (request: Request) => Effect.Effect<void>
 }
 
-/** The first pause between attempts. Each next one is twice as long. */
+/** The first pause between attempts. It doubles after each attempt. */
 const pauseMillis = 50
 
 export const make = Effect.fnUntraced(function*(
@@ -46,16 +46,19 @@ export const make = Effect.fnUntraced(function*(
   const whileOpen = yield* FiberSet.runtime(background)()
   const afterwards = Effect.runForkWith(yield* Effect.context<never>())
   const releaseMillis = Duration.toMillis(config.releaseTimeout)
-  /** For the next owner: a release grants the default lease of this layer, not one like the lease that ends. */
+  /** The lease that a release grants to the next owner: the layer's default, regardless of the lease that ends. */
   const lease = Duration.sum(config.ttl, config.transition)
   const closing = Latch.makeUnsafe(false)
   let closed = false
-  /** Closing has ended. A release still has one attempt, since the store may outlive the layer. */
+  /** Closing has finished. A release still gets one attempt, because the store may outlive the layer. */
   let isGone = false
-  /** Releases that were sent without a fiber and have no reply yet. */
+  /** The number of releases that were sent without a fiber and have no reply yet. */
   let sent = 0
   let onDrained: (() => void) | undefined
-  /** The last attempt by a fiber got no reply: waiting for the release of each of many leases would add up. */
+  /**
+   * Whether the last attempt by a fiber got no reply. If so, callers no longer wait, because the waits for many leases
+   * would add up.
+   */
   let isSilent = false
 
   const inBackground = ({ id, mutex }: Request, effect: Effect.Effect<void>) => {
@@ -75,7 +78,10 @@ export const make = Effect.fnUntraced(function*(
 
   const mayPass = (cause: Failure) => isTimeout(cause) || isTransient(Cause.squash(cause) as StoreError)
 
-  /** `held`, here and below: the request releases a lease that its holder still had. Its failure deserves a warning. */
+  /**
+   * `held`, here and below: whether the holder still had the lease that the request releases. If so, a failure deserves
+   * a warning.
+   */
   const report = (cause: Failure, held: boolean) =>
     Cause.hasDies(cause)
       ? log.error("A release crashed; the lease will expire", cause)
@@ -83,7 +89,7 @@ export const make = Effect.fnUntraced(function*(
       ? log.warning(`A release failed; the lease will expire: ${Cause.squash(cause)}`)
       : log.debug(`An attempt could not be undone; it will expire: ${Cause.squash(cause)}`)
 
-  /** Retries until the request succeeds or the time is up. When the layer closes, tries once more. */
+  /** Retries until the request succeeds or the time is up. Tries once more when the layer closes. */
   const retry = Effect.fnUntraced(function*(request: Request, until: number, held: boolean) {
     for (let delay = pauseMillis;; delay *= 2) {
       yield* Effect.raceFirst(Effect.sleep(Duration.millis(delay)), closing.await)
@@ -105,7 +111,7 @@ export const make = Effect.fnUntraced(function*(
     if (Exit.isSuccess(exit)) return Effect.void
     return closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
       ? report(exit.cause, held)
-      // Without `requeue`: after the first attempt, the `FleetPlace` that it queues sends a request of its own
+      // Without `requeue`, because the `FleetPlace` that it queues sends its own request after the first attempt
       : retry({ ...request, requeue: undefined }, until, held)
   }
 
@@ -115,7 +121,7 @@ export const make = Effect.fnUntraced(function*(
       return Effect.flatMap(attempt(request, Duration.millis(within)), (exit) => {
         isSilent = Exit.isFailure(exit) && isTimeout(exit.cause)
         const settling = settle(request, exit, until, held)
-        // The caller awaits only this attempt
+        // The caller waits only for this attempt
         return Exit.isSuccess(exit)
           ? settling
           : Effect.sync(() => void inBackground(request, settling))
@@ -124,7 +130,7 @@ export const make = Effect.fnUntraced(function*(
 
   /**
    * Sends the first attempt without a fiber or a timer, if the store is ready. If the connection breaks, the next
-   * attempt may arrive after a new acquire of the mutex: that is harmless, because ids are never reused.
+   * attempt may arrive after a new acquire of the mutex. That is harmless, because ids are never reused.
    */
   const send = (request: Request, within: number, held: boolean): boolean => {
     if (!store.isReady()) return false
@@ -143,7 +149,7 @@ export const make = Effect.fnUntraced(function*(
     onDrained = () => resume(Effect.void)
   })
 
-  /** Checks twice: an attempt in the background may end at the same moment as another is sent. */
+  /** Checks twice, because a background attempt may end just as another one is sent. */
   const atRest: Effect.Effect<void> = Effect.flatMap(
     Effect.andThen(Effect.andThen(hasReplied, FiberSet.awaitEmpty(background)), FiberSet.size(background)),
     (size) => sent + size === 0 ? Effect.void : atRest

@@ -1,5 +1,5 @@
 /**
- * Warns about acquires that wait for a lease of their own process: a fiber that acquires a mutex that it already holds
+ * Warns about acquires that wait for a lease of their own process. A fiber that acquires a mutex that it already holds
  * waits forever, and nothing else would report that. `localQueue` has one warning for each mutex.
  */
 import * as Duration from "effect/Duration"
@@ -10,7 +10,7 @@ import type { AttemptContext } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { LatestNames } from "./latestNames.ts"
 
-/** Longer than most work, and short enough for a developer who tries out the library. */
+/** Longer than most work, yet short enough for a developer who is trying out the library. */
 const patienceMillis = 5000
 
 const report = ({ annotations, mutex, since, token }: HeldLease, now: number) =>
@@ -34,7 +34,7 @@ interface WaitedFor {
   readonly first: () => object | undefined
 }
 
-/** Has at most one timer for each queue, so that hand-offs within a process set none. */
+/** Has at most one timer for each queue, so that hand-offs within a process do not set more. */
 export class SelfDeadlockWarning {
   private readonly queue: WaitedFor
   private readonly reports: LatestNames
@@ -46,7 +46,7 @@ export class SelfDeadlockWarning {
     this.reports = reports
   }
 
-  /** Call it while a fiber waits for a lease of this layer. */
+  /** Call this while a fiber waits for a lease of this layer. */
   watch(): void {
     const { queue, reports } = this
     if (this.isWatching || reports.has(queue.mutex)) return
@@ -62,7 +62,7 @@ export class SelfDeadlockWarning {
     })
   }
 
-  /** For a queue that nobody uses any more: its timer would keep it for seconds. */
+  /** For a queue that is no longer used: its timer would keep it in memory for seconds. */
   stop(): void {
     this.unset?.()
     this.isWatching = false

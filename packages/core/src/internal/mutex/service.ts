@@ -1,4 +1,4 @@
-/** The operations of `Mutex`, from a store and a configuration. */
+/** Implements the operations of `Mutex` on a store and a configuration. */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -87,7 +87,8 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
     })
 
   /**
-   * Ends a wait when one of the leases is lost before `until`, in monotonic milliseconds, when the wait ends anyway.
+   * Wraps `restore` so that a wait fails when one of the leases is lost before `until`, in monotonic milliseconds. At
+   * `until`, the wait ends anyway.
    */
   const whileHeld = (obtained: ReadonlyArray<HeldLease>, until: number, restore: Restore): Restore => {
     if (obtained.length === 0) return restore
@@ -100,7 +101,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
     return (effect) => restore(Effect.raceFirst(effect, lost as Effect.Effect<never>))
   }
 
-  /** All or none: the leases are released in the background if one of them cannot be acquired. */
+  /** Acquires all or none: if one lease cannot be acquired, the others are released in the background. */
   const obtainAll = (names: ReadonlyArray<string>, options: AcquireOptions<unknown> | undefined, restore: Restore) =>
     Effect.suspend(() => {
       const obtained: Array<HeldLease> = []

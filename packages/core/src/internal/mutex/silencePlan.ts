@@ -1,21 +1,21 @@
 /**
- * Whether the backend replies to the requests of one line of fibers, and when its waiters give up on it: a decision on
- * plain data. `LocalQueue` reports requests and replies, and sets the timer.
+ * Decides whether the backend replies to the requests of one line of fibers, and when its waiters give up: a state
+ * machine on plain data. `LocalQueue` reports requests and replies, and sets the timer.
  */
 import * as Duration from "effect/Duration"
 import type { BackendError } from "../../SimbaError.ts"
 import { noReply } from "../lease/storeFailure.ts"
 
 /**
- * - `untried`: no request was sent yet.
- * - `replied`: the last request has a reply.
- * - `firstPending`: a request has no reply, and none before it had one.
- * - `pending`: a request has no reply, but one before it had.
- * - `out`: the last request failed with an outage. Another request may be in flight.
+ * - `untried`: no request has been sent yet.
+ * - `replied`: the last request got a reply.
+ * - `firstPending`: a request is in flight, and no earlier one got a reply.
+ * - `pending`: a request is in flight, and an earlier one got a reply.
+ * - `out`: the last request failed because of an outage. Another request may be in flight.
  */
 export type Phase = "untried" | "replied" | "firstPending" | "pending" | "out"
 
-/** Changed in place: each turn of a contended mutex has a request. */
+/** Mutated in place, because each turn of a contended mutex has a request. */
 export interface Silence {
   phase: Phase
   /**
@@ -24,9 +24,12 @@ export interface Silence {
   since: number
   /** Set in `out`. */
   outage: BackendError | undefined
-  /** The shortest lease of the fibers that joined since the line was empty: after it, the first of them gives up. */
+  /**
+   * The shortest lease of the fibers that have joined since the line was last empty. After this long without a reply,
+   * the first waiter gives up.
+   */
   shortestMillis: number
-  /** When a waiter gives up, if there is still no reply, in monotonic milliseconds. */
+  /** When a waiter gives up if there is still no reply, in monotonic milliseconds. */
   giveUpAt: number
 }
 
@@ -40,7 +43,6 @@ export const make = (): Silence => ({
 
 const isSilent = ({ phase }: Silence): boolean => phase !== "untried" && phase !== "replied"
 
-/** A request was sent. */
 export const asked = (silence: Silence, now: number, hasWaiters: boolean): void => {
   if (isSilent(silence)) return
   silence.phase = silence.phase === "untried" ? "firstPending" : "pending"
@@ -48,7 +50,6 @@ export const asked = (silence: Silence, now: number, hasWaiters: boolean): void 
   if (hasWaiters) silence.giveUpAt = now + silence.shortestMillis
 }
 
-/** A fiber joined the line. */
 export const joined = (silence: Silence, now: number, leaseMillis: number, isAlone: boolean): void => {
   silence.shortestMillis = isAlone ? leaseMillis : Math.min(silence.shortestMillis, leaseMillis)
   if (isSilent(silence)) silence.giveUpAt = Math.min(silence.giveUpAt, now + leaseMillis)
@@ -75,14 +76,14 @@ export const waits = (silence: Silence, until: number): void => {
   silence.giveUpAt = until
 }
 
-/** The outage at `giveUpAt`, when the timer rings. Undefined if there was a reply. */
+/** Called when the timer rings at `giveUpAt`. Returns the outage, or undefined if a reply has arrived. */
 export const rang = (silence: Silence): BackendError | undefined => {
   const at = silence.giveUpAt
   silence.giveUpAt = Infinity
   return isSilent(silence) ? noReply("acquire", Duration.millis(at - silence.since)) : undefined
 }
 
-/** Why a waiter that gives up after `timeout` does not know whether the mutex is taken. Undefined if it knows. */
+/** Returns the outage if a waiter that gives up after `timeout` cannot know whether the mutex is taken. */
 export const problemOf = (
   { outage, phase, since }: Silence,
   timeout: Duration.Duration,
@@ -98,7 +99,7 @@ export const problemOf = (
     case "firstPending":
       return noReply("acquire", timeout)
     case "pending":
-      // Earlier requests had replies, so one without a reply is an outage only after some time
+      // Earlier requests got replies, so a missing reply counts as an outage only after some time
       return now - since >= Duration.toMillis(Duration.min(timeout, confirm)) ? noReply("acquire", timeout) : undefined
   }
 }
