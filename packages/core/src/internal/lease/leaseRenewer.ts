@@ -245,7 +245,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
       const [own, other] = next.isFailing ? [failing, healthy] : [healthy, failing]
       const isJoined = own.length > 0 || (isFollowing && !next.isFailing) || (other.length === 0 && probes.length > 0)
       if (!isJoined || next.nextRenewal > from + (next.isFailing ? earlyRetryMillis : next.options.early)) break
-      // From now on the heap orders it by its end
+      // From now on, the heap orders the lease by its end
       take(next)
       deadlines.place(next)
     }

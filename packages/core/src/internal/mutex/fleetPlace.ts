@@ -280,7 +280,7 @@ const refusedBy = (
   { ownership, position, stamp, ticket, token }: NonNullable<Released["requeued"]>,
   sent: Instant
 ): Refused | undefined =>
-  // If the mutex is free, a Simba contender may take it; if a Simba contender owns it, only a request finds out more
+  // A Simba contender may own the mutex, or may take it while it is free: only a request finds out
   token !== undefined || position === undefined || ownership._tag === "Free" || inboxOf(ownership.owner) === ""
     ? undefined
     : { _tag: "Refused", ownership, ticket, position, foreign: false, stamp, sent }
