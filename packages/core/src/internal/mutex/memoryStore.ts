@@ -35,7 +35,7 @@ const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
 /** The last token and ticket of idle mutexes, which are not stored themselves. */
 export interface Last {
   readonly token: number
-  /** In microseconds. */
+  /** When its waiter queued by the backend's clock, in microseconds. */
   readonly ticket: number
 }
 
