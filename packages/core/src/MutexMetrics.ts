@@ -215,9 +215,9 @@ export const leadership = {
 } as const
 
 /**
- * **Example** (Counting failed runs)
+ * Metrics of jobs.
  *
- * **Example** (The runs that failed)
+ * **Example** (Counting failed runs)
  *
  * ```ts
  * import { MutexMetrics } from "@effect-simba/core"
