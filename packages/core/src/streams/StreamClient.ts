@@ -56,14 +56,14 @@ export interface Announced {
   readonly stream: StreamName
   readonly entry: EntryId
   /**
-   * False if the data stream was announced before and is not finished yet. The announcement is then repeated, for
-   * messages after its end.
+   * False if the data stream was already announced and is not finished yet. The existing announcement is then repeated,
+   * so that it covers messages after the stream's end too.
    */
   readonly isNew: boolean
 }
 
 type PageOptions = {
-  /** Lists only those after this id. */
+  /** Lists only items after this id. */
   readonly after?: EntryId | undefined
   /** The maximum number to list. Default: 100. */
   readonly limit?: number | undefined
@@ -151,39 +151,39 @@ export interface Options {
   /** How long an owner that has gone silent stays the owner. Default: 2 seconds. */
   readonly leaseDuration?: Duration.Input | undefined
   /**
-   * How often an owner renews. Together with `commandTimeout` and the safety margin (5 % of `leaseDuration`, at least
-   * 100 milliseconds) it must stay below `leaseDuration`. Default: 1 second.
+   * How often an owner renews its leases. The sum of this, `commandTimeout` and the safety margin (5% of
+   * `leaseDuration`, at least 100 milliseconds) must be less than `leaseDuration`. Default: 1 second.
    */
   readonly heartbeatInterval?: Duration.Input | undefined
-  /** The timeout of one attempt to renew or take. Default: 500 milliseconds. */
+  /** The timeout of one request to the backend, such as a renewal or a claim. Default: 500 milliseconds. */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * How often the client sweeps for data streams without an owner, varied by up to a fifth. A consumer with room takes
-   * an orphan within `leaseDuration` plus `sweepInterval`. Default: 2 seconds.
+   * How often the client sweeps for data streams without an owner. The interval varies randomly by up to 20%. A
+   * consumer with free capacity takes an orphan within `leaseDuration` plus `sweepInterval`. Default: 2 seconds.
    */
   readonly sweepInterval?: Duration.Input | undefined
   /** How long a handler may continue after its data stream was revoked. Default: 5 seconds. */
   readonly gracePeriod?: Duration.Input | undefined
   /**
    * After all handlers have ended, closing releases data streams in batches of 200. Each batch has this timeout, and
-   * closing gives up after the first batch that exceeds it. This also limits an `onError` for a handler that failed
-   * while it was interrupted. Default: 2 seconds.
+   * closing gives up after the first batch that exceeds it. It also limits how long `onError` may run for a handler
+   * that failed while it was being interrupted. Default: 2 seconds.
    */
   readonly releaseTimeout?: Duration.Input | undefined
   /**
-   * How many consecutive failures of its handlers, without a commit or progress in between, send an announcement to the
-   * dead letters, provided that they last for `deadLetterAfter`. Default: 10.
+   * An announcement goes to the dead letters after this many consecutive handler failures, without a commit or a
+   * progress report in between, if the failures have also lasted for `deadLetterAfter`. Default: 10.
    */
   readonly maxFailures?: number | undefined
   /**
-   * How long consecutive failures must last before they send an announcement to the dead letters. Set it longer than an
-   * outage of what the handlers depend on. An hour without a failure resets the count, or `deadLetterAfter` if that is
-   * longer. Default: 1 hour.
+   * How long consecutive failures must last before an announcement goes to the dead letters. Set it longer than any
+   * outage of the systems that the handlers depend on. The count is reset after an hour without a failure, or after
+   * `deadLetterAfter` if that is longer. Default: 1 hour.
    */
   readonly deadLetterAfter?: Duration.Input | undefined
   /**
-   * Whether the client hands data streams over to other consumers, and receives some from them, so that all have an
-   * even share. Without this, the client still takes orphans and new data streams. Default: true.
+   * Whether the client hands data streams over to other consumers and receives some from them, so that all have an even
+   * share. If false, the client still takes orphans and new data streams. Default: true.
    */
   readonly rebalance?: boolean | undefined
   /** How long a consumer that was handed a data stream has to confirm it. Default: 1.5 seconds. */
@@ -198,12 +198,15 @@ export interface Options {
    * receive them too. Without these events, only sweeps find data streams whose lease expired. Default: false.
    */
   readonly enableEvents?: boolean | undefined
-  /** How long a consumer with nothing pending may be silent before it is removed. Default: 10 minutes. */
+  /**
+   * How long a consumer with nothing pending may be silent before it is removed from the consumer group. Default: 10
+   * minutes.
+   */
   readonly reapAfter?: Duration.Input | undefined
   /**
    * How long the checkpoint of a data stream is kept after its last commit and after the last day on which it was
-   * owned. Set it longer than the pauses between announcements of a data stream: without a checkpoint its handler
-   * begins at the first message. The minimum, and the default, is 7 days.
+   * owned. Set it longer than the pauses between announcements of a data stream: without a checkpoint, its handler
+   * starts at the first message. The minimum and the default are 7 days.
    */
   readonly checkpointRetention?: Duration.Input | undefined
 }
@@ -219,7 +222,7 @@ export interface Options {
  *
  * **Gotchas**
  *
- * A process with clients of two services needs two keys: see `Service`.
+ * A process with clients for two services needs two service keys: see `Service`.
  *
  * **Example** (A consumer as a layer of its own)
  *
@@ -266,12 +269,12 @@ export const layerConfig = (
   Layer.effect(StreamClient, Effect.flatMap(Config.unwrap(options), make))
 
 /**
- * Makes a class that is the client of one service, with its layers.
+ * Creates a service class for the client of one service, with layers of its own.
  *
  * **When to use**
  *
- * Use it if a process has clients of several services. Of two merged `StreamClient.layer`s, one replaces the other,
- * because both provide `StreamClient`.
+ * Use it when a process has clients for several services. If you merge two `StreamClient.layer`s, one replaces the
+ * other, because both provide `StreamClient`.
  *
  * **Example** (Two services in one process, on one connection)
  *
@@ -314,27 +317,29 @@ export const Service = <Self>() =>
   }
 
 /**
- * Joins the service until interrupted, and runs the handler for each data stream that it takes, in a fiber of its own.
+ * Joins the service until interrupted, and runs the handler in a fiber of its own for each data stream that it takes.
  *
  * **Details**
  *
- * While it has free capacity, it takes new data streams and those whose owner died, hangs or yielded them. A data
- * stream ends in one of these ways:
+ * While it has free capacity, it takes new data streams, and data streams whose owner died, hangs or yielded them.
+ * After that, one of these things happens to a data stream:
  *
  * - Its handler succeeds: it is done, and its announcement is removed.
- * - Its handler fails: see `RunOptions`. `StreamLease.yield` is not a failure, and leaves it to other consumers.
+ * - Its handler fails: the handler runs again, or the announcement goes to the dead letters (see `RunOptions`).
+ * - Its handler yields with `StreamLease.yield`, which is not a failure: the data stream is left to other consumers.
  * - It is lost: its handler is interrupted, no later than the local deadline.
- * - It is revoked for a consumer with more room: `StreamLease.revoked` completes. After the grace period its handler is
- *   interrupted, unless it is processing a message that it read through the lease. The other consumer gets the data
- *   stream when the handler and its finalizers have ended.
+ * - It is revoked in favor of a consumer with more free capacity: `StreamLease.revoked` completes. After the grace
+ *   period its handler is interrupted, unless it is processing a message that it read through the lease. The other
+ *   consumer gets the data stream when the handler and its finalizers have ended.
  *
- * Interrupting `run` revokes all data streams in the same way, and returns when all handlers have ended. It waits
- * through outages of the backend. It fails if the backend refuses permanently (permissions, a key of the wrong type).
+ * Interrupting `run` revokes all its data streams, and interrupts every handler that is still running after the grace
+ * period. The interruption completes when all handlers have ended. `run` waits out backend outages. It fails if the
+ * backend refuses a request permanently, for example because of permissions or a key of the wrong type.
  *
  * **Gotchas**
  *
- * Handlers run at least once: a successor may repeat work that its predecessor did not commit. A client joins only once
- * at a time: another `run`, or reading `notifications`, fails with `InvalidConfig`.
+ * Handlers run at least once: a successor may repeat work that its predecessor did not commit. A client can join only
+ * once at a time: a second `run`, or reading `notifications`, fails with `InvalidConfig`.
  *
  * **Example** (A handler that stops at a safe point when it is revoked)
  *
@@ -370,11 +375,11 @@ export const run = <A, E, R, RS = never, RH = never>(
  *
  * **Details**
  *
- * If the backend publishes expiries, `StreamExpired` comes before the next sweep: acquire the data stream, or wait for
- * the sweep. Nothing is dropped: too many unread notifications make the client stop taking data streams. The stream
- * ends with `StreamTerminated` when the client closes or when the backend refuses permanently. A client whose
- * notifications are no longer read leaves the service: the data streams that it took are revoked, and released after
- * the grace period.
+ * If the backend publishes expired leases, `StreamExpired` arrives before the next sweep: acquire the data stream, or
+ * leave it to the sweep. No notification is dropped: while too many are unread, the client reads no new announcements.
+ * The stream ends with `StreamTerminated` when the client closes or when the backend refuses a request permanently.
+ * When the notifications are no longer read, the client leaves the service: the data streams that it took are revoked,
+ * and released after the grace period.
  *
  * **Example** (Changes of ownership)
  *
@@ -398,9 +403,10 @@ export const notifications: Stream.Stream<StreamNotification, InvalidConfig, Str
  *
  * **Details**
  *
- * An announcement covers all messages that were written before it, up to their last message. An announcement after a
- * last message starts the next round of messages, whether the first round is finished or not. Announcing again without
- * new messages changes nothing, unless the data stream has no messages at all: then its handler runs once more.
+ * An announcement covers the messages that were written before it, up to the last message as defined by `until` (see
+ * `StreamMessages`). Announcing again after a last message starts another round of messages, whether or not the first
+ * round is finished. Announcing again without new messages changes nothing, unless the data stream has no messages at
+ * all. In that case its handler runs once more.
  *
  * `info` is a JSON object for the consumers. An invalid name fails with `InvalidName` before anything is sent.
  *
@@ -449,10 +455,10 @@ export const announceAll = (
  * **Details**
  *
  * Returns `None` if any consumer owns it, including this client. The data stream is yielded when the scope closes,
- * unless it was done or released before. Closing waits for the backend for at most `releaseTimeout`.
+ * unless it was done or released before. Closing the scope waits at most `releaseTimeout` for the backend.
  *
- * Fails with `StreamNotFound` if the data stream is not announced, if its announcement was not delivered to a consumer
- * yet, or if the client is closed. If it is interrupted, the data stream is yielded.
+ * Fails with `StreamNotFound` if the data stream is not announced, if its announcement has not been delivered to a
+ * consumer yet, or if the client is closed. If the acquisition is interrupted, the data stream is yielded.
  *
  * **Example** (One data stream by name)
  *
@@ -576,9 +582,9 @@ type RedriveOptions = {
  *
  * **Details**
  *
- * Dead letters that arrive meanwhile are left alone.
+ * Dead letters that arrive during the call are left alone.
  *
- * **Example** (Those that one outage caused)
+ * **Example** (After an outage)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -618,9 +624,9 @@ export const deadMessages = (
  *
  * **Details**
  *
- * An interruption or failure leaves the message in the dead letters, and may have added it to the data stream too: then
- * a second redrive adds it twice. Two concurrent redrives add it once. If the message has more than 3,500 fields, one
- * of the two fails, and so does a redrive within a minute after a failure.
+ * If the call is interrupted or fails, the message stays in the dead letters, but may also have been added to the data
+ * stream. Redriving it again then adds it a second time. Two concurrent redrives add it only once. If the message has
+ * more than 3,500 fields, one of the two fails, and so does a redrive within a minute of a failed one.
  *
  * **Gotchas**
  *
@@ -661,18 +667,19 @@ type SeekOptions = {
  *
  * **Details**
  *
- * `to` names the next message to read: the first that is left (`"beginning"`), the next to arrive (`"now"`), the
- * message with an id, or the first since a time. Fails with `AlreadyOwned` while a consumer owns the data stream.
+ * `to` names the next message to read: the first remaining one (`"beginning"`), the next one to arrive (`"now"`), the
+ * message with the given id, or the first one at or after a time. Fails with `AlreadyOwned` while a consumer owns the
+ * data stream.
  *
  * With `force` the owner loses the data stream in the same step. The backend refuses every later request of its
  * handler, and the next owner has a larger token. The handler is interrupted at its next renewal (`Vanished`). The data
- * stream is taken again when the lease of its announcement has expired, after at most `leaseDuration`.
+ * stream can be taken again when the lease of its announcement has expired, after at most `leaseDuration`.
  *
  * **Gotchas**
  *
- * Until it is interrupted, the handler may still write to other systems: let them refuse its token. If the data stream
- * is finished, announce it again. Otherwise nobody reads it. A handler that keeps its own offsets (`after`) starts from
- * those.
+ * Until it is interrupted, the old owner's handler may still write to other systems, so let them check its token. If
+ * the data stream is finished, announce it again. Otherwise nobody reads it. A handler that keeps its own offsets
+ * (`after`) starts from those.
  *
  * **Example** (All orders since yesterday again)
  *
@@ -704,7 +711,7 @@ export const seek = (
  *
  * Messages that are processed but not committed count as well. A handler that never commits is behind by all messages.
  *
- * **Example** (The lag of all that is owned here)
+ * **Example** (The total lag of the data streams that are owned here)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -732,14 +739,14 @@ type TrimOptions = {
  *
  * **Details**
  *
- * It removes messages up to the checkpoint, and nothing if there is no checkpoint. It keeps messages that a consumer
- * group of another program on this data stream has not read or not acknowledged. It works in steps of about 10,000
- * messages, so it may run beside consumers.
+ * It removes messages up to the checkpoint, and nothing if there is no checkpoint. It keeps messages that another
+ * program's consumer group on this data stream has not yet read or acknowledged. It works in steps of about 10,000
+ * messages, so it can run alongside consumers.
  *
  * **Gotchas**
  *
- * `seek` cannot return to removed messages. They are not reported as a gap. The checkpoint says nothing about readers
- * without a group.
+ * `seek` cannot return to removed messages. They are not reported as a gap. Readers without a consumer group are not
+ * taken into account.
  *
  * **Example** (Every hour, on one node)
  *
@@ -766,16 +773,16 @@ export const trim = (
  * **Details**
  *
  * The pause is kept in the backend and does not expire, so it survives restarts. Consumers notice it at their next
- * heartbeat. Handlers are revoked as when a client closes: they have the grace period to commit and yield. Nothing
- * counts as a failure. Announcements wait, and are taken within a heartbeat and a sweep after `resume`. `inspect` lists
- * the pauses.
+ * heartbeat. Data streams are revoked as when a client closes: handlers have the grace period to commit and yield. This
+ * does not count as a failure. Announcements wait, and are taken within a heartbeat and a sweep after `resume`.
+ * `inspect` lists the pauses.
  *
  * **Gotchas**
  *
  * Data streams that were acquired by name stay with their owner. Consumers of redis-stream-client-go ignore pauses.
  * During a pause, `oldest` in the result of `inspect` grows.
  *
- * **Example** (While a database is moved)
+ * **Example** (A pause during a migration)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -821,7 +828,7 @@ export const resume = (stream?: string): Effect.Effect<boolean, InvalidName | St
  * @since 0.1.0
  */
 export interface HandlerFailure {
-  /** The lease of the handler: `onError` may end it. */
+  /** The handler's lease. `onError` may end it. */
   readonly lease: StreamLease
   readonly stream: StreamName
   readonly entry: EntryId
@@ -856,13 +863,14 @@ export interface HandlerFailure {
  */
 export interface RunOptions<RS = never, RH = never> {
   /**
-   * When a failed handler runs again. The data stream stays owned meanwhile. When the schedule ends, or after
-   * `maxFailures` consecutive failures that last for `deadLetterAfter`, the announcement goes to the dead letters with
-   * the cause as its reason. Default: a second after the first failure, doubling up to half a minute, without end. With
-   * the other defaults the announcement is given up after an hour and about 125 failures.
+   * The schedule on which a failed handler runs again. The data stream stays owned in the meantime. When the schedule
+   * ends, or after `maxFailures` consecutive failures that last for `deadLetterAfter`, the announcement goes to the
+   * dead letters with the cause as its reason. Default: one second after the first failure, doubling up to 30 seconds,
+   * indefinitely. With the other defaults, the announcement goes to the dead letters after an hour and about 125
+   * failures.
    */
   readonly retry?: Schedule.Schedule<unknown, HandlerFailure, never, RS> | undefined
-  /** Runs at each failure, with the services of the program. Default: log an error. */
+  /** Runs after each failure, with the services of the program that calls `run`. Default: log an error. */
   readonly onError?: ((failure: HandlerFailure) => Effect.Effect<void, never, RH>) | undefined
 }
 
@@ -876,9 +884,9 @@ export interface RunOptions<RS = never, RH = never> {
  * import { Effect } from "effect"
  *
  * const noted = <A, E, R>(handler: Effect.Effect<A, E, R>): StreamClient.Handler<A, E, R> => ({ stream }) =>
- *   Effect.log(`begins with ${stream}`).pipe(
+ *   Effect.log(`starting on ${stream}`).pipe(
  *     Effect.andThen(handler),
- *     Effect.ensuring(Effect.log(`leaves ${stream}`))
+ *     Effect.ensuring(Effect.log(`finished with ${stream}`))
  *   )
  * ```
  *

@@ -1,5 +1,5 @@
 /**
- * Failures of stream ownership, each named for what the caller does next.
+ * Errors of stream ownership. Each one calls for a different reaction from the caller.
  *
  * @since 0.1.0
  */
@@ -25,7 +25,7 @@ import * as Schema from "effect/Schema"
 export class AlreadyOwned extends Schema.TaggedError<AlreadyOwned>("@effect-simba/core/AlreadyOwned")("AlreadyOwned", {
   stream: Schema.String
 }) {
-  /** Its owner may release it. */
+  /** The owner may release it later. */
   get isRetryable(): boolean {
     return true
   }

@@ -17,8 +17,8 @@ import type { Checkpoint, Extent, RawMessage } from "./StreamState.ts"
 import type { StreamEnd } from "./StreamStore.ts"
 
 /**
- * A data stream that this consumer owns. It is renewed in the background until it is done, released, handed over or
- * lost.
+ * A data stream that this consumer owns. Its lease is renewed in the background until the stream is done, released,
+ * handed over or lost.
  *
  * **When to use**
  *
@@ -31,8 +31,8 @@ import type { StreamEnd } from "./StreamStore.ts"
  * the grace period to reach a safe stopping point and `yield`. *Lost*: another consumer may own the stream already, and
  * the handler is interrupted at once.
  *
- * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` are judged by the local clock. The lease period starts just
- * before the last successful renewal was sent.
+ * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` rely on the local clock. The lease counts from just before the
+ * last successful renewal was sent.
  *
  * Printing a lease shows `stream`, `entry`, `token` and `timeLeft`.
  *
@@ -76,29 +76,29 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly isHeld: Effect.Effect<boolean>
   /** Succeeds while the data stream is owned, otherwise fails with the reason. */
   readonly ensure: Effect.Effect<void, LeaseLost>
-  /** Time until the local deadline, zero once the ownership is over. */
+  /** Time left until the local deadline. Zero once ownership has ended. */
   readonly timeLeft: Effect.Effect<Duration.Duration>
-  /** Waits for the loss. Never completes if the stream is finished or released. */
+  /** Waits until the data stream is lost. Never completes if the stream is finished or released. */
   readonly lost: Effect.Effect<LeaseLost>
   /** Waits until the stream is revoked: to rebalance, because it is paused, or because the client is closing. */
   readonly revoked: Effect.Effect<void>
-  /** Whether the stream is revoked. It becomes false again if another stream was handed over instead. */
+  /** Whether the stream is revoked. It becomes false again if another stream is handed over instead. */
   readonly isRevoked: Effect.Effect<boolean>
   /**
-   * Ends the handler and releases the unfinished stream. It does not count as a failure. If the stream was revoked to
+   * Ends the handler and releases the unfinished stream. This does not count as a failure. If the stream was revoked to
    * rebalance and another one was handed over instead, the handler runs again here.
    */
   readonly yield: Effect.Effect<never, StreamYielded>
   /**
-   * Finishes the stream, and removes its announcement. Its handler and protected work are interrupted and awaited
-   * first, unless the caller is the handler or its `onError`, or runs within that work. Fails with `LeaseLost` if the
+   * Finishes the stream and removes its announcement. Its handler and protected work are interrupted and awaited first,
+   * unless the caller is the handler or its `onError`, or runs within that work. Fails with `LeaseLost` if the
    * ownership ended in another way. After a `BackendError` the stream may still be owned: try again.
    */
   readonly done: Effect.Effect<void, LeaseLost | StoreError>
   /**
-   * Releases the unfinished stream, for other consumers to take at once. Its handler and protected work are interrupted
-   * and awaited first. If the caller is the handler or its `onError`, the release follows their end. Protected work
-   * that contains the caller continues after the release.
+   * Releases the unfinished stream, so that other consumers can take it immediately. Its handler and protected work are
+   * interrupted and awaited first. If the caller is the handler or its `onError`, the release follows their end.
+   * Protected work that contains the caller continues after the release.
    */
   readonly release: Effect.Effect<void, LeaseLost | StoreError>
   /**
@@ -154,7 +154,7 @@ export interface StreamLease extends Pipeable, Inspectable {
 }
 
 /**
- * The service by which a handler finds its lease.
+ * The service with which a handler accesses its lease.
  *
  * **Example** (A log line with the token)
  *

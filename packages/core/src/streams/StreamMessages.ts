@@ -2,13 +2,13 @@
  * Messages of a data stream, decoded, in order, each at least once.
  *
  * **Guarantee.** Messages arrive in the order of the data stream, starting after the checkpoint, or with the first
- * message if there is none. The checkpoint is kept in the backend. Commits move it only forward, and only those of the
- * current owner. The next owner starts after the last committed message: uncommitted messages are processed again, and
- * none is skipped. An owner that was replaced without noticing cannot move it. The id of a message identifies
- * repetitions, and the token of the lease identifies late owners.
+ * message if there is none. The checkpoint is kept in the backend. Only the current owner can commit, and commits only
+ * move the checkpoint forward. The next owner starts after the last committed message: uncommitted messages are
+ * processed again, and none are skipped. An owner that was replaced without noticing cannot move the checkpoint. Use a
+ * message's id to recognize a repetition, and the lease's token to recognize an owner that was replaced.
  *
- * A message that does not fit the schema goes to the dead letters of the data stream with the reason, in its turn. The
- * next message follows.
+ * A message that does not match the schema goes to the data stream's dead letters with the reason, after the messages
+ * before it have been processed. Processing continues with the next message.
  *
  * **Example** (Orders until the last one)
  *
@@ -64,8 +64,8 @@ import type { RawMessage } from "./StreamState.ts"
 export interface Message<out A> extends RawMessage {
   readonly value: A
   /**
-   * How many messages had been added to the data stream, up to and including this one, as far as the reader knows: what
-   * other systems call the offset. Undefined before Redis 7.0, and after a checkpoint without an offset until the
+   * How many messages had been added to the data stream, up to and including this one, as far as the reader knows.
+   * Other systems call this the offset. Undefined before Redis 7.0, and after a checkpoint without an offset until the
    * reader reaches the end.
    */
   readonly offset: number | undefined
@@ -82,39 +82,41 @@ export interface Message<out A> extends RawMessage {
  */
 export interface ReadOptions<in A, out R = never> {
   /**
-   * The field that holds the whole message as JSON, which the schema describes. By default the schema describes a
-   * record of all fields, whose values are strings. If a field occurs twice, the last one counts.
+   * The field that contains the whole message as JSON, which the schema decodes. By default the schema decodes a record
+   * of all fields, whose values are strings. If a field occurs more than once, the last one counts.
    */
   readonly field?: string | undefined
   /**
-   * Whether a message is the last one. It is delivered, and ends the data stream. If the stream is announced again
-   * after its end, it continues up to the next last message, or until it is deleted. Default: never.
+   * Whether a message is the last one. The last message is delivered, and ends the data stream. If the stream is
+   * announced again after its end, it continues up to the next last message, or until it is deleted. Default: no
+   * message is.
    */
   readonly until?: ((message: Omit<Message<A>, "isLast">) => boolean) | undefined
   /** The maximum number of messages in one read. Default: 100. */
   readonly batch?: number | undefined
   /**
    * The approximate number of bytes in one read. The number of messages depends on the average size in the previous
-   * read; the first read has up to 16. Bytes are counted as characters of names and values. Default: 1,048,576.
+   * read; the first read has up to 16. Sizes are counted in characters of field names and values. Default: 1,048,576.
    */
   readonly batchBytes?: number | undefined
   /**
-   * Runs if messages were deleted before they were read, if the data stream was deleted and written again, or if the
-   * server lost messages that were read. The reader compares its position with the counters of the data stream at the
-   * start, at the end, at most once a second while messages arrive, and every half minute while none arrive. Default:
+   * Runs if messages were deleted before they were read, if the data stream was deleted and recreated, or if the server
+   * lost messages that had been read. The reader compares its position with the counters of the data stream at the
+   * start, at the end, at most once a second while messages arrive, and every 30 seconds while none arrive. Default:
    * log a warning.
    */
   readonly onGap?: ((gap: Gap) => Effect.Effect<void, never, R>) | undefined
   /**
    * Where to start in a data stream without a checkpoint: at the first message, at the next one to arrive, at the
-   * message with this id, or at the first message since a time (ids are times of the server). Messages that were
-   * deleted before it are no gap. The position is stored as the checkpoint. Default: "beginning".
+   * message with this id, or at the first message at or after a time (ids contain the server's time). Messages that
+   * were deleted before that position are not reported as a gap. The position is stored as the checkpoint. Default:
+   * "beginning".
    */
   readonly from?: StartPosition | undefined
   /**
    * For applications that keep the id of the last processed message in their own database: reading starts after it,
-   * wherever the checkpoint is. `None` means that nothing was processed, so reading starts at the first message, or
-   * where `from` says. Default: the checkpoint.
+   * regardless of the checkpoint. `None` means that nothing has been processed yet, so reading starts at the first
+   * message, or where `from` says. Default: the checkpoint.
    */
   readonly after?: Option.Option<string> | undefined
 }
@@ -125,14 +127,15 @@ export interface ReadOptions<in A, out R = never> {
  * **Details**
  *
  * - `Deleted`: messages were deleted before they were read. They came after `after` and before `until`; some messages
- *   in between may have been read. `missed` is their number, from the counters of Redis 7.0, including messages that a
- *   former owner passed without noticing. It is `None` after a checkpoint without an offset, that is, after a commit by
- *   id alone. Before Redis 7.0 only a data stream that was trimmed to nothing shows a gap, without a number.
- * - `Rewritten`: the data stream was deleted and written again with ids smaller than the checkpoint. The checkpoint was
+ *   in between may have been read. `missed` is their number, from the counters of Redis 7.0. It includes messages that
+ *   an earlier owner missed without noticing. It is `None` after a checkpoint without an offset, which results from a
+ *   commit by id alone. Before Redis 7.0, a gap is found only if all messages were trimmed, and has no number.
+ * - `Rewritten`: the data stream was deleted and recreated with ids smaller than the checkpoint. The checkpoint was
  *   moved back to the beginning, and all messages are read.
- * - `LostEnd`: a new primary lacks the newest messages, after `after` up to `until`. Reading continues after the last
- *   message that is left, or after the checkpoint if the reader does not know that message. `missed` is how many of the
- *   lost messages had been read, if known. A producer can write them again.
+ * - `LostEnd`: after a failover, the new primary lacks the newest messages, which came after `after` and up to `until`.
+ *   Reading continues after the last remaining message, or after the checkpoint if the reader does not know which
+ *   message that is. `missed` is how many of the lost messages had been read, if known. A producer can write them
+ *   again.
  *
  * @see {@link process}
  * @category models
@@ -155,18 +158,18 @@ export interface Gap {
  */
 export interface ProcessOptions<in A, out R = never> extends ReadOptions<A, R> {
   /**
-   * Commits after this many messages. A larger number is faster, but that many messages may be processed again.
+   * Commits after this many messages. A larger number is faster, but up to that many messages may be processed again.
    * Default: 1.
    */
   readonly commitEvery?: number | undefined
   /**
-   * The maximum delay of a commit after the first uncommitted message, or after the current message if that takes
-   * longer. Default: no limit.
+   * The maximum time from the first uncommitted message to its commit. Without `concurrency`, a message that is being
+   * processed delays the commit. Default: no limit.
    */
   readonly commitWithin?: Duration.Input | undefined
   /**
    * How many messages are processed concurrently. The checkpoint never passes an unfinished message. Up to 100
-   * messages, or four times this number if that is more, are processed beyond the checkpoint, and may be processed
+   * messages, or four times this number if that is more, are processed ahead of the checkpoint, and may be processed
    * again. Default: 1, all in order.
    */
   readonly concurrency?: number | undefined
@@ -177,13 +180,14 @@ export interface ProcessOptions<in A, out R = never> extends ReadOptions<A, R> {
   readonly key?: ((message: Message<A>) => string) | undefined
   /**
    * How many times the handler tries a message. After the last failure the message goes to the dead letters of its data
-   * stream, and the next one follows. `Infinity`: a failure ends `process`, and `retry` of `StreamClient.run` decides.
-   * Default: 10, which takes about two and a half minutes with the default `backoff`.
+   * stream, and processing continues with the next one. With `Infinity`, a failure ends `process`, and the `retry`
+   * option of `StreamClient.run` decides what happens. Default: 10, which takes about two and a half minutes with the
+   * default `backoff`.
    */
   readonly attempts?: number | undefined
   /**
    * The pauses between attempts. The schedule receives the cause of each failure. When it ends, the message goes to the
-   * dead letters. Default: a second, doubling up to half a minute.
+   * dead letters. Default: one second, doubling up to 30 seconds.
    */
   readonly backoff?: Schedule.Schedule<unknown, Cause.Cause<unknown>> | undefined
 }
@@ -191,8 +195,8 @@ export interface ProcessOptions<in A, out R = never> extends ReadOptions<A, R> {
 /** Options of `processBatches`. Each batch has one commit, and one batch is processed at a time. */
 interface BatchOptions<in A, out R = never> extends ReadOptions<A, R>, Pick<ProcessOptions<A>, "attempts" | "backoff"> {
   /**
-   * How long a batch waits after its first message to fill up. Default: it does not wait, and has the messages of one
-   * read.
+   * How long a batch waits after its first message to fill up. Default: it does not wait, and contains the messages of
+   * one read.
    */
   readonly batchWithin?: Duration.Input | undefined
 }
@@ -201,7 +205,7 @@ interface BatchOptions<in A, out R = never> extends ReadOptions<A, R>, Pick<Proc
 type Fields<I> = object & { readonly [Field in keyof I]: string | undefined }
 
 /**
- * What can end the reading of messages before the last one.
+ * The errors that can end reading before the last message.
  *
  * **Details**
  *
@@ -256,7 +260,7 @@ const check = (
 }
 
 /**
- * Reads the messages of the data stream of the `StreamLease` in context, from the checkpoint on.
+ * Reads the messages of the data stream whose `StreamLease` is in context, starting after the checkpoint.
  *
  * **Details**
  *
@@ -265,10 +269,10 @@ const check = (
  *
  * **Gotchas**
  *
- * You commit yourself, with `lease.commit(message.id, message)`, which also says whether it is the last one. So you may
- * group, buffer or process messages in parallel. Commit a message when it and all messages before it are processed.
- * Your next commit passes a message that cannot be decoded. Until then a successor decodes it again, but does not add a
- * second dead letter.
+ * Commits are up to you: call `lease.commit(message.id, message)`, which also records whether the message is the last
+ * one. So you can group, buffer or process messages in parallel. Commit a message once it and all messages before it
+ * have been processed. A message that cannot be decoded is covered by your next commit. Until then a successor decodes
+ * it again, but does not add a second dead letter.
  *
  * **Example** (Committing at your own pace)
  *
@@ -325,18 +329,19 @@ export const messages: {
  * Without `until` it never succeeds.
  *
  * - After a revocation it stops between two messages, commits, and ends with `lease.yield`.
- * - A message whose handler fails is retried, as `attempts` and `backoff` say, while the next ones wait. Then it goes
- *   to the dead letters with the cause as its reason, and the next one follows.
+ * - A message whose handler fails is retried according to `attempts` and `backoff`, while later messages wait. After
+ *   the last attempt it goes to the dead letters with the cause as its reason, and the next message follows.
  * - An error of this library (`LeaseLost`, `StreamYielded`, `StaleToken`, `BackendError`, `ProtocolError`,
- *   `AcquireTimeout`) is not a failure of the message. It ends `process` after a commit of the messages before. The
- *   next run of the handler begins with the same message.
- * - It waits through an outage of the backend while the lease lasts.
+ *   `AcquireTimeout`) does not count as a failure of the message. It ends `process` after a commit of the earlier
+ *   messages. The next run of the handler starts with the same message.
+ * - It waits out a backend outage while the lease lasts.
  *
  * **Gotchas**
  *
- * Attempts are counted in this process. A message that kills its process is never counted: its announcement fails, and
- * goes to the dead letters after `maxFailures` and `deadLetterAfter`. If a dependency of the handler is down for longer
- * than all attempts, good messages go to the dead letters: retry that call in the handler until the outage is over.
+ * Attempts are counted in memory, so a message that kills its process never reaches the limit. The failure counts
+ * against its announcement instead, which goes to the dead letters after `maxFailures` and `deadLetterAfter`. If a
+ * dependency of the handler is down for longer than all attempts take, good messages go to the dead letters. To avoid
+ * that, retry the call in the handler until the outage is over.
  *
  * **Example** (A handler that commits less often)
  *
@@ -383,7 +388,7 @@ export const process: {
     yield* Effect.onError(run, () => loop.commits.atLast)
   })
 
-/** The types of all operations require the services of the hook. */
+/** The types of all operations already require the hook's services. */
 const readerOf = <A, RD>(
   lease: StreamLease,
   schema: Schema.Codec<A, unknown, RD, unknown>,
@@ -412,15 +417,15 @@ const loopOf = <A, RD>(
  *
  * **When to use**
  *
- * Use it when many messages cost little more than one, such as rows of one insert.
+ * Use it when processing many messages together costs little more than processing one, as with a multi-row insert.
  *
  * **Details**
  *
- * A batch has up to `batch` messages and about `batchBytes`, and waits for at most `batchWithin` after its first
- * message. Everything else is as in `process`. If a batch fails in all `attempts`, its messages are tried one by one,
- * with as many attempts and a commit each: those that fail again go to the dead letters.
+ * A batch has up to `batch` messages or about `batchBytes`, and waits for at most `batchWithin` after its first
+ * message. Everything else works as in `process`. If a batch fails in all `attempts`, its messages are tried one by
+ * one, with as many attempts and a commit each. Messages that fail again go to the dead letters.
  *
- * **Example** (Rows of one insert)
+ * **Example** (A multi-row insert)
  *
  * ```ts
  * import { StreamMessages } from "@effect-simba/core/streams"

@@ -1,8 +1,9 @@
 /**
- * Metrics of the consumers of data streams, for any exporter of Effect (Prometheus, OTLP).
+ * Metrics of data stream consumers, for any exporter that Effect supports (Prometheus, OTLP).
  *
- * Label values are limited to those named here, never a data stream or a consumer. Durations are in milliseconds. A
- * client reports to the registry that was in force when its layer was built, with the attributes of that time.
+ * Label values are limited to the ones listed here, and never name a data stream or a consumer. Durations are in
+ * milliseconds. A client reports to the metric registry that was current when its layer was built, with the attributes
+ * that were set at that time.
  *
  * **Example** (Reading two of them)
  *
@@ -24,7 +25,7 @@ import { counter, counters } from "../internal/metrics.ts"
 
 const gauge = (id: string, description: string) => Metric.gauge(id, { description })
 
-/** From one millisecond to several days. */
+/** Buckets from 1 millisecond to about 19 hours. */
 const milliseconds = (id: string, description: string, attributes: Record<string, string> = {}) =>
   Metric.histogram(id, {
     description,
@@ -33,7 +34,7 @@ const milliseconds = (id: string, description: string, attributes: Record<string
   })
 
 const processing = (outcome: "success" | "failure" | "yielded" | "interrupted") =>
-  milliseconds("simba_stream_processing_time", "Time that one run of a handler took, by outcome", { outcome })
+  milliseconds("simba_stream_processing_time", "Duration of a handler run, by outcome", { outcome })
 
 /**
  * Metrics of the data streams that this process takes, owns and reads.
@@ -55,7 +56,7 @@ export const stream = {
    * Counts data streams that this consumer took, by cause.
    *
    * - `announcement`: a new announcement.
-   * - `start`: unfinished streams of its own after a restart.
+   * - `start`: an unfinished stream of this consumer's own, after a restart.
    * - `sweep`: a sweep found the stream without an owner.
    * - `expiry`: the backend published that its lease expired.
    * - `signal`: another consumer published that it was released.
@@ -79,7 +80,7 @@ export const stream = {
    * Counts attempts to renew, once for each lease, by outcome.
    *
    * - `failed`: no valid reply.
-   * - `lost`: the backend reports that the lease is over.
+   * - `lost`: the backend reported that the lease has ended.
    */
   renewals: counters(
     "simba_stream_renewals",
@@ -88,8 +89,8 @@ export const stream = {
     ["renewed", "failed", "lost"]
   ),
   /**
-   * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero announce
-   * losses. Data streams that are renewed together count once, with the minimum.
+   * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero are a sign of
+   * impending losses. Data streams that are renewed together count once, with the minimum.
    */
   timeLeftAtRenewal: milliseconds(
     "simba_stream_time_left_at_renewal",
@@ -127,26 +128,26 @@ export const stream = {
    */
   lag: gauge(
     "simba_stream_lag",
-    "Messages behind the checkpoints of owned data streams"
+    "Messages after the checkpoints of owned data streams"
   ),
   /**
-   * Shows how long the oldest message behind a checkpoint has waited, in milliseconds, by its id and the backend's
-   * time.
+   * Shows how long the oldest message after a checkpoint has waited, in milliseconds, by its id and the backend's time.
    */
   lagAge: gauge(
     "simba_stream_lag_age",
-    "Time for which the oldest message behind a checkpoint has waited"
+    "How long the oldest message after a checkpoint has waited"
   ),
   /**
-   * Counts gaps in data streams: messages that were deleted unread, rewritten data streams, and lost ends. See `Gap`.
+   * Counts gaps in data streams: messages that were deleted before they were read, recreated data streams, and newest
+   * messages lost in a failover. See `Gap`.
    */
   gaps: counter(
     "simba_stream_gaps",
     "Gaps that readers found in data streams"
   ),
   /**
-   * Counts messages that went to the dead letters of their data stream, by reason: `undecodable` (does not fit the
-   * schema) and `failed` (its handler failed in all attempts).
+   * Counts messages that went to the dead letters of their data stream, by reason: `undecodable` (does not match the
+   * schema) and `failed` (the handler failed in all attempts).
    */
   deadMessages: counters(
     "simba_stream_dead_messages",
@@ -158,7 +159,7 @@ export const stream = {
    * Counts signals that a data stream may be free: expired leases, and releases by other consumers.
    *
    * - `used`: the signal led to an attempt.
-   * - `dropped`: there was no room, so the sweep will find the stream.
+   * - `dropped`: there was no free capacity, so a sweep will find the stream.
    * - `gap`: signals may have been missed.
    */
   signals: counters(

@@ -1,5 +1,5 @@
 /**
- * Names and ids of stream ownership.
+ * Names of data streams, and ids of stream entries.
  *
  * @since 0.1.0
  */
@@ -8,7 +8,7 @@ import * as names from "../internal/nameRules.ts"
 import { nameSchema } from "../internal/nameSchema.ts"
 
 /**
- * The name of a data stream, which is the key of its Redis stream. Not blank, without `<MUTEX_KEY_SEP>`.
+ * The name of a data stream, which is the key of its Redis stream. It must not be blank or contain `<MUTEX_KEY_SEP>`.
  *
  * **Example** (A request that names a data stream)
  *
@@ -43,7 +43,7 @@ export type StreamName = typeof StreamName.Type
  *
  * It names an announcement in the load-balancer stream, or a message in a data stream.
  *
- * **Example** (A checkpoint that was stored elsewhere)
+ * **Example** (Decoding a checkpoint that was stored elsewhere)
  *
  * ```ts
  * import { StreamName } from "@effect-simba/core/streams"

@@ -1,5 +1,5 @@
 /**
- * Changes of the ownership of data streams, as a consumer sees them.
+ * Changes in the ownership of data streams, as seen by a consumer.
  *
  * @since 0.1.0
  */
@@ -16,7 +16,8 @@ import { EntryId, StreamName } from "./StreamName.ts"
  * - `StreamAdded`: this consumer owns the data stream now, with this token.
  * - `StreamExpired`: an owner's lease expired, and `acquireIfAvailable` may take the data stream.
  * - `StreamDisowned`: this consumer lost the data stream.
- * - `StreamTerminated`: no more notifications follow, because the client closes or the backend refuses permanently.
+ * - `StreamTerminated`: no more notifications follow, because the client closes or the backend refuses a request
+ *   permanently.
  *
  * **Example** (A line for each)
  *

@@ -11,7 +11,8 @@ import type { EntryId, StreamName } from "./StreamName.ts"
  *
  * **Details**
  *
- * In a healthy fleet, `oldest` stays below the lease plus the sweep interval, unless streams wait for capacity.
+ * In a healthy fleet, `oldest` stays below the lease duration plus the sweep interval, unless streams are waiting for
+ * capacity.
  *
  * **Example** (An alarm)
  *
@@ -19,10 +20,10 @@ import type { EntryId, StreamName } from "./StreamName.ts"
  * import { StreamClient, type StreamState } from "@effect-simba/core/streams"
  * import { Duration, Effect } from "effect"
  *
- * const isIll = ({ deadLetters, oldest }: StreamState.ServiceState) =>
+ * const isUnhealthy = ({ deadLetters, oldest }: StreamState.ServiceState) =>
  *   deadLetters > 0 || Duration.isGreaterThan(oldest, Duration.minutes(1))
  *
- * const check = Effect.map(StreamClient.inspect, isIll)
+ * const check = Effect.map(StreamClient.inspect, isUnhealthy)
  * ```
  *
  * @category models
@@ -51,8 +52,8 @@ export interface ServiceState {
 }
 
 /**
- * An announcement in the dead letters of a service, and the reason. `entry` is its former id. `stream` is undefined if
- * the announcement cannot be read.
+ * An announcement in the dead letters of a service, with the reason. `entry` is its original id. `stream` is undefined
+ * if the announcement cannot be read.
  * @category models
  * @since 0.1.0
  */
@@ -65,7 +66,7 @@ export interface DeadLetter {
 }
 
 /**
- * A message in the dead letters of its data stream, and the reason. `message` is its former id.
+ * A message in the dead letters of its data stream, with the reason. `message` is its original id.
  * @category models
  * @since 0.1.0
  */
@@ -120,11 +121,11 @@ export interface Checkpoint {
  * @since 0.1.0
  */
 export interface Extent {
-  /** The number of messages that are left. */
+  /** The number of remaining messages. */
   readonly length: number
   /** The largest id that a message ever had. */
   readonly last: EntryId
-  /** The first message that is left. Undefined if the stream is empty. */
+  /** The first remaining message. Undefined if the stream is empty. */
   readonly first: EntryId | undefined
   /** The number of messages that were ever added. Undefined before Redis 7.0. */
   readonly added: number | undefined
@@ -151,8 +152,8 @@ export interface Lag {
   /** The number of messages after the checkpoint. */
   readonly messages: number
   /**
-   * Whether `messages` is exact. Otherwise there may be more: if the checkpoint has no offset, or before Redis 7.0, no
-   * more than 1,000 are counted.
+   * Whether `messages` is exact. Otherwise there may be more: at most 1,000 are counted if the checkpoint has no
+   * offset, or before Redis 7.0.
    */
   readonly isCounted: boolean
   /**

@@ -1,9 +1,10 @@
 /**
  * Storage port behind `StreamClient`: typed requests in, typed results out.
  *
- * This port is unstable: it may change in any release. The index of `streams` leaves it out, so import it by its path.
+ * This port is unstable: it may change in any release. The index of `streams` does not export it, so import it by its
+ * path.
  *
- * A store decides ownership by the time of the backend. The contract suite in `@effect-simba/testkit` checks a store.
+ * A store decides ownership by the backend's clock. The contract suite in `@effect-simba/testkit` tests a store.
  *
  * @since 0.1.0
  */
@@ -23,7 +24,7 @@ import type { EntryId, StreamName } from "./StreamName.ts"
 import type { Checkpoint, DeadLetter, DeadMessage, Extent, Lag, RawMessage, ServiceState } from "./StreamState.ts"
 
 /**
- * The name of a service: the consumers that share one load-balancer stream. Not blank.
+ * The name of a service: the consumers that share one load-balancer stream. It must not be blank.
  *
  * **Gotchas**
  *
@@ -54,9 +55,9 @@ export const ServiceName = nameSchema("a service name", names.anyProblem).pipe(
 export type ServiceName = typeof ServiceName.Type
 
 /**
- * The name of a consumer in the consumer group, `simba-consumer-<id>`. Without `@@`, and without `@` at its end.
+ * The name of a consumer in the consumer group, `simba-consumer-<id>`. It must not contain `@@` or end with `@`.
  *
- * **Example** (Whether a consumer of the group can be one of the fleet)
+ * **Example** (Whether a name can belong to a consumer of the fleet)
  *
  * ```ts
  * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -81,7 +82,7 @@ export const ConsumerName = nameSchema("a consumer name", names.consumerProblem)
 export type ConsumerName = typeof ConsumerName.Type
 
 /**
- * A consumer of this library, as registered in the fleet. `session` is the first part of the epochs of its holdings.
+ * A consumer of this library, as registered in the fleet. `session` is the first part of its epochs.
  * @category models
  * @since 0.1.0
  */
@@ -93,11 +94,11 @@ export interface Member {
 }
 
 /**
- * The end of a data stream at its checkpoint.
+ * Whether a data stream has ended at its checkpoint.
  *
  * **Details**
  *
- * - `Open`: there is none. Messages may follow.
+ * - `Open`: it has not ended. Messages may follow.
  * - `Ended`: it ended under this announcement, or under an earlier one and was deleted since.
  * - `Reopened`: it ended under an earlier announcement, and still exists. Messages may follow, up to the next end.
  * @category models
@@ -106,7 +107,7 @@ export interface Member {
 export type StreamEnd = "Open" | "Reopened" | "Ended"
 
 /**
- * One service on the backend.
+ * The operations of a store on one service.
  *
  * **Example** (Consumers that have gone silent)
  *
@@ -136,7 +137,7 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<{ readonly entry: EntryId; readonly isNew: boolean }>, StoreError>
   /**
    * Reads undelivered entries, at most `count` (at least 1), waiting for at most `block`, on a dedicated connection. An
-   * empty result is no error. Creates the group if it is gone.
+   * empty result is not an error. Creates the group if it is gone.
    */
   readonly read: (options: {
     readonly consumer: ConsumerName
@@ -144,9 +145,10 @@ export interface Service {
     readonly block: Duration.Duration
   }) => Effect.Effect<ReadonlyArray<Entry>, StoreError>
   /**
-   * Lists unfinished entries that were delivered at least `minIdle` ago, to any consumer or to `consumer`, after the id
-   * `after`, at most `count` in order of ids. `next` is where to continue, undefined at the end. Deleted entries stop
-   * being pending, and are not returned. Entries with `known` contents are not read again.
+   * Lists up to `count` unfinished entries in order of ids, after the id `after`. Only entries that were delivered or
+   * renewed at least `minIdle` ago are listed, and only those of `consumer` if it is set. `next` is the id to continue
+   * after, or undefined at the end. Deleted entries are removed from the pending entries and not returned. Entries with
+   * `known` contents are not read again.
    */
   readonly pending: (options: {
     readonly consumer?: ConsumerName | undefined
@@ -177,15 +179,15 @@ export interface Service {
    */
   readonly done: (ownership: Ownership) => Effect.Effect<"Done" | "AlreadyDone" | "NotOwner", StoreError>
   /**
-   * If both leases are the caller's: any consumer can claim the entry at once, the stream lease is deleted, the entry
-   * lease expires within milliseconds (with its event), and a signal is published.
+   * If both leases are the caller's: lets any consumer claim the entry immediately, deletes the stream lease, lets the
+   * entry lease expire within milliseconds (with its event), and publishes a signal.
    */
   readonly release: (ownership: Ownership) => Effect.Effect<"Released" | "NotOwner", StoreError>
   /**
    * If both leases are the caller's: counts one failure of the entry, and returns the number of consecutive failures
    * and the time since the first. The count is reset by a commit that moves the checkpoint, by progress, and by
-   * `streakEndsAfter` without a failure. A failure with an `attempt`, a number that grows, is counted once, however
-   * often it is sent and however late it arrives.
+   * `streakEndsAfter` without a failure. With `attempt`, a number that grows, a failure is counted only once, no matter
+   * how often it is sent or how late it arrives.
    */
   readonly fail: (ownership: Ownership, options?: {
     readonly attempt?: number | undefined
@@ -195,8 +197,8 @@ export interface Service {
   /** If both leases are the caller's: moves the entry to the dead letters of the service. */
   readonly deadLetter: (ownership: Ownership, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /**
-   * Moves an entry that cannot be read, and on which nobody has a lease, to the dead letters. Returns false if the
-   * entry is not pending for `consumer`.
+   * Moves an unreadable entry that nobody has a lease on to the dead letters. Returns false if the entry is not pending
+   * for `consumer`.
    */
   readonly deadLetterMalformed: (
     entry: EntryId,
@@ -205,9 +207,9 @@ export interface Service {
   ) => Effect.Effect<boolean, StoreError>
   /**
    * If the stream lease is the caller's: moves the checkpoint of the data stream forward to `id`. Returns `Behind` if
-   * the checkpoint is there or further already: it never moves back. Returns `Beyond` if `id` is after the last message
-   * of a data stream that exists: the backend lost the message. With `isLast` the data stream ends there. `offset` is
-   * stored with the checkpoint.
+   * the checkpoint is already at or past `id`, because a commit never moves it back. Returns `Beyond` if `id` is after
+   * the last message of a data stream that exists, which means that the backend lost the message. With `isLast` the
+   * data stream ends there. `offset` is stored with the checkpoint.
    */
   readonly commit: (
     ownership: Ownership,
@@ -217,8 +219,8 @@ export interface Service {
   ) => Effect.Effect<"Committed" | "Behind" | "Beyond" | "NotOwner", StoreError>
   /**
    * If the stream lease is the caller's: adds the message to the dead letters of the data stream with the reason, once.
-   * The letter has the bytes of the message in the data stream, or `fields` if it was deleted. The checkpoint does not
-   * move.
+   * The dead letter has the exact bytes from the data stream, or `fields` if the message was deleted. The checkpoint
+   * does not move.
    */
   readonly deadLetterMessage: (
     ownership: Ownership,
@@ -232,11 +234,14 @@ export interface Service {
    */
   readonly checkpoint: (stream: StreamName) => Effect.Effect<Option.Option<Checkpoint>, StoreError>
   /**
-   * Moves the checkpoint to any message, forward or back: by the owner, or by an operator while nobody owns the data
-   * stream. With `force` the operator ends the lease of the owner, whose later requests are refused. The end of the
-   * stream is forgotten; if the owner seeks, an end under an earlier announcement stays. The owner names the checkpoint
-   * that it moves (`from`), or sets the first one, so that a late request does not undo a later commit. For an operator
-   * the store reads the lease and the checkpoint, and names them.
+   * Moves the checkpoint to any message, forward or back. The owner can do this at any time, and an operator only while
+   * nobody owns the data stream. With `force`, an operator ends the owner's lease, and the owner's later requests are
+   * refused. The recorded end of the stream is removed, except that a seek by the owner keeps an end from an earlier
+   * announcement.
+   *
+   * The owner passes the id of the checkpoint that it moves as `from`, or undefined if there is none. The reply is
+   * `Changed` if the checkpoint is another one, so that a late request does not undo a later commit. For an operator,
+   * the store reads the lease and the checkpoint itself.
    */
   readonly seek: (
     stream: StreamName,
@@ -247,16 +252,16 @@ export interface Service {
       readonly force?: boolean | undefined
     }
   ) => Effect.Effect<"Moved" | "Changed" | "NotOwner" | "Owned", StoreError>
-  /** Whether the data stream ended at its checkpoint. */
+  /** Whether the data stream has ended at its checkpoint. */
   readonly end: (ownership: Pick<Ownership, "entry" | "stream">) => Effect.Effect<StreamEnd, StoreError>
   /** Counts the messages after the checkpoint, or all of them if there is none. Deleted messages are not counted. */
   readonly lag: (stream: StreamName) => Effect.Effect<Lag, StoreError>
   /**
    * Removes messages up to the checkpoint, and returns how many: none if there is no checkpoint, none younger than
-   * `keep`, and none that a consumer group of the data stream has not read or not acknowledged.
+   * `keep`, and none that a consumer group of the data stream has not yet read or acknowledged.
    */
   readonly trim: (stream: StreamName, keep: Duration.Duration) => Effect.Effect<number, StoreError>
-  /** Keeps the checkpoints of data streams that are owned for a long time. Owners call it once a day. */
+  /** Extends the retention of the checkpoints of these data streams. Owners call it once a day. */
   readonly keepCheckpoints: (streams: ReadonlyArray<StreamName>) => Effect.Effect<void, StoreError>
   /** Reads up to `count` messages after `after`. */
   readonly messages: (
@@ -282,18 +287,15 @@ export interface Service {
     last?: EntryId
   ) => Effect.Effect<Option.Option<Extent & { readonly counted: number | undefined }>, StoreError>
   /**
-   * If both leases are the caller's: makes `to` the owner for `confirm`, with an epoch of its session and a new token,
-   * and publishes `HandedOver`.
+   * If both leases are the caller's: makes `to` the owner for the period `confirm`, with an epoch of its session and a
+   * new token, and publishes `HandedOver`.
    */
   readonly handOver: (
     ownership: Ownership,
     to: { readonly consumer: ConsumerName; readonly session: string },
     confirm: Duration.Duration
   ) => Effect.Effect<"HandedOver" | "NotOwner", StoreError>
-  /**
-   * Lists data streams that were handed to this member and that it has not confirmed or does not know: pending entries
-   * of `consumer` whose lease value has its `session`.
-   */
+  /** Lists the data streams that were handed over to this member and that it may not have confirmed yet. */
   readonly handedOver: (
     consumer: ConsumerName,
     session: string
@@ -314,7 +316,7 @@ export interface Service {
   ) => Effect.Effect<{ readonly consumers: number; readonly entries: number }, StoreError>
   /** Subscribes to signals, and succeeds once the backend has acknowledged the subscription. */
   readonly signals: Effect.Effect<Subscription<Signal>, BackendError, Scope.Scope>
-  /** Subscribes to expiries likewise. Returns `None` if the backend is known not to publish them. */
+  /** Subscribes to expired leases in the same way. Returns `None` if the backend is known not to publish them. */
   readonly expiries: Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, Scope.Scope>
   /**
    * Pauses or resumes a data stream, or the service. Returns whether that changed anything. A pause does not expire.
@@ -336,9 +338,9 @@ export interface Service {
     count: number
   ) => Effect.Effect<ReadonlyArray<DeadMessage>, StoreError>
   /**
-   * Moves a dead message to the end of its data stream, byte by byte. Returns whether it was there. A message of more
-   * than 3,500 fields is read as UTF-8. Of two concurrent calls for such a message, one fails, and a retry after a
-   * failure may add the message a second time.
+   * Moves a dead message to the end of its data stream, with its exact bytes. Returns whether it was there. A message
+   * of more than 3,500 fields is read as UTF-8. Of two concurrent calls for such a message, one fails, and a retry
+   * after a failure may add the message a second time.
    */
   readonly redriveMessage: (stream: StreamName, id: EntryId) => Effect.Effect<boolean, StoreError>
 }
@@ -350,7 +352,8 @@ export interface Service {
  *
  * Fails with `InvalidConfig` if the backend cannot support the service: on Redis Cluster, a name without a hash tag. A
  * data stream without the same tag fails each call that names it, with a `BackendError` that is not retryable.
- * `enableEvents` enables expiry events in the server's setting. `checkpointRetention` is a week by default.
+ * `enableEvents` enables expiry events in the server's keyspace notification setting. `checkpointRetention` is a week
+ * by default.
  *
  * **Example** (The checkpoint of a data stream)
  *
@@ -413,7 +416,7 @@ export interface Pending {
   readonly consumer: ConsumerName
   /** Time since it was delivered or renewed. */
   readonly idle: Duration.Duration
-  /** How often it was delivered. Renewals of this library are not counted. */
+  /** How often it was delivered. Renewals by this library are not counted. */
   readonly deliveries: number
   /**
    * Set if the consumer is a Go consumer, with the value of the entry's lease. A Go consumer locks the entry with its
@@ -424,7 +427,7 @@ export interface Pending {
 }
 
 /**
- * One holding of a data stream. `consumer` and `epoch` together are the value of both of its leases.
+ * One period of ownership of a data stream. `consumer` and `epoch` together are the value of both of its leases.
  *
  * @see {@link Service}
  * @category models
@@ -439,9 +442,9 @@ export interface Ownership {
 }
 
 /**
- * Asks for a data stream.
+ * A request for the ownership of a data stream.
  *
- * **Example** (Asking for the orphans of a sweep)
+ * **Example** (Requests for the orphans that a sweep found)
  *
  * ```ts
  * import type * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -479,7 +482,7 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
   readonly minIdle: Duration.Duration
   /** Sends an entry with this many consecutive failures to the dead letters instead. */
   readonly maxFailures: number
-  /** Does so only if the failures have lasted this long. Default: any duration. */
+  /** Sends it there only if the failures have lasted this long. Default: any duration. */
   readonly deadLetterAfter?: Duration.Duration | undefined
   /** The count of failures is reset after this time without one. Default: never. */
   readonly streakEndsAfter?: Duration.Duration | undefined
@@ -493,10 +496,10 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
  * - `Taken`: both leases and the entry are the caller's, for the whole lease. `failures` counts consecutive handler
  *   failures and expired leases, including the lease that just expired.
  * - `Occupied`: another consumer has a lease on the entry or on the data stream. Nothing was changed.
- * - `NotIdle`: the entry is pending elsewhere and was idle for less than `minIdle`, or the request is older than one of
- *   this session that was released. Nothing was changed.
- * - `Undelivered`: the entry was not delivered yet, so `read` returns it. Nothing was changed.
- * - `Gone`: the entry is finished or deleted. A deleted entry stops being pending.
+ * - `NotIdle`: the entry is pending elsewhere and was idle for less than `minIdle`, or the request is a late one, from
+ *   before this session released the data stream. Nothing was changed.
+ * - `Undelivered`: the entry has not been delivered yet, so `read` will return it. Nothing was changed.
+ * - `Gone`: the entry is finished or deleted. A deleted entry is removed from the pending entries.
  * - `DeadLettered`: the entry had too many failures for too long, and is in the dead letters now.
  * - `Failed`: this request got no reply. The other requests of the call are not affected.
  *
@@ -514,12 +517,12 @@ export type TakeResult =
   | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
- * Asks for a longer lease, and reports whether the handler is busy.
+ * A request to extend a lease. It also reports whether the handler is busy.
  *
  * **Details**
  *
  * An expired lease counts as a failure only if its handler was busy. `isBusy` is undefined if nothing changed since the
- * last renewal; a new lease is busy. `hasProgressed` resets the count of failures.
+ * last renewal. The handler of a new lease counts as busy. `hasProgressed` resets the count of failures.
  *
  * @see {@link Service}
  * @category models
@@ -536,8 +539,8 @@ export interface RenewRequest extends Ownership {
  * **Details**
  *
  * - `Renewed`: both leases last for the whole duration from now, and the entry's idle time is zero.
- * - `Lost`: the caller is no longer the owner, or the entry is gone. A renewal never creates it again. Any lease that
- *   is left expires: the former owner works under it until it learns of the loss.
+ * - `Lost`: the caller is no longer the owner, or the entry is gone. A renewal never recreates a lease. A lease that
+ *   still exists is left to expire, because the old owner works under it until it notices the loss.
  *
  * @see {@link Service}
  * @category models
@@ -578,8 +581,8 @@ export type Expiry =
   | { readonly _tag: "Gap" }
 
 /**
- * The text between the name of a data stream and the id of its entry in the key of an entry lease. No name of a data
- * stream contains it.
+ * Separates the name of a data stream from the id of its entry in the key of an entry lease. The name of a data stream
+ * never contains it.
  *
  * **Example** (The parts of the key of an entry lease)
  *
@@ -598,7 +601,7 @@ export type Expiry =
 export const leaseSeparator = names.leaseSeparator
 
 /**
- * The prefix of the names of consumers of this library. All others in the group are Go consumers.
+ * The name prefix of this library's consumers. All other consumers in the group are Go consumers.
  *
  * **Example** (Whether a consumer of the group runs this library)
  *
@@ -614,7 +617,7 @@ export const leaseSeparator = names.leaseSeparator
 export const consumerPrefix = names.consumerPrefix
 
 /**
- * The id of one holding of a data stream, `<session>.<counter>`, which is never used again.
+ * Identifies one period of ownership of a data stream. Its form is `<session>.<counter>`, and it is never reused.
  *
  * **Details**
  *
@@ -640,7 +643,7 @@ export const Epoch = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}\.(?:[0-
 )
 
 /**
- * The checked id of one holding of a data stream.
+ * The checked epoch of one period of ownership.
  *
  * @category models
  * @since 0.1.0
@@ -650,7 +653,7 @@ export type Epoch = typeof Epoch.Type
 /**
  * Compares two ids of entries in the order of their stream.
  *
- * **Example** (What came after a checkpoint, in order)
+ * **Example** (The ids after a checkpoint, in order)
  *
  * ```ts
  * import type { StreamName } from "@effect-simba/core/streams"

@@ -22,7 +22,7 @@
 export * as StreamClient from "./StreamClient.ts"
 
 /**
- * Failures of stream ownership, each named for what the caller does next.
+ * Errors of stream ownership. Each one calls for a different reaction from the caller.
  *
  * @since 0.1.0
  */
@@ -39,13 +39,13 @@ export * as StreamLease from "./StreamLease.ts"
  * Messages of a data stream, decoded, in order, each at least once.
  *
  * **Guarantee.** Messages arrive in the order of the data stream, starting after the checkpoint, or with the first
- * message if there is none. The checkpoint is kept in the backend. Commits move it only forward, and only those of the
- * current owner. The next owner starts after the last committed message: uncommitted messages are processed again, and
- * none is skipped. An owner that was replaced without noticing cannot move it. The id of a message identifies
- * repetitions, and the token of the lease identifies late owners.
+ * message if there is none. The checkpoint is kept in the backend. Only the current owner can commit, and commits only
+ * move the checkpoint forward. The next owner starts after the last committed message: uncommitted messages are
+ * processed again, and none are skipped. An owner that was replaced without noticing cannot move the checkpoint. Use a
+ * message's id to recognize a repetition, and the lease's token to recognize an owner that was replaced.
  *
- * A message that does not fit the schema goes to the dead letters of the data stream with the reason, in its turn. The
- * next message follows.
+ * A message that does not match the schema goes to the data stream's dead letters with the reason, after the messages
+ * before it have been processed. Processing continues with the next message.
  *
  * **Example** (Orders until the last one)
  *
@@ -67,10 +67,11 @@ export * as StreamLease from "./StreamLease.ts"
 export * as StreamMessages from "./StreamMessages.ts"
 
 /**
- * Metrics of the consumers of data streams, for any exporter of Effect (Prometheus, OTLP).
+ * Metrics of data stream consumers, for any exporter that Effect supports (Prometheus, OTLP).
  *
- * Label values are limited to those named here, never a data stream or a consumer. Durations are in milliseconds. A
- * client reports to the registry that was in force when its layer was built, with the attributes of that time.
+ * Label values are limited to the ones listed here, and never name a data stream or a consumer. Durations are in
+ * milliseconds. A client reports to the metric registry that was current when its layer was built, with the attributes
+ * that were set at that time.
  *
  * **Example** (Reading two of them)
  *
@@ -90,14 +91,14 @@ export * as StreamMessages from "./StreamMessages.ts"
 export * as StreamMetrics from "./StreamMetrics.ts"
 
 /**
- * Names and ids of stream ownership.
+ * Names of data streams, and ids of stream entries.
  *
  * @since 0.1.0
  */
 export * as StreamName from "./StreamName.ts"
 
 /**
- * Changes of the ownership of data streams, as a consumer sees them.
+ * Changes in the ownership of data streams, as seen by a consumer.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * What operators do with data streams, regardless of the owner: pause, resume, trim, seek, and read the lag. `client`
- * offers these operations. None needs a lease.
+ * Operator commands for data streams: pause, resume, trim, seek, and read the lag. None of them needs a lease. `client`
+ * exposes them.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

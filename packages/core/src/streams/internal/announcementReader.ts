@@ -1,6 +1,6 @@
 /**
- * Reads new announcements while there is room, and takes their data streams. `consumption` runs it, and `leaseTaker`
- * takes what it reads.
+ * Reads new announcements while this consumer has free capacity, and claims their data streams through `leaseTaker`.
+ * `consumption` runs it.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker, type Malformed } from "./leaseTaker.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
 
-/** How long one read waits in the backend for announcements. */
+/** How long one read blocks on the backend while there are no announcements. */
 const readTimeout = Duration.seconds(1)
 
 export const make = (
@@ -19,7 +19,7 @@ export const make = (
   taking: LeaseTaker,
   sweep: OrphanSweep,
   deliver: Deliver,
-  /** Completes when the consumer of notifications has caught up. */
+  /** Waits until the queue of notifications is no longer full. Does not wait for `run`. */
   ready: Effect.Effect<void>
 ): Effect.Effect<never, StoreError> => {
   const { config, store, table } = client
@@ -30,18 +30,18 @@ export const make = (
     const malformed: Array<Malformed> = []
     for (const entry of entries) {
       if (entry._tag === "Malformed") malformed.push(entry)
-      // A stream that is owned under another announcement stays pending for the sweeps
+      // Other entries stay pending until a sweep takes them
       else if (taking.mayTake(entry)) candidates.push({ ...entry, minIdle: config.leaseDuration })
     }
     const { length } = yield* taking.take(candidates, "announcement", deliver)
-    // Orphans may have used up the room meanwhile: any consumer's sweep takes the rest
+    // Orphans may have used up the capacity during the read. A sweep of any consumer takes the rest
     if (length < candidates.length) sweep.request()
     yield* Effect.forEach(malformed, (entry) => taking.deadLetter(entry, consumer), { discard: true })
   })
 
   /**
-   * Reads only as many announcements as there is room for, since Redis assigns entries to the consumer that reads them.
-   * A blocked read reserves no room, so that orphans can use it.
+   * Reads no more announcements than this consumer has capacity for, because Redis assigns entries to the consumer that
+   * reads them. A blocked read reserves no capacity, so that orphans can use it.
    */
   const read = Effect.uninterruptibleMask((restore) =>
     Effect.suspend(() => {
@@ -55,11 +55,11 @@ export const make = (
   return Effect.forever(persist(
     "Reading announcements",
     Effect.gen(function*() {
-      // Announcements that were read during a pause would be assigned to this consumer, and wait for its end
+      // An announcement that is read during a pause would be assigned to this consumer and wait there
       while (client.pauses.isService) yield* Effect.sleep(config.heartbeatInterval)
       yield* ready
       yield* table.room.await
-      // Orphans have waited longer than new announcements
+      // Take orphans first: they have waited longer than new announcements
       if (sweep.isRequested()) yield* sweep.once
       yield* read
     }),

@@ -1,4 +1,7 @@
-/** The operations of `StreamClient`, from a store and a configuration. */
+/**
+ * Implements `StreamClient` on a store: checks the options, creates the parts of one client, and revokes its data
+ * streams when the scope closes.
+ */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -74,7 +77,7 @@ export const make = Effect.fnUntraced(function*(
   const consumption = consumptions.make(client, leaseTaker)
   const undoing = yield* FiberSet.make()
   let notices: notificationQueue.NotificationQueue | undefined
-  /** Whether the backend may know this consumer, from a read or a claim. */
+  /** Whether a read or a claim may have registered this consumer with the backend. */
   let isConsumer = false
 
   table.onLost = ({ entry, stream, token }, reason) =>
@@ -87,7 +90,7 @@ export const make = Effect.fnUntraced(function*(
     Effect.gen(function*() {
       table.isClosed = true
       yield* consumption.close
-      // A claim that is granted from now on is released at once
+      // From now on, a claim that is granted is released immediately
       yield* Effect.timeoutOption(leaseTaker.idle, config.releaseTimeout)
       yield* revocation.revokeAll(client, [...table.all()])
       if (!isConsumer) return
@@ -108,7 +111,7 @@ export const make = Effect.fnUntraced(function*(
     const found = yield* store.find(stream)
     if (Option.isNone(found)) return yield* notFound("it is not announced, or it is finished")
     isConsumer = true
-    // A consumer that has just read the entry may be about to take it
+    // Another consumer may have just read the entry and be about to take it
     const candidate = { ...found.value, minIdle: config.leaseDuration }
     const [taken] = yield* leaseTaker.take([candidate], "name", (owned) => acquired.push(owned))
     if (acquired.length > 0) return
@@ -121,11 +124,14 @@ export const make = Effect.fnUntraced(function*(
       case "Gone":
         return yield* notFound("it is finished")
       case "Undelivered":
-        return yield* notFound("it was not delivered yet: a consumer that runs `run` must read it first")
+        return yield* notFound("it has not been delivered yet: a consumer that runs `run` must read it first")
     }
   })
 
-  /** Yields after protected work has ended. Waits for at most `releaseTimeout`, and goes on in the background. */
+  /**
+   * Yields the data stream once its protected work has ended. Waits at most `releaseTimeout`, then continues in the
+   * background.
+   */
   const yieldLease = (owned: OwnedStream) =>
     owned.afterWork(Effect.suspend(() =>
       owned.isOpen()
@@ -141,7 +147,7 @@ export const make = Effect.fnUntraced(function*(
       const acquired: Array<OwnedStream> = []
       return Effect.addFinalizer(() => Effect.forEach(acquired, yieldLease, { discard: true })).pipe(
         Effect.andThen(acquiring(name, acquired)),
-        // Yield now: the caller gave up, but its scope may stay open for long
+        // Yield now: the caller was interrupted, but its scope may stay open for a long time
         Effect.onInterrupt(() =>
           Effect.forEach(acquired.splice(0), (owned) => FiberSet.run(undoing, ends.yield(owned)), { discard: true })
         ),
@@ -182,7 +188,7 @@ export const make = Effect.fnUntraced(function*(
   ) =>
     Effect.scoped(Effect.gen(function*() {
       const body = Effect.isEffect(handler) ? () => handler : handler
-      // The type of `run` requires the services of the hooks in the caller's context
+      // The type of `run` already requires the hooks' services from the caller
       const hooks = (options ?? {}) as RunOptions
       const fibers = yield* FiberSet.make<void>()
       const start = yield* FiberSet.runtime(fibers)<Exclude<R, StreamLease>>()

@@ -1,6 +1,6 @@
 /**
- * Runs a handler on several messages of a reader concurrently. Messages with the same key are processed in order.
- * `StreamMessages` uses it if `concurrency` is above 1, and `messageLoop` otherwise.
+ * Processes several messages of a data stream concurrently. Messages with the same key are processed in order.
+ * `StreamMessages` uses it if `concurrency` is above 1; otherwise it uses `messageLoop`.
  */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
@@ -13,7 +13,7 @@ import { type LeaseError, retryOutages } from "./leaseRequests.ts"
 import type { Processed } from "./messageCommits.ts"
 import { type Loop, processedOf, turnBack } from "./messageLoop.ts"
 
-/** A message and its state. Commits stop before the first message that is not done. */
+/** A message that was read. Commits stop before the first one that is not done. */
 interface Slot {
   readonly processed: Processed
   isDone: boolean
@@ -24,7 +24,7 @@ interface Options<A> {
   readonly key: (message: Message<A>) => string
 }
 
-/** How many messages may be processed beyond the checkpoint. */
+/** How many messages may be in progress or done, counted from the first one that is not done. */
 const windowOf = (concurrency: number) => Math.max(100, 4 * concurrency)
 
 export const concurrently = <A, RD, E, R>(
@@ -39,9 +39,9 @@ export const concurrently = <A, RD, E, R>(
     const slots: Array<Slot> = []
     /** The unfinished messages of each key, the current one first. */
     const lanes = new Map<string, Array<{ readonly message: Message<A>; readonly slot: Slot }>>()
-    /** Opens whenever a message is done. */
+    /** Opened when a handler ends. */
     const advanced = Latch.makeUnsafe(false)
-    /** Opens when the data stream is revoked, or a handler yields: no further message starts. */
+    /** Opened when the data stream is revoked or a handler yields. No further message starts after that. */
     const stopping = Latch.makeUnsafe(false)
     let running = 0
     const inHand = lease instanceof LeaseImpl ? lease.inHand : <A, E, R>(work: Effect.Effect<A, E, R>) => work
@@ -87,7 +87,7 @@ export const concurrently = <A, RD, E, R>(
       const queue = lanes.get(lane)
       if (queue !== undefined) return void queue.push({ message, slot })
       lanes.set(lane, [{ message, slot }])
-      // A handler that interrupts itself ends the loop, as any failure does
+      // A handler that interrupts itself ends the loop, like a failure
       fork(drain(lane), { propagateInterruption: true })
     }
 
@@ -98,7 +98,7 @@ export const concurrently = <A, RD, E, R>(
         return Effect.andThen(advanced.await, until(holds))
       })
 
-    // A rewind moves the checkpoint: no commit of earlier messages may follow
+    // A rewind moves the checkpoint back, and no commit of the old messages may follow it
     reading.settled = Effect.andThen(
       until(() => slots.length === 0 || running === 0 && stopping.isOpen()),
       commits.settle
@@ -123,14 +123,14 @@ export const concurrently = <A, RD, E, R>(
         }
       }
     }).pipe(
-      // Handlers that are running may finish
+      // Let the running handlers finish
       Effect.tapError((error) =>
         error instanceof StreamYielded
           ? Effect.andThen(stopping.open, until(() => running === 0))
           : Effect.void
       )
     )
-    // A loop that has read as far ahead as it may does not notice a revocation itself
+    // While the loop waits for old messages to finish, it does not check for a revocation itself
     yield* Effect.forkScoped(Effect.andThen(lease.revoked, stopping.open))
     yield* Effect.raceAllFirst([loop, FiberSet.join(fibers), commits.whenDue])
   }))

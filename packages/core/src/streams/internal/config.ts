@@ -1,4 +1,6 @@
-/** The options of `StreamClient.layer`, checked and with defaults. The rest of the code relies on these checks. */
+/**
+ * Checks the options of `StreamClient.layer` and fills in the defaults. The rest of the client relies on these checks.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { excerpt } from "../../internal/excerpt.ts"
@@ -8,7 +10,7 @@ import { processName } from "../../internal/processIdentity.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import type * as StreamStore from "../StreamStore.ts"
 
-/** The options as callers pass them: `StreamClient.Options` documents them. */
+/** The unchecked options. `StreamClient.Options` documents them. */
 type Input =
   & { readonly service: string; readonly processName?: string | undefined }
   & { readonly [Option in "capacity" | "maxFailures"]?: number | undefined }
@@ -43,14 +45,13 @@ const named = <A>(option: string, name: Effect.Effect<A, { readonly problem: str
 
 const checkService = names.checked<StreamStore.ServiceName>("service", names.anyProblem)
 
-/** The consumer's name in the consumer group, from its id. */
+/** Derives the consumer's name in the consumer group from the process name. */
 const checkConsumer = (id: string) =>
   Effect.flatMap(
     names.checked<string>("process", names.anyProblem)(id),
     (id) => names.checked<StreamStore.ConsumerName>("process", names.consumerProblem)(`${names.consumerPrefix}${id}`)
   )
 
-/** Checked options. */
 export type StreamConfig = Effect.Success<ReturnType<typeof check>>
 
 export const check = Effect.fnUntraced(function*(options: Input) {
@@ -91,8 +92,8 @@ export const check = Effect.fnUntraced(function*(options: Input) {
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
     deadLetterAfter,
-    // Failures stop being consecutive after this time without one. A small deadLetterAfter must not end a streak of
-    // failures between two attempts
+    // A streak of failures ends after this time without a failure. It is at least an hour, because a short
+    // deadLetterAfter could end the streak between two attempts
     streakEndsAfter: Duration.max(deadLetterAfter, Duration.hours(1)),
     rebalance: yield* boolean("rebalance", options.rebalance ?? true),
     confirmTimeout: confirm,

@@ -1,6 +1,6 @@
 /**
- * Consumes a service: runs the loops of a consumer, and releases its data streams at the end. `client` starts it for
- * `run` and for `notifications`.
+ * Joins a service: runs the background loops of a consumer, and releases its data streams when they stop. `client`
+ * starts a consumption for `run` and for `notifications`.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ import * as rebalancer from "./rebalancer.ts"
 import * as revocation from "./revocation.ts"
 
 export interface ConsumptionOptions {
-  /** Named in the error if a second consumption starts. */
+  /** The name in the error message if a second consumption is started. */
   readonly operation: "run" | "notifications"
   readonly onStarted: () => void
   readonly deliver: Deliver
@@ -32,9 +32,12 @@ export interface ConsumptionOptions {
 }
 
 export interface Consumption {
-  /** Consumes until the scope closes, then releases its data streams. Fails if the backend refuses permanently. */
+  /**
+   * Consumes until the scope closes, then releases the data streams. Fails if the backend refuses a request
+   * permanently.
+   */
   readonly start: (options: ConsumptionOptions) => Effect.Effect<never, InvalidConfig | StoreError, Scope.Scope>
-  /** Stops the current consumption and awaits its end. */
+  /** Stops the current consumption and waits for it to end. */
   readonly close: Effect.Effect<void>
 }
 

@@ -1,4 +1,4 @@
-/** The context that all parts of one client share. */
+/** The state and the operations that all parts of one client share. */
 import type * as Effect from "effect/Effect"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import type { LeaseLost, StoreError } from "../../SimbaError.ts"
@@ -15,14 +15,14 @@ export interface ClientContext {
   readonly metrics: Recorder
   readonly table: StreamTable
   readonly ends: LeaseEnds
-  /** `StreamLease.done`: interrupts and awaits the handler first, unless it is the caller. */
+  /** Implements `StreamLease.done`. Interrupts and awaits the handler first, unless the handler is the caller. */
   readonly done: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
-  /** `StreamLease.release`: likewise, but leaves the data stream to other members. */
+  /** Implements `StreamLease.release`. Like `done`, but leaves the unfinished data stream to other members. */
   readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly pauses: Pauses
-  /** The members of the fleet, as the last heartbeat reported; empty before the first. */
+  /** The members of the fleet, from the reply to the last heartbeat. Empty before the first one. */
   members: ReadonlyArray<Member>
-  /** A random id of this client: the first part of its epochs. */
+  /** A random id of this client, and the first part of its epochs. */
   readonly session: string
 }
 

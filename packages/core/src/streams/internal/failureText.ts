@@ -1,6 +1,6 @@
 /**
- * The text of a failure, for the reason of a dead letter: the name, message and fields of each error. Stack traces are
- * in the log.
+ * Formats a failure as the reason of a dead letter: the name, message and fields of each error. Stack traces are only
+ * logged.
  */
 import * as Cause from "effect/Cause"
 import { format } from "effect/Formatter"

@@ -1,26 +1,29 @@
 /**
- * What the sweeps of one consumer know about entries of Go consumers.
+ * Tracks what the sweeps of one consumer know about the entries of Go consumers, and decides which ones may be taken.
  *
- * A Go consumer locks an entry some time after its delivery. If it cannot, it stops reading permanently. It finishes an
- * entry in three calls, of which the first unlocks the entry. So an entry without a lease may be taken if
+ * A Go consumer locks an entry some time after the delivery. If it cannot, it never reads again. It finishes an entry
+ * in three calls, and the first one unlocks the entry. So an entry without a lock may be taken only if both of these
+ * are true:
  *
- * - a sweep found the entry leased by the consumer to which it was delivered, or the entry has been idle for so long
- *   that a Go consumer would take it, and
- * - the entry is still pending and without a lease `secondCheck` later.
+ * - A sweep found the entry locked by the consumer that received it, or the entry has been idle long enough for a Go
+ *   consumer to take it.
+ * - The entry is still pending and unlocked `secondCheck` later.
  *
- * An expired lease needs no second check: it expired because nobody unlocked it.
+ * A lock that expired needs no second check, because a consumer that finishes an entry unlocks it first.
  */
 import * as Duration from "effect/Duration"
 import type { EntryId } from "../StreamName.ts"
 import { compareEntryIds, type Entry, type Pending } from "../StreamStore.ts"
 
-/** How long a lease of Go consumers lasts. They claim an entry whose lease expired if it was idle for this long. */
+/**
+ * How long a Go consumer's lock lasts. Also the idle time after which Go consumers claim an entry whose lock expired.
+ */
 export const goLease = Duration.seconds(2)
 
-/** The idle time after which a Go consumer takes an entry when it starts. */
+/** A Go consumer that starts takes the entries that have been idle for this long. */
 const abandoned = Duration.seconds(40)
 
-/** Longer than the calls by which a Go consumer finishes an entry. */
+/** The time until the second check. It is longer than the calls that finish an entry. */
 export const secondCheck = Duration.millis(250)
 
 interface Sighting {
@@ -37,7 +40,7 @@ export class GoEntries {
 
   readonly known = (entry: EntryId): Entry | undefined => this.sightings.get(entry)?.content
 
-  /** Records what a sweep found. Returns whether the entry may be taken after the second check. */
+  /** Records an entry that a sweep found. Returns whether it may be taken after the second check. */
   mayTake({ consumer, content, deliveries, idle, goConsumer }: Pending): boolean {
     let sighting = this.sightings.get(content.entry)
     if (sighting?.consumer !== consumer || sighting.deliveries !== deliveries) {
@@ -49,7 +52,10 @@ export class GoEntries {
     return goConsumer?.lease === undefined && (sighting.wasLeased || Duration.isGreaterThanOrEqualTo(idle, abandoned))
   }
 
-  /** A sweep has ended, perhaps after `last`: entries up to there that it did not find are no longer pending. */
+  /**
+   * Ends a sweep, which may have stopped early, after `last`. Forgets the entries up to there that it did not find,
+   * because they are no longer pending.
+   */
   endSweep(last?: EntryId): void {
     for (const [entry, { pass }] of this.sightings) {
       if (pass !== this.pass && (last === undefined || compareEntryIds(entry, last) <= 0)) this.sightings.delete(entry)

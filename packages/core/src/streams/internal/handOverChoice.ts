@@ -1,26 +1,27 @@
 /**
- * Which data streams a member hands over, once `rebalancePlan` has decided how many. `rebalancer` revokes the chosen
- * ones. A handler that waits for messages can end at once without a message being processed twice, so such data streams
- * come first.
+ * Chooses which data streams a member hands over, once `rebalancePlan` has decided how many. `rebalancer` revokes them.
+ * Data streams whose handlers are waiting for messages come first: such a handler can stop immediately, and no message
+ * is processed twice.
  */
 import type { OwnedStream } from "./ownedStream.ts"
 
 type Candidate = Pick<OwnedStream, "arrival" | "hasRead" | "isBusy">
 
-/** The order of choice. A handler that never read through its lease may be processing a message. */
+/** The order of preference. A handler that never read through its lease may or may not be processing a message. */
 const ranks = ["waits", "never read", "processing"] as const
 
 const rankOf = ({ hasRead, isBusy }: Candidate): typeof ranks[number] =>
   !isBusy ? "waits" : hasRead ? "processing" : "never read"
 
-/** Newest first. Data streams that were handed over to this member come after the others. */
+/** Newest first. Data streams that were handed over to this member come last. */
 const ofRank = <C extends Candidate>(movable: ReadonlyArray<C>, rank: typeof ranks[number]): ReadonlyArray<C> => {
   const all = movable.filter((candidate) => rankOf(candidate) === rank).reverse()
   return [...all.filter(({ arrival }) => arrival === undefined), ...all.filter(({ arrival }) => arrival !== undefined)]
 }
 
 /**
- * Chooses at most `count`, of which at most `busy` are processing a message. `movable` is in the order of their leases.
+ * Chooses at most `count` data streams. Those that are processing a message are added only while fewer than `busy` are
+ * chosen. `movable` has the oldest lease first.
  */
 export const choose = <C extends Candidate>(
   movable: ReadonlyArray<C>,

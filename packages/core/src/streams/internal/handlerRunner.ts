@@ -1,6 +1,6 @@
 /**
- * Runs the handler of a data stream, with retries, until the stream ends or is lost. `client` forks a fiber for each
- * data stream that it takes; `leaseEnds` ends the lease.
+ * Runs the handler of a data stream, with retries, until the stream is finished, yielded or lost. `client` forks a
+ * fiber for each data stream that it takes. `leaseEnds` ends the lease.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -34,7 +34,7 @@ const isYielded = (cause: Cause.Cause<unknown>) =>
   // The end of the grace period may interrupt a handler that has just yielded
   cause.reasons.every((reason) => isYield(reason) || Cause.isInterruptReason(reason))
 
-/** Only the handler, its schedule of retries and the pauses between its runs are interruptible. */
+/** Only the handler, `onError`, the retry schedule and the pauses between runs are interruptible. */
 export const runHandler = <A, E, R, RS, RH>(
   client: ClientContext,
   taking: LeaseTaker,
@@ -90,8 +90,8 @@ export const runHandler = <A, E, R, RS, RH>(
     )
 
   /**
-   * A loss or a revocation interrupts `onError` like the handler. If the handler was stopped, `onError` still runs, for
-   * at most `releaseTimeout`.
+   * `onError` is interrupted like the handler: by a loss, or after the grace period. If the handler was already
+   * stopped, `onError` still runs, for at most `releaseTimeout`.
    */
   const reportFailure = (restore: Restore, failure: HandlerFailure) =>
     Effect.catchCause(
@@ -137,7 +137,7 @@ export const runHandler = <A, E, R, RS, RH>(
         if (failures >= config.maxFailures && isForLong) {
           return yield* deadLetter(cause)
         }
-        // A commit in between resets the count of consecutive failures
+        // If the count did not grow, a commit has reset it: the schedule starts over
         const isNew = step === undefined || failures <= last
         last = failures
         const decided = yield* Effect.exit(restore(Effect.gen(function*() {
@@ -159,7 +159,7 @@ export const runHandler = <A, E, R, RS, RH>(
   return Effect.uninterruptibleMask((restore) =>
     Effect.withFiber((fiber) => {
       table.workBegan(owned, fiber)
-      // Also provided to `onError` and `retry`: `done` and `release` there must not wait for this fiber
+      // `onError` and `retry` get the lease too: `done` and `release` in them must not wait for this fiber
       return Effect.ensuring(
         Effect.provideService(runUntilEnd(restore), StreamLease, lease),
         Effect.sync(() => table.workEnded(owned))

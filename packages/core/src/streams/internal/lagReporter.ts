@@ -1,4 +1,4 @@
-/** Measures how far the owned data streams are behind. `client` runs it. */
+/** Reports the lag of the owned data streams as metrics, every 30 seconds. `client` runs it. */
 import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import type { ClientContext } from "./context.ts"
 
 const interval = "30 seconds"
 
-/** The number of data streams in one step. Other fibers run between steps. */
+/** How many data streams are measured before other fibers may run. */
 const stepSize = 200
 
 export const report = ({ config, metrics, store, table }: ClientContext): Effect.Effect<never> => {
@@ -24,7 +24,10 @@ export const report = ({ config, metrics, store, table }: ClientContext): Effect
       metrics.update(lagAge, age)
     })
 
-  /** Undefined if the backend refuses, such as for a key of another type. Then the other data streams still count. */
+  /**
+   * Returns undefined if the backend refuses, for example because the key has another type. The other data streams
+   * still count.
+   */
   const lagOf = (stream: StreamName) =>
     Effect.catchIf(
       store.lag(stream),

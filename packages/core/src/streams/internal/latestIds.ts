@@ -1,24 +1,28 @@
 /**
- * The ids that a reader received last. After a failover they show which messages the new primary has: it may lack the
- * newest ones, and its new messages have other ids. `messageReader` uses them.
+ * The ids of the messages that a reader received most recently. After a failover, `messageReader` compares them with
+ * the new primary's messages. The new primary may lack the newest messages, and messages that were added since have
+ * other ids.
  */
 import { EntryId } from "../StreamName.ts"
 import type { Extent, RawMessage } from "../StreamState.ts"
 import { compareEntryIds } from "../StreamStore.ts"
 
-/** A replica lags by less than this. */
+/** Ids of this period are kept. Replicas are assumed to lag less. */
 const periodMillis = 10_000
 
 /** The minimum and maximum number of ids that are kept for each data stream. */
 const [least, most] = [10, 1000]
 
-/** The milliseconds in an id. */
+/** The timestamp in an id. */
 const timeOf = (id: EntryId) => Number(id.split("-")[0])
 
-/** Whether the id has a time. Ids that producers choose, such as `1-0`, may recur in another data stream. */
+/**
+ * Whether the id contains a timestamp. Ids that producers choose, such as `1-0`, may be reused when a data stream is
+ * recreated.
+ */
 export const isTime = (id: EntryId) => timeOf(id) > 1e12
 
-/** The largest id below this one. No message has the id `0-0`, so that is its own. */
+/** The largest id below this one. Returns `0-0` for `0-0`, which no message can have. */
 export const before = (id: EntryId): EntryId => {
   const [millis, sequence] = id.split("-").map(BigInt) as [bigint, bigint]
   if (sequence > 0n) return EntryId.make(`${millis}-${sequence - 1n}`)
@@ -35,12 +39,15 @@ export class LatestIds {
     this.ids = all.slice(Math.max(from, all.length - most))
   }
 
-  /** Forgets all but the oldest `count`. */
+  /** Keeps only the oldest `count` ids. */
   keep(count: number): void {
     this.ids = this.ids.slice(0, count)
   }
 
-  /** The range to read to find which of the ids are left, from the oldest on. Undefined if that would show nothing. */
+  /**
+   * The range that must be read to find out which of the ids still exist. It starts at the oldest id. Undefined if such
+   * a read would prove nothing.
+   */
   range({ first, last, lastDeleted }: Extent): { readonly after: EntryId; readonly count: number } | undefined {
     const oldest = this.ids[0]
     if (oldest === undefined || first === undefined || lastDeleted === undefined || !isTime(oldest)) return undefined
@@ -49,7 +56,7 @@ export class LatestIds {
     return isThere ? { after: before(oldest), count: 2 * this.ids.length } : undefined
   }
 
-  /** How many of the messages in the range the reader received: those before the first with another id. */
+  /** How many of the messages found in the range the reader had received: those before the first id that differs. */
   countRead(found: ReadonlyArray<RawMessage>): number {
     const other = found.findIndex(({ id }, i) => id !== this.ids[i])
     return other === -1 ? found.length : other

@@ -1,6 +1,7 @@
 /**
- * Ends the lease of a data stream: it is done, released, handed over, or in the dead letters. The lease is renewed
- * until the backend has replied. `handlerRunner`, `ownerEnds` and `revocation` call it.
+ * Ends the lease of a data stream: marks the stream as done, releases it, hands it over, or moves its announcement to
+ * the dead letters. The lease is renewed until the backend has replied. `handlerRunner`, `ownerEnds` and `revocation`
+ * call it.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -19,30 +20,39 @@ import type { StreamTable } from "./streamTable.ts"
 type Failures = Exclude<Effect.Success<ReturnType<Service["fail"]>>, string>
 
 export interface LeaseEnds {
-  /** This end and the next three make one attempt, and fail with `LeaseLost` if this consumer has lost the lease. */
+  /**
+   * `done`, `release`, `handOver` and `deadLetter` make one attempt each. They fail with `LeaseLost` if this consumer
+   * has lost the lease.
+   */
   readonly done: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly handOver: (owned: OwnedStream, to: Member) => Effect.Effect<void, LeaseLost | StoreError>
   readonly deadLetter: (owned: OwnedStream, reason: string) => Effect.Effect<void, LeaseLost | StoreError>
-  /** Counts a failure of the handler, once for each `attempt`. Returns the number of consecutive failures. */
+  /**
+   * Counts a handler failure, once for each `attempt`. Returns the number of consecutive failures and how long they
+   * have lasted.
+   */
   readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<Failures, LeaseLost | StoreError>
   /**
-   * Called after a reply says that this consumer no longer has the lease: reads the reason, ends the lease as lost, and
-   * fails with the loss.
+   * Handles a reply that says that this consumer no longer has the lease: reads the reason, marks the lease as lost,
+   * and fails with `LeaseLost`.
    */
   readonly refused: (owned: OwnedStream) => Effect.Effect<never, LeaseLost>
   /**
-   * Retries while this consumer has the lease, and once more after a stop. Logs failures. Returns `None` if it never
-   * succeeded.
+   * Retries while this consumer has the lease. Once the handler has been stopped, makes only one more attempt. Logs
+   * failures. Returns `None` if no attempt succeeded.
    */
   readonly retry: <A>(
     owned: OwnedStream,
     what: string,
     attempt: Effect.Effect<A, LeaseLost | StoreError>,
-    /** What the log says if no attempt succeeds. */
+    /** The consequence that the log states if no attempt succeeds. */
     otherwise?: string
   ) => Effect.Effect<Option.Option<A>>
-  /** Retries an end. If it never succeeds, the lease is lost, so that another consumer takes the data stream. */
+  /**
+   * Retries a request that ends the lease. If no attempt succeeds, marks the lease as lost, so that another consumer
+   * can take the data stream.
+   */
   readonly endOrLose: (
     owned: OwnedStream,
     what: string,
@@ -51,17 +61,17 @@ export interface LeaseEnds {
   readonly yield: (owned: OwnedStream) => Effect.Effect<void>
 }
 
-/** Alerts match this line: every way to the dead letters of a service logs it. */
+/** Logged whenever failed handlers send an announcement to the dead letters. Alerts match this line. */
 export const logDeadLettered = (subject: Parameters<typeof annotations>[0], failures: number) =>
   Effect.annotateLogs(
     log.error(`Data stream is in the dead letters now: its handlers failed ${failures} time(s)`),
     annotations(subject)
   )
 
-/** Maximum concurrent requests. The timeout of a request that waits starts when it is sent. */
+/** Maximum concurrent requests. The timeout of a request starts when it is sent, not while it waits here. */
 const maxUnderWay = 400
 
-/** The pause between attempts doubles from the first of these to the second. */
+/** The pause between attempts doubles from the minimum up to the maximum. */
 const [minPauseMillis, maxPauseMillis] = [50, 1000]
 
 export const make = (table: StreamTable, store: Service, config: StreamConfig): LeaseEnds => {
@@ -69,7 +79,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
 
   const refused = Effect.fnUntraced(function*(owned: OwnedStream) {
     if (owned.isOpen()) {
-      // A renewal of a lost lease changes nothing and returns the reason
+      // Renewing a lost lease changes nothing, but the reply says why it was lost
       const exit = yield* Effect.exit(
         storeTimeout(store.renew([owned], config.leaseDuration), "renew", config.commandTimeout)
       )
@@ -98,7 +108,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
         Effect.onExit((exit) =>
           Effect.sync(() => {
             if (how === undefined) return
-            // In one step: after a yield in between, a renewal could report the ended lease as lost
+            // End and decrement in one step: a yield in between would let a renewal report the ended lease as lost
             if (Exit.isSuccess(exit) && exit.value !== "NotOwner") table.end(owned, how)
             owned.endings--
           })
@@ -113,7 +123,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     how: EndOutcome,
     call: Effect.Effect<string, StoreError>
   ): Effect.Effect<void, LeaseLost | StoreError> => {
-    // An earlier attempt without a reply may have ended the lease. For `done` the store itself recognizes that
+    // An earlier attempt that got no reply may have ended the lease. The store itself recognizes a repeated `done`
     const reply = Effect.map(
       call,
       (reply) => reply === "NotOwner" && how !== "done" && owned.attempted?.how === how ? how : reply

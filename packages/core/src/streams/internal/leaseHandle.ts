@@ -1,6 +1,6 @@
 /**
- * The implementation of `StreamLease`: the operations of a handler on its data stream, whose state is in
- * `ownedStream`. `handlerRunner` and `client` create it.
+ * Implements `StreamLease`, the operations that a handler has on its data stream. `ownedStream` has the state.
+ * `handlerRunner` and `client` create the handles.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -46,7 +46,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
 
   get revoked() {
     const { lease: owned } = this
-    // If the revocation was withdrawn meanwhile, the handler may still yield for it
+    // If the revocation has been withdrawn by now, the handler may still yield because of it
     return Effect.map(owned.revoked, () => {
       if (owned.isRevoked) owned.hasHeard = true
       else owned.isKept = true
@@ -79,7 +79,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
     })
   }
 
-  /** Reports that work continues: it is not stalled. Nothing is committed, so failures remain consecutive. */
+  /** Restarts the progress timeout. Does not reset the count of failures, because nothing was committed. */
   get advance() {
     return Effect.sync(() => this.progressed())
   }
@@ -117,7 +117,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
   readonly messagesAfter: StreamLease["messagesAfter"] = (after, count) =>
     Effect.andThen(
       this.ensure,
-      // A fiber that is interrupted between the increment and the finalizer would count as waiting forever
+      // An interruption between the increment and the finalizer would count this reader as waiting forever
       Effect.uninterruptibleMask((restore) => {
         const { client, lease: owned } = this
         owned.waiting++
@@ -128,14 +128,17 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
           Effect.sync(() => {
             owned.waiting--
             this.progressed()
-            // Time spent waiting does not count: the progress timeout starts now
+            // The progress timeout starts now, because time spent waiting does not count
             client.table.watch(owned)
           })
         )
       })
     )
 
-  /** Processes one message while the loop may wait for others: the handler is busy, and must make progress. */
+  /**
+   * Runs the processing of one message. Meanwhile the handler is busy and must make progress, even if its loop waits
+   * for other messages.
+   */
   readonly inHand = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.uninterruptibleMask((restore) => {
       const { client, lease: owned } = this

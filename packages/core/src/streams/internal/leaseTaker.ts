@@ -1,6 +1,7 @@
 /**
- * Takes the leases of candidates in batches, and adds them to the table. The reader of announcements, sweeps, signals
- * and hand-overs bring the candidates; the store decides.
+ * Claims data streams in batches, and adds the granted leases to the table. `announcementReader`, `orphanSweep`,
+ * `orphanSignals` and `client` bring the candidates, and the store decides. `rebalancer` adds data streams that were
+ * handed over.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -18,7 +19,9 @@ import { type Acquisition, annotations, OwnedStream, type Source } from "./owned
 
 export interface Candidate extends Announcement {
   readonly entry: EntryId
-  /** Take the entry only if it was idle for this long: another consumer may still be working on it. */
+  /**
+   * The entry is taken only if it has been idle for this long. Otherwise another consumer may still be working on it.
+   */
   readonly minIdle: Duration.Duration
 }
 
@@ -26,19 +29,22 @@ export type Malformed = Extract<Entry, { readonly _tag: "Malformed" }>
 
 export interface LeaseTaker {
   /**
-   * Takes the first candidates, at most `batchSize` and as many as there is room for; returns a result for each. Data
-   * streams that are acquired by name ignore capacity. Fails if there is no reply for the duration of a lease.
+   * Claims the first candidates, up to `batchSize` and the free capacity, and returns a result for each of them. A
+   * claim by name ignores capacity. Fails if the backend refuses, or does not reply for the duration of a lease.
    */
   readonly take: (
     candidates: ReadonlyArray<Candidate>,
     source: Source,
     deliver: Deliver
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
-  /** Adds leases that were taken, or handed over and confirmed. Releases those that the table refuses. */
+  /** Adds leases that were claimed, or handed over and confirmed. Releases those that the table refuses. */
   readonly add: (acquisitions: ReadonlyArray<Acquisition>, deliver: Deliver) => Effect.Effect<void>
   /** Completes when no claim is in flight. */
   readonly idle: Effect.Effect<void>
-  /** Moves an announcement that cannot be read to the dead letters. If that fails, it stays pending for the sweeps. */
+  /**
+   * Moves an unreadable announcement to the dead letters. If that fails, it stays pending, and a later sweep tries
+   * again.
+   */
   readonly deadLetter: (entry: Malformed, consumer: ConsumerName) => Effect.Effect<void>
   /** False for streams that are paused, in use here, or skipped for now. */
   readonly mayTake: (candidate: Pick<Candidate, "entry" | "stream">) => boolean
@@ -46,10 +52,13 @@ export interface LeaseTaker {
   readonly skipFor: (entry: EntryId, period: Duration.Duration) => void
 }
 
-/** The pause between two log lines about refusals: a full server refuses thousands of claims repeatedly. */
+/**
+ * The minimum time between two log lines about refusals. A server that is out of memory refuses thousands of claims,
+ * repeatedly.
+ */
 const logIntervalMillis = 10_000
 
-/** The maximum number of data streams in one call. */
+/** The maximum number of data streams in one request. */
 export const batchSize = 200
 
 const outcomes = {
@@ -62,7 +71,7 @@ const outcomes = {
   Failed: "failed"
 } as const
 
-/** Logs one line for all data streams that are taken together: if a consumer died, there may be thousands. */
+/** Logs one line for all data streams of a batch, because a dead consumer may leave thousands. */
 const logTakeOver = ([first, ...others]: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   first === undefined
     ? Effect.void
@@ -72,11 +81,11 @@ const logTakeOver = ([first, ...others]: ReadonlyArray<OwnedStream>): Effect.Eff
 
 export const make = (client: ClientContext): LeaseTaker => {
   const { config, ends, metrics, store, table } = client
-  /** Skipped entries, and until when they are skipped, in monotonic milliseconds. */
+  /** Skipped entries, and the monotonic time in milliseconds at which each may be taken again. */
   const skipped = new Map<EntryId, number>()
   const lease = Duration.toMillis(config.leaseDuration)
   let pruned = 0
-  /** Refusals that no log line has counted yet, and when the last line was written, in monotonic milliseconds. */
+  /** The number of refusals since the last log line, and the monotonic time of that line in milliseconds. */
   let refusals = 0
   let loggedAt = -Infinity
   let underWay = 0
@@ -94,7 +103,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const mayTake: LeaseTaker["mayTake"] = ({ entry, stream }) => {
     if (client.pauses.has(stream)) return false
-    // A former handler still runs: two must not run at once
+    // A handler from an earlier lease may still be running here, and two must not run at once
     if (table.has(entry) || table.isInUse(stream)) return false
     const until = skipped.get(entry)
     if (until === undefined) return true
@@ -106,7 +115,9 @@ export const make = (client: ClientContext): LeaseTaker => {
   const release = (owned: OwnedStream) =>
     ends.retry(owned, "Releasing a data stream", Effect.timeoutOption(store.release(owned), lease))
 
-  /** All handlers start before a lease is released: a release without a reply takes as long as a lease. */
+  /**
+   * Starts all handlers before it releases refused leases. A release that gets no reply takes as long as a lease lasts.
+   */
   const add: LeaseTaker["add"] = (acquisitions, deliver) =>
     Effect.suspend(() => {
       const added: Array<OwnedStream> = []
@@ -117,8 +128,8 @@ export const make = (client: ClientContext): LeaseTaker => {
           added.push(owned)
           deliver(owned)
         } else {
-          // The table is closed, the data stream is in use here, or the lease is already over. No handler has started,
-          // so nothing failed
+          // The table is closed, the data stream is in use here, or the lease has already expired. A stopped lease is
+          // released with a single attempt
           refused.push(owned)
           owned.stop()
         }
@@ -135,7 +146,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     })
 
   /**
-   * A lost reply may have been a grant. A retry with the same epochs gets the same token and a whole lease again, which
+   * A lost reply may have been a grant. A retry with the same epochs returns the same token and a full lease, which
    * counts from that attempt.
    */
   const send = (requests: ReadonlyArray<TakeRequest>) =>
@@ -222,7 +233,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     add,
     idle: idle.await,
     deadLetter,
-    // Uninterruptible, so that reserved room is always returned
+    // Uninterruptible, so that reserved capacity is always freed
     take: (candidates, source, deliver) =>
       Effect.uninterruptible(Effect.suspend(() => {
         const kept = table.isClosed ? 0 : table.reserve(Math.min(candidates.length, batchSize), source === "name")

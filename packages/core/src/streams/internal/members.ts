@@ -1,23 +1,23 @@
 /**
- * The order in which the members of the fleet try to take an orphan, and which member does work that only one must do.
- * Pure functions of the last heartbeat's reply, for `orphanSignals` and `reaper`.
+ * Decides in which order the members of the fleet try to take an orphan, and which member does the work that only one
+ * should do. Pure functions of the last heartbeat's reply, for `orphanSignals` and `reaper`.
  */
 import type { EntryId } from "../StreamName.ts"
 import type { ConsumerName, Member } from "../StreamStore.ts"
 
-/** FNV-1a, mixed further: the same on all members, and different for each pair of entry and member. */
+/** FNV-1a with additional mixing. All members compute the same hash for a pair of entry and member. */
 const hash = (text: string): number => {
   let value = 0x811c9dc5
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193)
-  // Sessions may differ only in their last characters, which would change only the low bits
+  // Sessions may differ only in their last characters, and FNV-1a alone would then change only the low bits
   value ^= value >>> 16
   value = Math.imul(value, 0x45d9f3b)
   return (value ^ value >>> 16) >>> 0
 }
 
 /**
- * The number of members with room that try this entry before this one. The order differs for each entry, and members
- * that know the same fleet agree on it. Undefined before the first heartbeat.
+ * The number of members with free capacity that try this entry before this member does. Each entry has an order of its
+ * own, and members that know the same fleet agree on it. Undefined before the first heartbeat.
  */
 export const rank = (members: ReadonlyArray<Member>, session: string, entry: EntryId): number | undefined => {
   if (!members.some((member) => member.session === session)) return undefined
@@ -29,6 +29,6 @@ export const rank = (members: ReadonlyArray<Member>, session: string, entry: Ent
   return before
 }
 
-/** Whether this consumer is the one member of the fleet for work that is needed once. */
+/** Whether this consumer does the work that only one member of the fleet should do. */
 export const isFirst = (members: ReadonlyArray<Member>, consumer: ConsumerName): boolean =>
   members.every((member) => consumer <= member.consumer)

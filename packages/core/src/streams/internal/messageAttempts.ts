@@ -1,6 +1,6 @@
 /**
- * Retries messages whose handler failed, and finally sends them to the dead letters of their data stream.
- * `messageLoop` and `concurrentLoop` call it with each failure.
+ * Runs a handler on messages, retries it if it fails, and finally moves the messages to the dead letters of their data
+ * stream. `messageLoop` calls it for each batch, and `concurrentLoop` for each message.
  */
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Cause from "effect/Cause"
@@ -20,21 +20,21 @@ import type { RawMessage } from "../StreamState.ts"
 import { failureText } from "./failureText.ts"
 import { type LeaseError, reasonOf, retryOutages } from "./leaseRequests.ts"
 
-/** One second, doubling up to half a minute, without end. */
+/** One second, doubling up to 30 seconds, indefinitely, with jitter. */
 export const defaultBackoff: Schedule.Schedule<unknown, unknown> = Schedule.min([
   Schedule.exponential("1 second"),
   Schedule.spaced("30 seconds")
 ]).pipe(Schedule.jittered)
 
-/** These errors are about a lease or a backend, not about the message. */
+/** Errors that are about the lease or the backend, not about the message. */
 const own = [StreamYielded, LeaseLost, StaleToken, BackendError, ProtocolError, AcquireTimeout]
 
 const isOwn = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && own.some((type) => reason.error instanceof type))
 
 /**
- * Runs the handler on messages until they are processed, or a single one is in the dead letters. Returns false if all
- * attempts at a batch failed: the caller then tries its messages one by one.
+ * Runs the handler on messages until they are processed, or until a single message is in the dead letters. Returns
+ * false if all attempts at a batch failed. The caller then tries its messages one by one.
  */
 export type Attempts = <M extends RawMessage, E, R>(
   messages: NonEmptyReadonlyArray<M>,
@@ -60,7 +60,7 @@ export const make = (
     message: first.id
   })
 
-  /** Returns the last cause if all attempts failed. */
+  /** Returns undefined after a success, and the last cause if all attempts failed. */
   const trying = <E, R>(messages: NonEmptyReadonlyArray<RawMessage>, work: Effect.Effect<unknown, E, R>) =>
     Effect.gen(function*() {
       let step: Step | undefined
@@ -69,7 +69,7 @@ export const make = (
         if (Exit.isSuccess(exit)) return undefined
         const { cause } = exit
         if (attempts === Infinity || isOwn(cause)) return yield* Effect.failCause(cause)
-        // A failure after the lease has ended is not about the message either
+        // A failure after the end of the lease is not about the message either
         yield* lease.ensure
         if (count >= attempts) return { cause, count }
         step ??= yield* Schedule.toStep(backoff)
@@ -81,8 +81,8 @@ export const make = (
             `(attempt ${count} of ${attempts}); retrying in ${Duration.format(pause)}`,
           cause
         ).pipe(Effect.annotateLogs(subjectOf(messages)))
-        // A pause is no lack of progress. If there were failures, they remain consecutive: the next attempt may kill
-        // this process
+        // A pause is not a lack of progress. But progress would reset the count of failures, and the next attempt may
+        // kill this process
         if (lease.failures === 0) yield* lease.progress
         yield* Effect.raceAllFirst([Effect.sleep(pause), Effect.andThen(lease.revoked, lease.yield), meanwhile])
         yield* lease.ensure

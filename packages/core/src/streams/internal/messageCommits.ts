@@ -1,6 +1,6 @@
 /**
- * Commits processed messages: after a number of them, after a time, and at the end. `messageLoop` and `concurrentLoop`
- * report processed messages, in order.
+ * Commits processed messages: after every `commitEvery` messages, after `commitWithin`, and at the end. `messageLoop`
+ * and `concurrentLoop` report the processed messages in order.
  */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -15,7 +15,7 @@ import type { EntryId } from "../StreamName.ts"
 import { LeaseImpl } from "./leaseHandle.ts"
 import { type LeaseError, retryOutages } from "./leaseRequests.ts"
 
-/** What a commit says about the last message that it covers. */
+/** The last message that a commit covers. */
 export interface Processed {
   readonly id: EntryId
   readonly offset: number | undefined
@@ -23,8 +23,8 @@ export interface Processed {
 }
 
 /**
- * The processed messages that are not committed: the last one, their number, and since when there are any, in monotonic
- * milliseconds.
+ * The messages that are processed but not committed: the last one, how many there are, and the monotonic time in
+ * milliseconds at which the first was processed.
  */
 interface Uncommitted {
   readonly last: Processed
@@ -42,12 +42,12 @@ export class MessageCommits {
   private readonly now: () => number
   private readonly every: number
   private readonly within: number
-  /** Without the messages of a commit in flight. */
+  /** Excludes the messages of a commit in flight. */
   private uncommitted: Uncommitted | undefined
   /** The messages of the commit in flight. */
   private sent: Uncommitted | undefined
   private readonly turn = Semaphore.makeUnsafe(1)
-  /** Open while messages are uncommitted. */
+  /** Opened when a message is added. `whenDue` closes it when nothing is uncommitted. */
   private readonly added = Latch.makeUnsafe(false)
 
   constructor(lease: StreamLease, clock: Clock.Clock, { commitEvery, commitWithin }: CommitOptions = {}) {
@@ -57,22 +57,23 @@ export class MessageCommits {
     this.within = Duration.toMillis(commitWithin ?? Duration.infinity)
   }
 
-  /** Called when a message and all messages before it are processed. */
+  /** Called when a message and all messages before it have been processed. */
   add(last: Processed): void {
     const { count, since } = this.uncommitted ?? { count: 0, since: this.now() }
     this.uncommitted = { last, count: count + 1, since }
     this.added.openUnsafe()
   }
 
-  /** Drops all uncommitted messages: the reader has moved back before them. */
+  /** Forgets all uncommitted messages, because the reader has moved back to before them. */
   forget(): void {
     this.uncommitted = undefined
     this.sent = undefined
   }
 
   /**
-   * Commits if there are enough messages, or if they are old enough. Otherwise reports that the handler is not stalled,
-   * without resetting its failures: an earlier message may fail repeatedly, and only a commit proves progress.
+   * Commits if enough messages are uncommitted, or if the oldest has waited long enough. Otherwise only restarts the
+   * progress timeout. The count of failures stays, because an earlier message may fail repeatedly and only a commit
+   * proves progress.
    */
   get afterMessage(): Effect.Effect<void, LeaseError> {
     return Effect.suspend(() => {
@@ -97,7 +98,7 @@ export class MessageCommits {
     }))
   }
 
-  /** Called after a commit that failed: the next commit covers its messages too. */
+  /** Called after a failed commit, so that the next commit covers its messages too. */
   private restore(): void {
     const { sent, uncommitted } = this
     if (sent === undefined) return
@@ -107,14 +108,14 @@ export class MessageCommits {
     this.added.openUnsafe()
   }
 
-  /** Waits for the commit in flight, and forgets the other messages. */
+  /** Waits for the commit in flight and forgets all other uncommitted messages. */
   get settle(): Effect.Effect<void> {
     return this.turn.withPermit(Effect.sync(() => this.forget()))
   }
 
   /**
-   * Commits uncommitted messages whenever they are due. One loop serves all messages: it sleeps until the oldest one is
-   * due, and commits by count only let it sleep again.
+   * Commits messages once `commitWithin` has passed. One loop serves all messages: it sleeps until the oldest
+   * uncommitted one is due. If a commit by count comes first, it sleeps again.
    */
   get whenDue(): Effect.Effect<never, LeaseError> {
     if (this.within === Infinity) return Effect.never
@@ -124,12 +125,14 @@ export class MessageCommits {
         return this.added.await
       }
       const left = this.uncommitted.since + this.within - this.now()
-      // A timer has whole milliseconds: a fraction would ring at once, repeatedly
+      // Timers count whole milliseconds: rounded down, the sleep would end too early
       return left > 0 ? Effect.sleep(Duration.millis(Math.ceil(left))) : retryOutages(this.flush)
     }))
   }
 
-  /** The last commit. It never fails, so that it does not hide another failure, and takes no longer than the lease. */
+  /**
+   * The last commit. It never fails, so that it cannot hide another failure, and takes no longer than the lease lasts.
+   */
   get atLast(): Effect.Effect<void> {
     return Effect.flatMap(
       this.lease.timeLeft,

@@ -1,6 +1,6 @@
 /**
- * Runs a handler on the messages of a reader, in batches, one after another. `StreamMessages` uses it where handlers
- * are not concurrent.
+ * Processes the messages of a data stream in batches, one after another. `StreamMessages` uses it for `processBatches`,
+ * and for `process` without concurrency.
  */
 import { isReadonlyArrayNonEmpty, type NonEmptyReadonlyArray } from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -15,7 +15,7 @@ import type { Attempts } from "./messageAttempts.ts"
 import type { MessageCommits, Processed } from "./messageCommits.ts"
 import { type Delivery, type MessageReader, sizeOf } from "./messageReader.ts"
 
-/** What every loop needs. */
+/** The parts that this loop and `concurrentLoop` work with. */
 export interface Loop<A, RD> {
   readonly lease: StreamLease
   readonly reading: MessageReader<A, RD>
@@ -23,13 +23,13 @@ export interface Loop<A, RD> {
   readonly attempt: Attempts
 }
 
-/** The reader is back at an earlier position: messages after it are not committed. */
+/** Called when the reader has moved back to an earlier position. The messages after it must not be committed. */
 export const turnBack = (
   { commits, lease }: Pick<Loop<never, never>, "commits" | "lease">,
   delivery: Extract<Delivery<never>, { readonly _tag: "Rewritten" | "LostEnd" }>
 ): Effect.Effect<void, LeaseError> => {
   commits.forget()
-  // A failover may have lost the commit of the last message that is left
+  // The failover may have lost the commit of the last remaining message too
   return delivery._tag === "LostEnd" ? retryOutages(lease.commit(delivery.left.id, delivery.left)) : Effect.void
 }
 
@@ -43,7 +43,7 @@ export interface Limits {
   readonly waitMillis: number
 }
 
-/** One commit follows each batch. If a batch is one message, the commit options decide. */
+/** Commits after each batch. If batches have one message, the commit options decide. */
 export const inBatches = <A, RD, E, R>(
   { attempt, commits, lease, reading }: Loop<A, RD>,
   limits: Limits,

@@ -1,6 +1,6 @@
 /**
- * Reads the messages of a data stream one by one, from the checkpoint on. `StreamMessages` makes a reader for each
- * handler; `readPosition` decides whether messages are missing.
+ * Reads the messages of a data stream one by one, starting after the checkpoint. `StreamMessages` creates a reader for
+ * each handler. `readPosition` decides whether messages are missing.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -38,14 +38,17 @@ const decoderOf = <A, RD>(schema: Schema.Codec<A, unknown, RD, unknown>, field: 
   }
 }
 
-/** The extent is read at most this often while messages arrive, and once more after this time without a message. */
+/**
+ * The minimum time between two reads of the extent while messages arrive. The extent is also read when no message has
+ * arrived for this long.
+ */
 const checkAfterMillis = 1000
 
 const monotonic = Clock.clockWith((clock) => Effect.succeed(instant(clock).monotonic))
 
 /**
- * How often the extent is read while no message arrives. An idle reader cannot notice in another way that the data
- * stream was deleted and recreated.
+ * How often the extent is read while no message arrives. An idle reader has no other way to notice that the data stream
+ * was deleted and recreated.
  */
 const idleCheck = Duration.seconds(30)
 
@@ -64,10 +67,10 @@ const warnOfGap = (gap: Gap) =>
 
 /**
  * - `Message`: a message.
- * - `Dead`: a message that cannot be decoded, and is now in the dead letters.
- * - `Waited`: `meanwhile` has ended the wait.
- * - `Rewritten`: the data stream was deleted and written again. The reader is back at its beginning.
- * - `LostEnd`: a failover lost the newest messages. The reader is back at the last delivered message that is left.
+ * - `Dead`: a message that could not be decoded and was moved to the dead letters.
+ * - `Waited`: `meanwhile` ended the wait.
+ * - `Rewritten`: the data stream was deleted and recreated. The reader is back at its beginning.
+ * - `LostEnd`: a failover lost the newest messages. The reader is back at the last delivered message that still exists.
  *
  * After the last two, the loop calls `turnBack`.
  */
@@ -83,31 +86,34 @@ export const sizeOf = ({ fields }: RawMessage): number =>
   fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
 
 /**
- * The position in a data stream, and the messages that were read ahead. `R` are the services of the decoder and of
- * `onGap`.
+ * The position in a data stream, and the messages that were read ahead. `R` has the services that the decoder and
+ * `onGap` need.
  */
 export class MessageReader<A, R> {
   private readonly lease: StreamLease
   private readonly options: ReadOptions<A, R>
   private readonly decode: (message: RawMessage) => Effect.Effect<A, string, R>
-  /** After all messages that were read ahead. */
+  /** Where the next read starts: after all messages that were read ahead. */
   private position: readPosition.ReadPosition | undefined
   private origin: readPosition.Origin | undefined
   private ahead: ReadonlyArray<RawMessage> = []
   private readonly latestIds = new LatestIds()
   private index = 0
-  /** Monotonic milliseconds: a wall clock that is set back must not delay the next check. */
+  /** In monotonic milliseconds, so that setting back the wall clock does not delay the next check. */
   private checkedAt = -Infinity
   /** Whether messages have arrived since the last check. */
   private isUnchecked = true
   private isOver = false
-  /** The data stream ended and was announced again: it is over if it is deleted before a message arrives. */
+  /**
+   * Whether the data stream was announced again after its end. It is then over if it is deleted before a message
+   * arrives.
+   */
   private isReopened = false
-  /** The average size of a message of the last read, in bytes. */
+  /** The average message size in the last read, in bytes. */
   private messageSize: number | undefined
   /**
-   * Succeeds when no more commits of delivered messages can follow. `concurrentLoop` sets it, because its handlers may
-   * run during a read. Other loops never run a handler during a read.
+   * Completes when no commit of a delivered message can follow. `concurrentLoop` sets it, because its handlers may run
+   * during a read. Other loops never run a handler during a read.
    */
   settled: Effect.Effect<void> = Effect.void
 
@@ -122,8 +128,9 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * The next message; undefined after the last one. Checks the lease each time: the handler of the previous message may
-   * have blocked the process until the lease expired. `meanwhile` runs during the wait, and ends it.
+   * Returns the next message, or undefined after the last one. Checks the lease each time, because the handler of the
+   * previous message may have blocked the process until the lease expired. `meanwhile` runs while the reader waits, and
+   * ends the wait when it completes.
    */
   next(meanwhile: Effect.Effect<void, LeaseError> = Effect.never): Effect.Effect<
     Delivery<A> | undefined,
@@ -140,7 +147,7 @@ export class MessageReader<A, R> {
           if (turn !== undefined) return turn
           continue
         }
-        // If a pull is interrupted before the last step, the next pull returns the same message
+        // The index is incremented last: if this call is interrupted before that, the next one returns the same message
         const raw = this.ahead[this.index]!
         const decoded = yield* Effect.result(this.decode(raw))
         if (decoded._tag === "Success") {
@@ -160,7 +167,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** The next message that can be decoded; undefined after the last one. */
+  /** Returns the next message that can be decoded, or undefined after the last one. */
   get nextMessage(): Effect.Effect<Message<A> | undefined, LeaseError | StreamYielded, R> {
     return Effect.gen({ self: this }, function*() {
       for (;;) {
@@ -214,14 +221,17 @@ export class MessageReader<A, R> {
     return this.index === this.ahead.length
   }
 
-  /** How many messages to read: few until their size is known. */
+  /** How many messages to read: at most 16 until their size is known. */
   private get readSize(): number {
     const { batch = 100, batchBytes = 1_048_576 } = this.options
     const fitting = this.messageSize === undefined ? 16 : Math.floor(batchBytes / Math.max(1, this.messageSize))
     return Math.max(1, Math.min(batch, fitting))
   }
 
-  /** Compares the position with the extent, while no read is in flight. Returns a rewind, if there was one. */
+  /**
+   * Compares the position with the extent while no read is in flight. Returns `Rewritten` or `LostEnd` if the reader
+   * had to move back.
+   */
   private get check(): Effect.Effect<Delivery<never> | undefined, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
       const position = this.position!
@@ -256,7 +266,9 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** The last delivered message that the data stream still has; undefined if the known ids do not show it. */
+  /**
+   * The last delivered message that the data stream still has. Undefined if the known ids do not show which one it is.
+   */
   private lastLeft(extent: Extent): Effect.Effect<Checkpoint | undefined, LeaseError> {
     return Effect.gen({ self: this }, function*() {
       const range = this.latestIds.range(extent)
@@ -297,9 +309,9 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * Reads the extent during a wait. If there are messages after the position, they may still be in transit, so no
-   * conclusion is drawn. Ends the wait if the data stream now ends before the position, or if everything after it was
-   * deleted.
+   * Reads the extent while the reader waits. Messages after the position may still be on their way to this reader, so
+   * they prove nothing. Ends the wait if the data stream now ends before the position, or if everything after the
+   * position was deleted.
    */
   private get watch(): Effect.Effect<ReadonlyArray<RawMessage>, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
@@ -320,7 +332,10 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** No read follows the last message, so gaps are checked before it is delivered. Its commit then has the right offset. */
+  /**
+   * Checks for gaps before the last message is delivered, because no read follows it. Its commit then has the right
+   * offset.
+   */
   private get checkLast() {
     return Effect.gen({ self: this }, function*() {
       const { after } = this.position!
@@ -355,7 +370,10 @@ export class MessageReader<A, R> {
     )
   }
 
-  /** Whether a processed message is the last one: its commit may have been lost. Commits it in that case. */
+  /**
+   * Whether the message at the application's own position is the last one. If so, commits it, because that commit may
+   * have been lost.
+   */
   private isLast(processed: RawMessage, { id, offset }: Checkpoint) {
     return Effect.gen({ self: this }, function*() {
       const decoded = yield* Effect.result(this.decode(processed))
@@ -366,7 +384,10 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** A reopened data stream without messages is over when it is deleted. No event reports that, so it polls. */
+  /**
+   * A reopened data stream without new messages is over when it is deleted. No event reports a deletion, so this polls
+   * for it.
+   */
   private get deletion() {
     const end = Effect.delay(retryOutages(this.lease.end), "10 seconds")
     return Effect.map(Effect.repeat(end, { until: (end) => end === "Ended" }), (): ReadonlyArray<RawMessage> => {

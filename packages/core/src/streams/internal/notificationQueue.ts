@@ -1,6 +1,6 @@
 /**
- * Queues notifications in order and drops none: a full queue makes the reader of announcements wait. `client` makes one
- * for each stream of `notifications`.
+ * Queues notifications in order without dropping any. A full queue makes `announcementReader` wait. `client` creates
+ * one queue for each reader of `notifications`.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -14,22 +14,22 @@ import type { EntryId, StreamName } from "../StreamName.ts"
 import type { StreamNotification } from "../StreamNotification.ts"
 
 export interface NotificationQueue {
-  /** Adds a notification without waiting: the number of owned data streams bounds their number. */
+  /** Adds a notification without waiting. Their number is bounded by the number of owned data streams. */
   readonly push: (notification: StreamNotification) => void
   /** Waits for room, then adds `StreamExpired`, unless the queue already has one for this entry. */
   readonly expired: (stream: StreamName, entry: EntryId) => Effect.Effect<void>
   /** Waits until the queue has room. */
   readonly ready: Effect.Effect<void>
-  /** Adds the last notification. The earlier ones can still be read. */
+  /** Adds `StreamTerminated` and ends the queue. Earlier notifications can still be read. */
   readonly end: (reason: string) => Effect.Effect<void>
   /** Fails the reader. */
   readonly fail: (cause: Cause.Cause<InvalidConfig>) => Effect.Effect<void>
-  /** Drops all notifications: the reader is gone. */
+  /** Drops all notifications, because the reader is gone. */
   readonly abandon: Effect.Effect<void>
   readonly stream: Stream.Stream<StreamNotification, InvalidConfig>
 }
 
-/** From this size on the queue is full. */
+/** The size at which the queue counts as full. */
 const bound = 256
 
 export const make = (metrics: Recorder): Effect.Effect<NotificationQueue> =>

@@ -1,6 +1,6 @@
 /**
- * Takes orphans when the fleet signals a release or a lease expires, earlier than the next sweep would. `consumption`
- * runs it. Signals are hints: `orphanSweep` finds orphans whose signals were lost.
+ * Takes orphaned data streams as soon as a member signals a release or a lease expires, without waiting for the next
+ * sweep. `consumption` runs it. Signals are only hints: `orphanSweep` finds orphans whose signals were lost.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -26,10 +26,11 @@ type Source = "expiry" | "signal"
 
 export interface SignalListener {
   /**
-   * Called with an expired lease, which is then not taken: users of `notifications` claim data streams themselves.
+   * Called when a lease expires, instead of taking the data stream: users of `notifications` claim data streams
+   * themselves.
    */
   readonly onExpired: ((stream: StreamName, entry: EntryId) => Effect.Effect<void>) | undefined
-  /** Runs when a data stream was handed over to this member. */
+  /** Runs when a data stream has been handed over to this member. */
   readonly onHandOver: Effect.Effect<void, StoreError>
 }
 
@@ -37,8 +38,8 @@ export interface SignalListener {
  * What is known about an entry that is due.
  *
  * - `Signaled`: it was released, or its lease expired.
- * - `Claimed`: a Go consumer may have claimed it since, and may never lock it.
- * - `Unlocked`: the Go consumer that claimed it has no lock on it, perhaps because it is finishing the entry.
+ * - `Claimed`: a Go consumer may have claimed it after that, and may never lock it.
+ * - `Unlocked`: the Go consumer that claimed it has no lock on it. It may be finishing the entry.
  */
 type Step = "Signaled" | "Claimed" | "Unlocked"
 
@@ -48,10 +49,10 @@ interface Due {
   readonly step: Step
 }
 
-/** The pause between two members that try to take the same data stream. */
+/** The delay between the attempts of two members on the same data stream. */
 const staggerMillis = 30
 
-/** Above this number of entries a sweep is cheaper. */
+/** Above this number of due entries, a sweep is cheaper. */
 const maxDue = 10_000
 
 export const make = (
@@ -82,13 +83,15 @@ export const make = (
     due.set(entry, { at: table.now().monotonic + Duration.toMillis(delay) + staggerMillis, source: "expiry", step })
   }
 
-  /** Takes those of the entries that are pending and not renewed, oldest first. Returns the entries that are not. */
+  /**
+   * Takes the entries that have been pending and idle for long enough, oldest first. Returns the entries that have not.
+   */
   const takeDue = (entries: ReadonlyArray<EntryId>, source: Source, steps: ReadonlyMap<EntryId, Step>) =>
     Effect.gen(function*() {
       const wanted = new Set(entries)
       const last = entries[entries.length - 1]!
       const { leaseDuration } = config
-      // If a Go consumer's lease expired, no Go consumer is about to take or finish the entry
+      // After a Go consumer's lease has expired, no Go consumer is about to take or finish the entry
       const minIdle = source === "expiry" ? Duration.min(leaseDuration, goLease) : leaseDuration
       let after = before(entries[0]!) as EntryId | undefined
       while (true) {
@@ -101,11 +104,12 @@ export const make = (
         for (const { content, deliveries, goConsumer } of page.entries) {
           if (content._tag !== "Announced" || !wanted.delete(content.entry) || !taking.mayTake(content)) continue
           if (goConsumer === undefined) found.push({ ...content, minIdle: leaseDuration })
-          // Leave an entry that a Go consumer has locked, or has claimed after a signal, to the sweeps
+          // An entry that a Go consumer has locked, or has claimed since a release signal, is left to the sweeps
           else if (source === "expiry" && goConsumer.lease === undefined) {
             const step = steps.get(content.entry)
             if (step !== "Claimed") found.push({ ...content, minIdle: goLease })
-            // A Go consumer may be about to lock an entry that was delivered only once: taking it would stop its reader
+            // A Go consumer may be about to lock an entry that was delivered only once. If that fails, it never reads
+            // again
             else if (deliveries > 1) recheck(content.entry, "Unlocked", secondCheck)
           }
         }
@@ -146,8 +150,8 @@ export const make = (
         } else {
           const young = yield* takeDue(entries.sort(compareEntryIds), source, steps)
           for (const entry of source === "expiry" ? young : []) {
-            // The entry was delivered more recently than a lease lasts, so the event is about an earlier lease. At the
-            // recheck, its new owner will have locked it
+            // The entry was delivered less than a lease duration ago, so the event is about an earlier lease. By the
+            // recheck, the new owner will have locked it
             if (steps.get(entry) === "Signaled") recheck(entry, "Claimed", goLease)
           }
         }
@@ -170,7 +174,7 @@ export const make = (
 
   const hints = Effect.scoped(Effect.gen(function*() {
     const hints = yield* store.signals
-    // Signals before the subscription were missed
+    // Signals that were sent before the subscription were missed
     yield* gap
     return yield* Effect.forever(Effect.flatMap(next(hints), (hint) =>
       hint._tag === "Released"
@@ -198,7 +202,7 @@ export const make = (
   }))
 
   const listen = (what: string, loop: Effect.Effect<never, StoreError>) =>
-    // Sweeps need no signals, so even a permanent refusal is not fatal
+    // Sweeps work without signals, so even a permanent refusal is not fatal
     Effect.catch(persist(what, loop), (error) =>
       Effect.andThen(log.warning(`${what} was refused: ${error.message}`), Effect.never))
 

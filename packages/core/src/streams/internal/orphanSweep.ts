@@ -1,8 +1,9 @@
 /**
- * Finds orphaned data streams without events: entries that have been pending for longer than a lease. `consumption`
- * runs it, and `leaseTaker` takes what it finds.
+ * Finds orphaned data streams without relying on events, by listing the entries that have been idle for longer than a
+ * lease. `consumption` runs it, and `leaseTaker` claims what it finds.
  *
- * An entry of a Go consumer has no lease between its delivery and its lock. `goEntries` decides when it may be taken.
+ * A Go consumer's entry has no lease between its delivery and its lock. `goEntries` decides when such an entry may be
+ * taken.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -19,25 +20,30 @@ import { GoEntries, secondCheck } from "./goEntries.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 
 export interface OrphanSweep {
-  /** Takes entries that an earlier process of this name left pending. Other consumers wait for a lease's length. */
+  /**
+   * Takes the entries that an earlier process with this name left pending. Other consumers must wait for the duration
+   * of a lease first.
+   */
   readonly own: Effect.Effect<void, StoreError>
   /**
-   * Whether orphans may be waiting for room. `announcementReader` then sweeps before it reads new announcements, which
-   * have waited less.
+   * Whether orphans may be waiting for free capacity. If so, `announcementReader` sweeps before it reads new
+   * announcements, because orphans have waited longer.
    */
   readonly isRequested: () => boolean
-  /** Called by `announcementReader` and `orphanSignals` if they lacked room for what they found. */
+  /**
+   * Called by `announcementReader` and `orphanSignals` when they find more data streams than they have capacity for.
+   */
   readonly request: () => void
-  /** One sweep. */
+  /** Runs one sweep. */
   readonly once: Effect.Effect<void, StoreError>
-  /** Starts a sweep now: `orphanSignals` may have missed signals, or has too many. */
+  /** Starts a sweep now. `orphanSignals` calls it when it may have missed signals, or has too many. */
   readonly wake: () => void
   readonly loop: Effect.Effect<never, StoreError>
 }
 
 type Source = "start" | "sweep"
 
-/** The minimum pause between two sweeps. Quick handlers would otherwise start one sweep after another. */
+/** The minimum pause between two sweeps. Otherwise handlers that end quickly would cause one sweep after another. */
 const minDistanceMillis = 50
 
 /** `adoptHandOvers` confirms the data streams that other members handed over to this one, and starts their handlers. */
@@ -53,10 +59,10 @@ export const make = (
   const goEntries = new GoEntries()
   let requested = false
   let last = -Infinity
-  /** When a sweep last began with room. */
+  /** When a sweep last began with free capacity, in monotonic milliseconds. */
   let lastWithRoom = -Infinity
 
-  /** Returns false if there was no room for all. */
+  /** Takes the candidates batch by batch. Returns false if the capacity does not suffice. */
   const takeAll = Effect.fnUntraced(function*(
     candidates: ReadonlyArray<Candidate>,
     source: Source
@@ -72,7 +78,7 @@ export const make = (
     return true
   })
 
-  /** The sweep at the start reads only entries of this consumer. */
+  /** Runs one sweep. At the start, it reads only this consumer's own entries. */
   const sweepOnce = (source: Source) =>
     Effect.gen(function*() {
       requested = false
@@ -99,7 +105,7 @@ export const make = (
         for (const pending of page.entries) {
           const { content } = pending
           if (content._tag === "Malformed") {
-            // A Go consumer may still be working on it, and does not refresh its idle time
+            // A Go consumer may still be working on the entry, and does not refresh the idle time
             const isStale = Duration.isGreaterThanOrEqualTo(pending.idle, config.reapAfter)
             if (pending.consumer === consumer || isStale) yield* taking.deadLetter(content, pending.consumer)
           } else if (pending.goConsumer !== undefined) {
@@ -119,7 +125,7 @@ export const make = (
 
   const once = permit.withPermit(Effect.suspend(() => {
     last = table.now().monotonic
-    // A sweep without room must not delay the next one, which may find room at once
+    // A sweep without free capacity must not delay the next one, which may find some immediately
     if (table.free() > 0) lastWithRoom = last
     metrics.update(StreamMetrics.stream.sweeps, 1)
     return Effect.andThen(adoptHandOvers, sweepOnce("sweep"))
@@ -138,7 +144,7 @@ export const make = (
       yield* sleepUntil(table.now().monotonic + Duration.toMillis(config.sweepInterval) * factor, woken)
       woken.closeUnsafe()
       yield* Effect.sleep(Math.max(0, last + minDistanceMillis - table.now().monotonic))
-      // Pauses no longer than between sweeps, so that orphans do not wait after an outage
+      // Retries at least as often as it sweeps, so that orphans do not wait long after an outage
       yield* persist("Sweeping", once, config.sweepInterval)
     }))
   }

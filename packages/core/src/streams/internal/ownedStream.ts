@@ -1,6 +1,6 @@
 /**
- * One owned data stream: plain data, without a fiber or timer of its own. `streamTable` renews and ends it,
- * `handlerRunner` runs its handler, and `ownedStreamStates` has its states.
+ * One owned data stream, without a fiber or timer of its own. `streamTable` renews and ends it, `handlerRunner` runs
+ * its handler, and `ownedStreamStates` defines its states.
  */
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
@@ -23,11 +23,11 @@ export const annotations = (
 export type EndOutcome = keyof typeof StreamMetrics.stream.ends
 export type Source = keyof typeof StreamMetrics.stream.acquisitions
 
-/** A lease that was taken or handed over, and how. */
+/** A lease that was claimed or handed over, and how it was acquired. */
 export type Acquisition = Ownership & Pick<OwnedStream, "info" | "failures" | "source" | "since" | "arrival">
 
 export interface StreamPeriods extends Periods {
-  /** How long a handler may go without progress. */
+  /** How long a handler may go without progress, in milliseconds. */
   readonly progressTimeout: number
 }
 
@@ -41,47 +41,48 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
   readonly source: Source
   failures: number
   private state: OwnedState = "owned"
-  /** Whether an ended or lost stream was revoked before. */
+  /** Whether the stream was revoked before it ended or was lost. */
   private wasRevoked = false
   readonly onRevoked = new Listeners<void>()
   /** Notified when the lease ends or is lost. */
   readonly onEnd = new Listeners<void>()
   /** How the lease ended, unless it was lost. */
   outcome: EndOutcome | undefined
-  /** The number of requests in flight that end the lease. Their replies decide, not a renewal's. */
+  /** The number of requests in flight that end the lease. Their replies decide the outcome, not a renewal's. */
   endings = 0
-  /** A request to end the lease failed at `at`, without a reply: the lease may have ended as its owner asked. */
+  /** Set if a request to end the lease got no reply, with the time of that failure. The lease may have ended. */
   attempted: { readonly how: EndOutcome; readonly at: number } | undefined
-  /** Its user has called `done` outside the handler, which is stopped first. */
+  /** Set when `done` is called outside the handler. The handler is stopped first. */
   isMarkedDone = false
-  /** The member for which it was revoked. */
+  /** The member that the stream was revoked for. */
   receiver: Member | undefined
-  /** Whether its handler was notified of the revocation. */
+  /** Whether the handler was notified of the revocation. */
   hasHeard = false
   /**
-   * Its handler was notified of a revocation, and another stream was handed over instead: if it yields, it runs again
-   * here.
+   * Set if the handler was notified of a revocation that has been withdrawn. If the handler yields, it runs again here.
    */
   isKept = false
-  /** Set if it was handed over. */
+  /** Set if another member handed the stream over to this one. */
   arrival: Arrival | undefined
-  /** True from the delivery of the data stream to the end of the handler. */
+  /** True from the delivery of the data stream until the handler ends. */
   hasHandler = false
-  /** The fiber of its handler, once started. */
+  /** The handler's fiber, once it has started. */
   handler: Fiber.Fiber<unknown, unknown> | undefined
-  /** The number of ends in flight, or waiting for protected work. */
+  /** The number of requests to end the lease that are in flight or waiting for protected work. */
   private workEndings = 0
-  /** The last progress of the handler, in monotonic milliseconds. Undefined while it has no progress timeout. */
+  /** When the handler last made progress, in monotonic milliseconds. Undefined while no progress timeout applies. */
   progressedAt: number | undefined
-  /** How many readers wait for messages, which is not a lack of progress. */
+  /** How many readers are waiting for messages. Waiting is not a lack of progress. */
   waiting = 0
-  /** How many messages are being processed while the loop waits for others. */
+  /** How many messages are being processed while the loop may be waiting for others. */
   inHand = 0
-  /** Whether the handler read messages through the lease. If not, it is unknown when it is processing one. */
+  /** Whether the handler has read messages through the lease. If not, it is unknown whether it is processing one. */
   hasRead = false
-  /** Whether the handler reported progress that the backend does not know yet. */
+  /** Whether the handler reported progress that the backend has not confirmed yet. */
   hasProgressed = false
-  /** The `isBusy` that the backend knows. Undefined while it is uncertain, from the renewal that reports it on. */
+  /**
+   * The value of `isBusy` that the backend has confirmed. Undefined while a renewal that reports a change has no reply.
+   */
   private sentBusy: boolean | undefined = true
 
   constructor(acquisition: Acquisition, periods: StreamPeriods) {
@@ -109,7 +110,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return this.isOpen() && this.workEndings === 0
   }
 
-  /** Runs an end of the lease after its protected work has ended (L4, docs/protocol.md). */
+  /** Runs `end`, a request that ends the lease, after protected work has ended (L4 in docs/protocol.md). */
   afterWork<A, E>(end: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.uninterruptibleMask((restore) => {
       this.workEndings++
@@ -118,19 +119,19 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     })
   }
 
-  /** The monotonic instant at which its handler counts as stalled. */
+  /** The monotonic instant at which the handler counts as stalled. */
   stallsAt(): number {
     return this.progressedAt === undefined || !this.isBusy
       ? Infinity
       : this.progressedAt + this.options.progressTimeout
   }
 
-  /** Whether its handler may have a message in hand. */
+  /** Whether the handler may be processing a message. */
   get isBusy(): boolean {
     return this.waiting === 0 || this.inHand > 0
   }
 
-  /** The request to renew the lease, with what the backend does not know yet. */
+  /** The request to renew the lease. It includes changes that the backend has not confirmed yet. */
   renewal(): RenewRequest {
     const { consumer, entry, epoch, hasProgressed, isBusy, stream, token } = this
     if (isBusy === this.sentBusy) return { stream, entry, consumer, epoch, token, hasProgressed }
@@ -138,7 +139,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return { stream, entry, consumer, epoch, token, hasProgressed, isBusy }
   }
 
-  /** The backend has received what this request reported. */
+  /** Called when the backend has confirmed this renewal. */
   renewedBy({ hasProgressed, isBusy }: RenewRequest): void {
     if (isBusy !== undefined) this.sentBusy = isBusy
     if (hasProgressed === true) {
@@ -153,7 +154,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
 
   override extend(sent: Instant): void {
     super.extend(sent)
-    // Renewed after the request without a reply, so that request did not end it
+    // This renewal was sent after the request that got no reply, so that request did not end the lease
     if (this.attempted !== undefined && this.attempted.at < sent.monotonic) this.attempted = undefined
   }
 
@@ -170,12 +171,12 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return this.state === "revoked" || this.state === "stopped" || this.wasRevoked
   }
 
-  /** Whether the handler was stopped: after the grace period, by an operator, or by `done` or `release`. */
+  /** Whether the handler was stopped: after the grace period, or by `done` or `release`. */
   get isStopped(): boolean {
     return this.state === "stopped"
   }
 
-  /** Returns whether the transition took place. */
+  /** Makes the transition if the state allows it. Returns whether it did. */
   private move(transition: keyof typeof transitions): boolean {
     const next = after(this.state, transition)
     if (next === undefined) return false
@@ -189,7 +190,10 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     super.lose(reason)
   }
 
-  /** Interrupts the handler first: it must not continue after protected work that it waits for has ended. */
+  /**
+   * Interrupts the handler before the protected work. A handler that waits for that work must not continue when it
+   * ends.
+   */
   protected override interruptWork(): void {
     this.handler?.interruptUnsafe()
     super.interruptWork()
@@ -200,7 +204,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     this.onEnd.notify()
   }
 
-  /** Ends the lease as its owner asked. */
+  /** Ends the lease normally, as its owner requested. */
   end(how: EndOutcome): void {
     this.move("end")
     this.outcome = how
@@ -217,14 +221,15 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return this.onRevoked.next(() => this.isRevoked ? Effect.void : undefined)
   }
 
-  /** Revokes the data stream, to hand it over to this member. */
+  /** Revokes the data stream so that it can be handed over to `receiver`. */
   recall(receiver: Member): void {
     this.receiver = receiver
     this.revoke()
   }
 
   /**
-   * Withdraws the revocation. A handler that was interrupted cannot continue: any consumer may take its data stream.
+   * Withdraws the revocation, unless the handler has already been interrupted. In that case any consumer may take the
+   * data stream.
    */
   keep(): void {
     this.receiver = undefined
@@ -237,7 +242,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     if (this.move("revoke")) this.onRevoked.notify()
   }
 
-  /** Revokes the data stream, and interrupts its handler. */
+  /** Revokes the data stream and interrupts its handler. */
   stop(): void {
     this.revoke()
     if (this.move("stop")) this.handler?.interruptUnsafe()

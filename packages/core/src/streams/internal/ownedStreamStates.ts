@@ -1,20 +1,21 @@
 /**
- * The states of a data stream at its owner, and the transitions between them. docs/protocol.md draws them, and a test
- * compares the two.
+ * The states of an owned data stream, and the transitions between them. docs/protocol.md has a diagram of them, and a
+ * test compares the two.
  */
 
 /**
- * - `owned`: its handler works.
- * - `revoked`: its owner was asked to release it; the handler finishes its current message, within the grace period.
- * - `stopped`: its handler was interrupted, and the data stream will be yielded.
- * - `ended`: done, released, handed over or a dead letter, as its owner asked.
- * - `lost`: its lease ended before that.
+ * - `owned`: the handler, if there is one, is running.
+ * - `revoked`: the owner was asked to release the stream. The handler has the grace period to finish its current
+ *   message.
+ * - `stopped`: the handler was interrupted, and the lease will end.
+ * - `ended`: the owner ended the lease: the stream is done, released, handed over or in the dead letters.
+ * - `lost`: the lease was lost before its owner ended it.
  */
 export type OwnedState = "owned" | "revoked" | "stopped" | "ended" | "lost"
 
 type Transitions = { readonly [From in OwnedState]?: OwnedState }
 
-/** Other transitions do not occur: nothing follows an end. */
+/** In any other state, a transition has no effect. `ended` and `lost` are final. */
 export const transitions = {
   revoke: { owned: "revoked" },
   keep: { revoked: "owned" },
@@ -23,6 +24,6 @@ export const transitions = {
   lose: { owned: "lost", revoked: "lost", stopped: "lost" }
 } satisfies Record<string, Transitions>
 
-/** Undefined if the transition does not occur. */
+/** The next state. Undefined if the transition has no effect. */
 export const after = (state: OwnedState, transition: keyof typeof transitions): OwnedState | undefined =>
   (transitions[transition] as Transitions)[state]

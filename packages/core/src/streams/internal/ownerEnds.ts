@@ -1,6 +1,5 @@
 /**
- * Ends that the user of a lease asks for: `done` and `release` of `StreamLease`. `leaseHandle` calls them by way of
- * `client`.
+ * Implements `StreamLease.done` and `StreamLease.release`. `leaseHandle` calls them through `ClientContext`.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -10,7 +9,7 @@ import type { LeaseTaker } from "./leaseTaker.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import * as revocation from "./revocation.ts"
 
-/** Whether the caller is the handler of this stream, which cannot wait for its own end. */
+/** Whether the caller is the handler of this stream. A handler cannot wait for itself to end. */
 const isHandlerOf = (owned: OwnedStream) =>
   Effect.map(
     Effect.serviceOption(StreamLease),
@@ -21,11 +20,12 @@ export const done: (client: ClientContext, owned: OwnedStream) => ReturnType<Cli
   function*({ ends, table }, owned) {
     yield* table.ensure(owned)
     if (!owned.hasHandler || (yield* isHandlerOf(owned))) return yield* ends.done(owned)
-    // In one step: after an interruption in between, the handler would continue, and even its failure would mean done
+    // Mark and stop in one step: after an interruption in between, the handler would continue, and the stream would be
+    // marked as done even if the handler failed
     owned.isMarkedDone = true
     owned.stop()
     yield* owned.ended
-    // The lease may have ended in another way meanwhile
+    // Meanwhile the lease may have ended in another way
     if (owned.outcome !== "done") return yield* owned.over
   }
 )
@@ -36,7 +36,7 @@ export const release: (
   owned: OwnedStream
 ) => ReturnType<ClientContext["release"]> = Effect.fnUntraced(function*({ config, ends, table }, leaseTaker, owned) {
   yield* table.ensure(owned)
-  // Lets other members try first
+  // Let other members try first
   leaseTaker.skipFor(owned.entry, config.sweepInterval)
   if (!owned.hasHandler) return yield* ends.release(owned)
   if (!(yield* isHandlerOf(owned))) return yield* revocation.stop(table, [owned])

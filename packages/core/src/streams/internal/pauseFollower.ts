@@ -1,6 +1,6 @@
 /**
- * Follows what operators pause: paused data streams are not taken, and their owners release them. `consumption` runs
- * it, and `pauses` has the last known state.
+ * Polls which data streams operators have paused, and revokes those that are owned here. `consumption` runs it, and
+ * `pauses` has the last known state.
  */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
@@ -10,7 +10,7 @@ import type { ClientContext } from "./context.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import * as revocation from "./revocation.ts"
 
-/** Reads the pauses. In an outage the last known state remains in force. */
+/** Reads the pauses. During an outage the last known state remains in effect. */
 const read = ({ pauses, store }: ClientContext) =>
   Effect.matchEffect(store.paused, {
     onFailure: (error) => log.debug(`Cannot read the pauses: ${error.message}`),
@@ -26,7 +26,10 @@ const read = ({ pauses, store }: ClientContext) =>
         : Effect.void
   })
 
-/** Reads the pauses, and succeeds with the loop that follows it. A data stream that was acquired by name stays. */
+/**
+ * Reads the pauses once, and returns the loop that keeps polling them. Data streams that were acquired by name are not
+ * revoked.
+ */
 export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never>, never, Scope.Scope> =>
   FiberSet.makeRuntime<never, void>().pipe(
     Effect.tap(() => read(client)),
@@ -42,7 +45,8 @@ export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never
       return Effect.forever(Effect.gen(function*() {
         yield* Effect.sleep(client.config.heartbeatInterval)
         yield* read(client)
-        // Also those that are revoked for another consumer, because that does not interrupt a busy handler
+        // Includes streams that are already revoked for another consumer, because that does not interrupt a busy
+        // handler
         const paused = [...client.table.all()].filter((owned) =>
           owned.source !== "name" && client.pauses.has(owned.stream) && !revoking.has(owned)
         )

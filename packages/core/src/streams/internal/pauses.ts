@@ -1,4 +1,7 @@
-/** What operators have paused. `pauseFollower` keeps it up to date, and `leaseTaker` takes nothing that is paused. */
+/**
+ * The service and the data streams that operators have paused. `pauseFollower` keeps it up to date, and `leaseTaker`
+ * takes nothing that is paused.
+ */
 import type { StreamName } from "../StreamName.ts"
 import type { ServiceState } from "../StreamState.ts"
 
@@ -7,7 +10,7 @@ export class Pauses {
   private paused: ServiceState["paused"] = { service: false, streams: [] }
   private names: ReadonlySet<StreamName> = new Set()
 
-  /** Returns whether anything changed. */
+  /** Replaces the state. Returns whether anything changed. */
   set(paused: ServiceState["paused"]): boolean {
     const isChanged = paused.service !== this.paused.service || paused.streams.length !== this.names.size ||
       paused.streams.some((stream) => !this.names.has(stream))

@@ -1,9 +1,9 @@
 /**
- * The position of a reader in its data stream, and what the extent of the stream says about it: whether messages are
- * missing, how many, and whether the stream was deleted and written again, or lost its end.
+ * Compares the position of a reader with the extent of its data stream. The result shows whether messages are missing,
+ * how many, and whether the stream was deleted and recreated or lost its newest messages.
  *
- * `Extent.added` counts every message that was ever added, and `offset` those up to the position. If the number of
- * messages after the position is certain, `added` minus that number is the true offset. If the true offset exceeds the
+ * `Extent.added` counts every message that was ever added, and `offset` counts those up to the position. If the number
+ * of messages after the position is known, `added` minus that number is the true offset. If the true offset exceeds the
  * reader's, the difference is the number of messages that the reader never received.
  */
 import * as Option from "effect/Option"
@@ -16,7 +16,7 @@ export interface ReadPosition {
   readonly after: EntryId
   /** How many messages were added up to `after`, including those reported as missing. Undefined while unknown. */
   readonly offset: number | undefined
-  /** Every missing message up to this id was reported. */
+  /** Every missing message up to this id has been reported. */
   readonly checked: EntryId
 }
 
@@ -30,12 +30,12 @@ export interface Origin {
 export interface Missing {
   readonly after: EntryId
   readonly until: EntryId
-  /** None if the backend does not count. */
+  /** `None` if the number is unknown. */
   readonly count: Option.Option<number>
 }
 
 /**
- * An extent, and how many messages were left in a range at that instant. The function that takes it names the range.
+ * An extent, and how many messages were left in a range at the same instant. Each function says which range it expects.
  */
 export type Counted = Extent & { readonly counted: number | undefined }
 
@@ -44,22 +44,22 @@ export const beginning: Checkpoint = { id: EntryId.make("0-0"), offset: 0 }
 
 export const at = ({ id, offset }: Checkpoint): ReadPosition => ({ after: id, offset, checked: id })
 
-/** Whether the stream ends before the position: it was deleted and written again, or lost its end. */
+/** Whether the stream ends before the position: it was deleted and recreated, or lost its newest messages. */
 export const isPast = (after: EntryId, { last }: Extent): boolean => compareEntryIds(last, after) < 0
 
 export const originOf = ({ added, first, length }: Extent): Origin => ({ first, isWhole: added === length })
 
 /**
- * Whether a stream that ends before the position is a different one, written after the reader's was deleted. No commit
+ * Whether a stream that ends before the position is a different one, created after the reader's was deleted. No commit
  * passes the last message, so a checkpoint beyond it belongs to another stream. So does an `origin` that differs from
- * how the stream begins now, if nothing was deleted from it.
+ * the beginning of the present stream, if nothing was deleted from that stream.
  *
- * This relies on two facts: the caller awaits `MessageReader.settled`, so no commit is in flight, and a failover that
- * loses messages loses their commits too.
+ * This relies on two facts. The caller awaits `MessageReader.settled`, so no commit is in flight. A failover that loses
+ * messages also loses their commits.
  *
- * `origin` is undefined if no check has read how the stream began. Then the checkpoint decides. A checkpoint that the
- * stream still reaches was committed in it, so only messages after the checkpoint were lost. Without a checkpoint,
- * nothing shows that this is the same stream, and reading it from the beginning undoes no commit.
+ * `origin` is undefined if no check has read how the stream began. Then the checkpoint decides. If the stream still
+ * reaches the checkpoint, the commit was made in this stream, and only messages after it were lost. Without a
+ * checkpoint, nothing shows that this is the same stream, and reading from the beginning undoes no commit.
  */
 export const isRewritten = (
   origin: Origin | undefined,
@@ -95,11 +95,12 @@ const mayMiss = (position: ReadPosition, extent: Extent): boolean => {
  * The position of a reader that starts before or after the checkpoint. `counted` is the number of messages between the
  * two.
  *
- * Messages that are left between the checkpoint and a later start were processed. Messages that were deleted there, or
- * that the offset of the checkpoint does not include, are missing: perhaps nobody has reported them. Messages between a
- * start and a later checkpoint were processed once, so only trimming past the start counts as missing.
+ * Between the checkpoint and a later start, the remaining messages have been processed. Messages that were deleted
+ * there, or that the checkpoint's offset does not include, count as missing, because they may not have been reported.
+ * Between a start and a later checkpoint, all messages were processed once, so only trimming past the start counts as
+ * missing.
  *
- * For example, with a checkpoint at message 5 of 5:
+ * For example, with a checkpoint at message 5, offset 5:
  * - start 8, and 6 was deleted: 2 are counted, so the offset is 7. `check` computes 8, and reports one missing after 5.
  * - start 3, and 4 was deleted: 1 is counted, so the offset is 4. `check` computes 4, and reports none.
  */
@@ -122,14 +123,14 @@ export const check = (
   const left = remaining(position, extent)
   if (left === undefined) return { position, missing: undefined }
   const offset = extent.added === undefined ? undefined : extent.added - left
-  // If all messages were deleted, none can arrive before the last id
+  // If all messages were deleted, new ones can only arrive after the last id
   const after = extent.first === undefined ? extent.last : position.after
   const next = isTrimmed(position, extent) ? extent.first : after
   // Individual messages may have been deleted after the position
   const isWhole = extent.lastDeleted === undefined || next === undefined ||
     compareEntryIds(extent.lastDeleted, next) <= 0
   const until = isWhole && left > 0 ? next! : extent.last
-  // A stream that was deleted and written again with larger ids counts from zero
+  // A stream that was recreated with larger ids counts from zero
   const isRenewed = position.offset !== undefined && offset !== undefined && offset < position.offset &&
     isTrimmed(position, extent)
   const count = offset === undefined || position.offset === undefined

@@ -1,5 +1,6 @@
 /**
- * Keeps checkpoints from expiring, and removes dead consumers and finished entries. `client` and `consumption` run it.
+ * Keeps checkpoints from expiring (run by `client`), and removes dead consumers and finished entries (run by
+ * `consumption`).
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -9,7 +10,10 @@ import * as log from "../../internal/log.ts"
 import type { ClientContext } from "./context.ts"
 import { isFirst } from "./members.ts"
 
-/** Backends keep a checkpoint for some time after its last commit, and an owner may commit less often. */
+/**
+ * Extends the retention of the checkpoints of owned data streams once a day, because an owner may commit less often
+ * than a backend lets checkpoints expire.
+ */
 export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<never> =>
   Effect.forever(Effect.gen(function*() {
     yield* Effect.sleep("1 day")
@@ -20,7 +24,7 @@ export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<
     )
   }))
 
-/** Removes old data, at long intervals, on only one member of the fleet. */
+/** Removes dead consumers and finished entries, at long intervals. Only one member of the fleet does it. */
 export const reap = (client: ClientContext): Effect.Effect<never> =>
   Effect.forever(
     Effect.gen(function*() {

@@ -1,34 +1,35 @@
 /**
- * Which member hands over how many data streams, and to which other. Each member decides for itself, from the reply to
- * its last heartbeat.
+ * Decides how many data streams this member hands over, and to which other member. Each member decides for itself, from
+ * the reply to its last heartbeat.
  *
- * The fair share of a member is its part of all capacity, applied to all owned streams, rounded down (floor) or up
- * (ceiling). A member above its ceiling hands over to one below its ceiling. When nobody has been above for a while, a
- * member at its ceiling hands over to one below its floor. So a giver never falls below its share, no receiver exceeds
- * its own, and each hand-over reduces the sum of all surpluses above ceilings and deficits below floors. That sum
- * bounds the number of hand-overs, and at zero nothing moves.
+ * A member's fair share is its fraction of the total capacity, applied to all owned streams and rounded down (floor) or
+ * up (ceiling). A member above its ceiling hands over to one below its ceiling. Once nobody has been above a ceiling
+ * for a while, a member above its floor hands over to one below its floor. So a giver never drops below its share, and
+ * a receiver never exceeds its own. Each hand-over reduces the sum of all surpluses above ceilings and deficits below
+ * floors. That sum limits the number of hand-overs, and when it is zero, nothing moves.
  *
- * Views are old. These rules keep members that act on old views from giving too much:
+ * A member's view of the fleet is always slightly out of date. These rules keep members from handing over too much
+ * because of that:
  *
  * - all members derive the same pairs of givers and receivers from one view, and each acts only for itself;
- * - a stream that was handed over stays registered as the giver's until the receiver must have registered it. It is
+ * - a stream that was handed over stays registered as the giver's until the receiver must have registered it. So it is
  *   counted twice rather than not at all, and shares are estimated too large rather than too small;
- * - the giver, who knows about the hand-over, counts the stream for the receiver at once;
- * - a stream that was handed over stays for a while, unless the membership changes: see `isMovable`;
+ * - the giver immediately counts the stream as the receiver's;
+ * - a stream that was handed over is not handed on for a while, unless the membership changes (see `isMovable`);
  * - a large surplus moves a quarter at a time, so that the last streams move one by one.
  *
- * Streams without an owner belong to no share, and are taken regardless of this plan.
+ * Streams without an owner are not part of any share. Members take them regardless of this plan.
  */
 import type { Member } from "../StreamStore.ts"
 
 /**
- * - `settle`: the pause after a change of membership, and how long nobody must have been above a ceiling before a
- *   member that is not above its own ceiling hands over.
+ * - `settle`: the pause after a membership change. Also how long nobody must have been above a ceiling before a member
+ *   that is not above its own hands over.
  * - `rest`: the pause after a hand-over.
- * - `transit`: how long a stream that was handed over is registered as the giver's: until the receiver has adopted and
- *   registered it, or it is an orphan.
- * - `stay`: how long a stream that was handed over is not handed on.
- * - `batch`: the maximum number of data streams of one decision.
+ * - `transit`: how long a stream that was handed over stays registered as the giver's. By then the receiver has adopted
+ *   and registered it, or it is an orphan.
+ * - `stay`: how long a stream that was handed over must not be handed on.
+ * - `batch`: the maximum number of data streams in one decision.
  */
 export interface Settings {
   readonly settle: number
@@ -50,7 +51,7 @@ export const settingsFor = (heartbeat: number, confirm: number): Settings => ({
 export interface State {
   readonly membership: string
   readonly quietUntil: number
-  /** Since when nobody has been above a ceiling; infinite while a member is. */
+  /** The time since which nobody has been above a ceiling. Infinite while a member is above. */
   readonly levelSince: number
   readonly sent: ReadonlyArray<{ readonly to: string; readonly until: number }>
 }
@@ -58,10 +59,10 @@ export interface State {
 export const initial: State = { membership: "", quietUntil: -Infinity, levelSince: Infinity, sent: [] }
 
 /**
- * - `members`: from the reply to the last heartbeat; for the member itself, only the session counts.
- * - `owned`: how many streams the member itself owns now.
- * - `leaving`: for each of these streams that is revoked and expected to end soon, the session of its receiver.
- * - `movable`: how many of these may be handed over.
+ * - `members`: from the reply to the last heartbeat. This member's own `owned` in it is ignored.
+ * - `owned`: how many streams this member owns now.
+ * - `leaving`: for each owned stream that is revoked and expected to end soon, the session of its receiver.
+ * - `movable`: how many owned streams may be handed over.
  */
 export interface View {
   readonly members: ReadonlyArray<Member>
@@ -95,7 +96,7 @@ const partiesOf = (view: View, sent: State["sent"]): ReadonlyArray<Party> => {
   }))
   const capacity = counted.reduce((sum, { member }) => sum + member.capacity, 0)
   const owned = counted.reduce((sum, party) => sum + party.owned, 0)
-  // What exceeds all capacity belongs to no share: it stays where it is
+  // Streams beyond the total capacity are not part of any share, and stay where they are
   const shared = Math.min(owned, capacity)
   return counted.map((party) => {
     const share = capacity === 0 ? 0 : shared * party.member.capacity / capacity
@@ -108,13 +109,16 @@ interface Amount {
   readonly streams: number
 }
 
-/** The parties with an amount, the largest first, in an order that all members agree on. */
+/** The parties with a positive amount, largest first. All members break ties in the same way. */
 const amounts = (parties: ReadonlyArray<Party>, streams: (party: Party) => number): ReadonlyArray<Amount> =>
   parties.map((party) => ({ party, streams: streams(party) })).filter((amount) => amount.streams > 0).sort((a, b) =>
     b.streams - a.streams || (a.party.member.session < b.party.member.session ? -1 : 1)
   )
 
-/** Fills the receivers from the givers, both in order. Returns to whom `session` hands over first, and how many. */
+/**
+ * Assigns the surplus of the givers to the receivers, both in order. Returns the first receiver of the giver with this
+ * session, and how many streams it gets.
+ */
 const pairOf = (
   session: string,
   givers: ReadonlyArray<Amount>,
@@ -153,13 +157,15 @@ export const plan = (state: State, view: View, now: number, settings: Settings):
 const membershipOf = (members: ReadonlyArray<Member>): string =>
   members.map(({ capacity, session }) => `${session}/${capacity}`).sort().join(" ")
 
-/** When a stream was handed over, and what the `membership` was. */
+/** When a stream was handed over, and the `membership` at that time. */
 export interface Arrival {
   readonly membership: string
   readonly at: number
 }
 
-/** Whether a stream may be handed over: it was never handed over, or not recently, or in another membership. */
+/**
+ * Whether a stream may be handed over: it has never been handed over, not recently, or only under another membership.
+ */
 export const isMovable = (state: State, arrival: Arrival | undefined, now: number, settings: Settings): boolean =>
   arrival === undefined || arrival.membership !== state.membership || now - arrival.at >= settings.stay
 

@@ -1,6 +1,6 @@
 /**
- * Registers this member, adopts data streams that were handed over to it, and hands over its surplus. `rebalancePlan`
- * decides how many go to which member, and `handOverChoice` which ones.
+ * Registers this member in the fleet, adopts data streams that are handed over to it, and hands over its surplus.
+ * `rebalancePlan` decides how many go to which member, and `handOverChoice` which ones. `consumption` runs it.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -21,13 +21,13 @@ import * as revocation from "./revocation.ts"
 import * as storeTimeouts from "./storeTimeouts.ts"
 
 export interface Rebalancer {
-  /** Adopts data streams that were handed over to this member. */
+  /** Confirms the data streams that were handed over to this member, and starts their handlers. */
   readonly adopt: Effect.Effect<void, StoreError>
   readonly loop: Effect.Effect<never, StoreError>
   readonly leave: Effect.Effect<void>
 }
 
-/** For a client without `rebalance`. */
+/** Used if `rebalance` is false. */
 export const none: Rebalancer = { adopt: Effect.void, loop: Effect.never, leave: Effect.void }
 
 export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver): Rebalancer => {
@@ -35,7 +35,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   const { capacity, consumer } = config
   const heartbeat = Duration.toMillis(config.heartbeatInterval)
   const settings = plan.settingsFor(heartbeat, Duration.toMillis(config.confirmTimeout))
-  /** How long a registration lasts: it survives a few lost heartbeats. */
+  /** How long a registration lasts: long enough to survive a few lost heartbeats. */
   const expiry = Duration.max(Duration.times(config.heartbeatInterval, 4), config.leaseDuration)
   const grace = Duration.toMillis(config.gracePeriod)
   const adopting = Semaphore.makeUnsafe(1)
@@ -58,13 +58,16 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     return { members: client.members, session, owned: table.size, leaving, movable }
   }
 
-  /** Still owned after the grace period: a message is being processed, or the handler cannot be interrupted. */
+  /**
+   * Revoked streams that are still owned after the grace period, because a message is being processed or the handler
+   * cannot be interrupted.
+   */
   const overdue = (now: number) =>
     [...recalled].flatMap(([owned, since]) => owned.isOpen() && now - since > grace ? [owned] : [])
 
   /**
-   * Chooses data streams and revokes them, in one step. The revocation of an overdue stream is withdrawn if another
-   * stream can be chosen in its place.
+   * Chooses data streams and revokes them in one step. Withdraws the revocation of an overdue stream if another one can
+   * take its place.
    */
   const recall = ({ count, to }: plan.Decision) =>
     Effect.suspend(() => {
@@ -93,7 +96,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   const awaitHandOver = (owned: OwnedStream, to: Member) =>
     Effect.onExit(revocation.awaitRecall(client, owned), () =>
       Effect.sync(() => {
-        // A stream whose revocation was withdrawn may have been revoked again
+        // A stream whose revocation was withdrawn may have been revoked again since
         if (!owned.isOpen()) recalled.delete(owned)
         if (owned.outcome === "handedOver") {
           state = plan.handedOver(state, to.session, table.now().monotonic, settings)
@@ -109,7 +112,10 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     return plan.plan(state, current, now, settings)
   })
 
-  /** Releases offered streams: no handler has started, but an expired lease would count as a failure. */
+  /**
+   * Releases streams that were offered to this member. If their leases expired instead, that would count as a failure,
+   * although no handler has started.
+   */
   const refuse = (offered: ReadonlyArray<Ownership>) =>
     Effect.forEach(
       offered,

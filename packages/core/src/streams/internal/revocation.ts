@@ -1,6 +1,6 @@
 /**
- * Revokes data streams: notifies the handler, interrupts it after the grace period, and awaits its end. `rebalancer`,
- * `pauseFollower`, `ownerEnds` and the end of a client revoke.
+ * Revokes data streams: notifies the handler, interrupts it after the grace period, and waits for it to end.
+ * `rebalancer`, `pauseFollower`, `ownerEnds`, `consumption` and `client` call it.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -10,11 +10,13 @@ import { batchSize } from "./leaseTaker.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import type { StreamTable } from "./streamTable.ts"
 
-/** Waits until none of the data streams is owned any more. */
+/** Waits until none of the data streams is owned any longer. */
 const awaitEnds = (holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.forEach(holdings, (owned) => owned.ended, { discard: true })
 
-/** Handlers run as soon as they are notified: notify thousands in several turns of the event loop. */
+/**
+ * A notified handler runs immediately, so thousands of notifications are spread over several turns of the event loop.
+ */
 const inSlices = Effect.fnUntraced(function*(
   table: StreamTable,
   holdings: ReadonlyArray<OwnedStream>,
@@ -30,7 +32,7 @@ const inSlices = Effect.fnUntraced(function*(
   }
 })
 
-/** Interrupts the handlers at once, and awaits the ends of their leases. Leases without a handler stay. */
+/** Interrupts the handlers immediately and waits for their leases to end. Leases without a handler stay open. */
 export const stop = (table: StreamTable, holdings: ReadonlyArray<OwnedStream>) =>
   Effect.andThen(
     inSlices(table, holdings, (owned) => owned.stop()),
@@ -38,8 +40,8 @@ export const stop = (table: StreamTable, holdings: ReadonlyArray<OwnedStream>) =
   )
 
 /**
- * Awaits the end of a revoked stream: its handler yields or finishes it, or is interrupted after the grace period, but
- * never while it processes a message. Also succeeds if the revocation is withdrawn.
+ * Waits for the lease of a revoked stream to end. After the grace period the handler is interrupted, but never while it
+ * processes a message that it read through the lease. Also completes if the revocation is withdrawn.
  */
 export const awaitRecall = (client: ClientContext, owned: OwnedStream): Effect.Effect<void> =>
   Effect.gen(function*() {
@@ -57,8 +59,8 @@ export const awaitRecall = (client: ClientContext, owned: OwnedStream): Effect.E
   })
 
 /**
- * Revokes data streams, and awaits their ends. Leases without a handler are released after the grace period, once the
- * work that they protect has ended, unless users release them before. If the backend does not reply to a batch of
+ * Revokes data streams and waits for their leases to end. A lease without a handler is released after the grace period,
+ * once its protected work has ended, unless its user releases it earlier. If the backend does not reply to a batch of
  * releases within `releaseTimeout`, the remaining leases end only locally.
  */
 export const revokeAll = (client: ClientContext, holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>

@@ -1,4 +1,7 @@
-/** Where a reader of a data stream starts, as users state it. `messageReader` and `administration` use it. */
+/**
+ * Determines where a reader of a data stream starts, from the options that users pass. `messageReader` and
+ * `administration` use it.
+ */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -14,7 +17,7 @@ import { before, isTime } from "./latestIds.ts"
 import { type LeaseError, retryOutages } from "./leaseRequests.ts"
 import { beginning } from "./readPosition.ts"
 
-/** The first message that is left, the next one to arrive, a message by its id, or the first one since a time. */
+/** The first remaining message, the next one to arrive, a message by its id, or the first one at or after a time. */
 export type StartPosition = "beginning" | "now" | (string & {}) | DateTime.DateTime
 
 export const problemOf = (position: StartPosition): string | undefined =>
@@ -24,7 +27,7 @@ export const problemOf = (position: StartPosition): string | undefined =>
     : "it is neither \"beginning\", \"now\", an id <milliseconds>-<sequence> nor a DateTime"
 
 /**
- * The checkpoint of a reader that starts at the position. Messages that were deleted before the position do not count
+ * The checkpoint for a reader that starts at this position. Messages that were deleted before the position do not count
  * as missing.
  */
 export const resolve = (position: StartPosition, extent: Option.Option<Extent>): Checkpoint => {
@@ -37,9 +40,9 @@ export const resolve = (position: StartPosition, extent: Option.Option<Extent>):
     : before(
       EntryId.make(DateTime.isDateTime(position) ? `${Math.max(0, DateTime.toEpochMillis(position))}-0` : position)
     )
-  // A reader whose position is beyond the end would take the data stream for another one
+  // A reader whose position is beyond the end would conclude that the data stream was recreated
   if (compareEntryIds(id, last) >= 0) return end
-  // Messages that were deleted after the start count as missing, and an offset would hide them
+  // Messages that were deleted after the start count as missing, but an offset would hide them
   const isWhole = lastDeleted === undefined || first === undefined || compareEntryIds(lastDeleted, first) < 0
   const isBeforeFirst = first !== undefined && added === length && compareEntryIds(id, first) < 0
   const isKnown = position === "beginning" ? isWhole && added !== undefined : isBeforeFirst
@@ -77,7 +80,10 @@ const warnOfExpiry = (lease: StreamLease) =>
     ).pipe(Effect.annotateLogs({ stream: lease.stream, message: first }))
   })
 
-/** The message at the position that the user keeps. It may have been deleted, so the wait is short. */
+/**
+ * The message at the position that the application keeps. Waits only briefly, because the message may have been
+ * deleted.
+ */
 const messageAt = (lease: StreamLease, id: EntryId) =>
   Effect.gen(function*() {
     const extent = Option.getOrUndefined(yield* retryOutages(lease.extent))
@@ -88,9 +94,9 @@ const messageAt = (lease: StreamLease, id: EntryId) =>
   })
 
 /**
- * Starts after the position that the user keeps, else after the checkpoint, else where the options say. `end` says
- * whether the data stream has ended there. `processed` is the message at the user's position: only `until` can decide
- * whether it is the last one.
+ * Starts after the position that the application keeps, otherwise after the checkpoint, otherwise at `from`. `end` says
+ * whether the data stream has ended there. `processed` is the message at the application's position: only `until` can
+ * decide whether it is the last one.
  */
 export const startOf = (
   lease: StreamLease,
@@ -107,10 +113,10 @@ export const startOf = (
       after,
       (id): Checkpoint => ({ id: EntryId.make(id), offset: checkpoint?.id === id ? checkpoint.offset : undefined })
     )
-    // A user who keeps the position and has none has processed nothing
+    // An application that keeps its own position but has none yet has processed nothing
     const start = own && (Option.isSome(own) || from === "beginning") ? Option.getOrUndefined(own) : checkpoint
     if (start !== undefined) {
-      // If the start is before the checkpoint, messages are left
+      // A start before the checkpoint leaves messages to process
       const mayBeOver = until !== undefined && checkpoint !== undefined && compareEntryIds(start.id, checkpoint.id) >= 0
       const end = mayBeOver ? yield* retryOutages(lease.end) : "Open"
       const isOwn = own !== undefined && until !== undefined && end === "Open"

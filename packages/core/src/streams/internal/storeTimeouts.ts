@@ -1,4 +1,7 @@
-/** Adds timeouts to store calls, so that a hanging backend blocks neither a retry nor closing. */
+/**
+ * Adds timeouts to the calls of a store, so that a backend that hangs blocks neither a retry nor a close. `client`
+ * wraps its store with them.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { storeTimeout } from "../../internal/lease/replyTimeout.ts"
@@ -8,7 +11,7 @@ import type { StoreError } from "../../SimbaError.ts"
 import type { Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 
-/** For a consumer's last requests, which the fleet can do without. */
+/** For the last requests of a consumer that leaves. The fleet works without them, so failures are only logged. */
 export const leaving = (
   problem: string,
   call: Effect.Effect<unknown, StoreError>,
@@ -23,7 +26,10 @@ export const leaving = (
     })
   )
 
-/** For the requests of loops. Claims and ends of data streams have timeouts of their own; subscriptions have none. */
+/**
+ * For the requests of background loops. Requests that claim a data stream or end its lease have their own timeouts.
+ * Subscriptions have none.
+ */
 export const make = (store: Service, config: StreamConfig): Service => {
   const within = <A>(operation: string, call: Effect.Effect<A, StoreError>, limit = config.commandTimeout) =>
     storeTimeout(call, operation, limit)

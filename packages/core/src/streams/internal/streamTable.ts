@@ -1,6 +1,6 @@
 /**
- * The data streams that one client owns, renewed until they end or are lost, and how much room is left. `leaseTaker`
- * adds them, and `dueLeases` orders their deadlines.
+ * The data streams that one client owns, and its free capacity. Renews the leases until they end or are lost.
+ * `leaseTaker` adds them, and `dueLeases` orders their deadlines.
  */
 import * as Arr from "effect/Array"
 import type * as Clock from "effect/Clock"
@@ -25,7 +25,7 @@ import { annotations, type OwnedStream, type StreamPeriods } from "./ownedStream
 
 type Lost = keyof typeof StreamMetrics.stream.losses
 
-/** How many data streams one line about many losses names. */
+/** How many data streams a log line about many losses names. */
 const namesLogged = 5
 
 const periodsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamConfig): StreamPeriods => {
@@ -50,11 +50,11 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
   private reserved = 0
   /** Set when the client closes: data streams that are taken from then on are released. */
   isClosed = false
-  /** Data streams that are no longer owned, but whose handlers have not ended: they take up room. */
+  /** Data streams that are no longer owned but whose handlers are still running. They use up capacity. */
   private readonly lingering = new Set<StreamName>()
-  /** Losses that are not logged yet. */
+  /** Losses that have not been logged yet. */
   private readonly losses: Array<LeaseLost> = []
-  /** Open while there is room. */
+  /** Open while there is free capacity. */
   readonly room = Latch.makeUnsafe(true)
   /** Called for every loss, after the handler was interrupted. */
   onLost: (owned: OwnedStream, reason: Lost) => void = () => {}
@@ -66,7 +66,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     this.periods = periodsOf(config)
   }
 
-  /** Renews the leases for as long as the scope is open. */
+  /** Renews the leases while the scope is open. */
   readonly renewing = Effect.fnUntraced({ self: this }, function*(this: StreamTable, store: Service) {
     const { config, deadlines, metrics } = this
     yield* leaseRenewer.start<OwnedStream, RenewResult>({
@@ -92,7 +92,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
             ))
         }),
       attributes: () => ({}),
-      // A request that ends the lease may have arrived first: its reply decides
+      // A request that ends the lease may have arrived first, so its reply decides
       lost: (owned, { reason }) => {
         if (!owned.isEnding) this.lose(owned, reason)
       }
@@ -103,7 +103,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return this.entries.size
   }
 
-  /** The data streams that are owned now. Loses those whose deadline has passed. */
+  /** The data streams that are owned now. Marks those whose deadline has passed as lost. */
   owned(): ReadonlyArray<OwnedStream> {
     const now = this.now()
     return [...this.entries.values()].filter((owned) => this.isHeld(owned, now))
@@ -122,7 +122,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return this.streams.get(stream)
   }
 
-  /** Whether the data stream is owned here, or a handler of a former lease has not ended yet. */
+  /** Whether the data stream is owned here, or a handler from an earlier lease is still running. */
   isInUse(stream: StreamName): boolean {
     return this.streams.has(stream) || this.lingering.has(stream)
   }
@@ -135,7 +135,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return Math.max(0, this.config.capacity - this.entries.size - this.lingering.size - this.reserved)
   }
 
-  /** Reserves capacity for at most `wanted`; returns for how many. Explicit claims ignore capacity. */
+  /** Reserves capacity for up to `wanted` data streams, and returns for how many. Claims by name ignore capacity. */
   reserve(wanted: number, isClaimed: boolean): number {
     const kept = isClaimed ? wanted : Math.min(wanted, this.free())
     this.reserved += kept
@@ -154,12 +154,13 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
   }
 
   /**
-   * Refuses a lease that the client cannot keep: its deadline has passed, the client closes, or a handler of a former
-   * lease still runs. The caller releases a refused lease.
+   * Adds a lease and returns true. Refuses it and returns false if its deadline has passed, the client is closed, or a
+   * handler from an earlier lease is still running. The caller releases a refused lease.
    */
   add(owned: OwnedStream): boolean {
     const former = this.streams.get(owned.stream)
-    // The backend granted a later lease. A request that ends the former one gets its own reply
+    // The backend has granted a newer lease, so this one is lost. If a request that ends it is in flight, its reply
+    // decides
     if (former !== undefined && !former.isEnding) this.lose(former, "TakenOver")
     if (this.isClosed || this.isInUse(owned.stream) || owned.left(this.now()) <= 0) return false
     this.entries.set(owned.entry, owned)
@@ -171,25 +172,25 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return true
   }
 
-  /** Watches the progress of the handler from now on. */
+  /** Starts watching the progress of the handler. */
   watch(owned: OwnedStream): void {
     if (owned.isOpen() && owned.progressedAt !== undefined) this.deadlines.place(owned)
   }
 
-  /** Does not remove a later lease of the same data stream. */
+  /** Removes this lease, but not a newer lease of the same data stream. Returns whether it was in the table. */
   protected override remove(owned: OwnedStream): boolean {
     if (this.entries.get(owned.entry) !== owned) return false
     this.entries.delete(owned.entry)
     super.remove(owned)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
-    // Before the handler is interrupted, because it may end at once
+    // Mark it as lingering before the handler is interrupted, because the handler may end immediately
     if (owned.hasHandler) this.lingering.add(owned.stream)
     this.metrics.modify(StreamMetrics.stream.owned, -1)
     this.metrics.update(StreamMetrics.stream.holdTime, this.now().monotonic - owned.since.monotonic)
     return true
   }
 
-  /** Ends the lease as its owner asked. */
+  /** Ends the lease normally, as its owner requested. */
   end(owned: OwnedStream, how: keyof typeof StreamMetrics.stream.ends): void {
     if (!this.remove(owned)) return
     owned.end(how)
@@ -209,9 +210,9 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     this.onLost(owned, reason)
   }
 
-  /** Logs one line for each reason: under overload, thousands of data streams are lost within moments. */
+  /** Logs one line for each reason, because under overload thousands of data streams may be lost within moments. */
   private readonly logLosses = Effect.gen({ self: this }, function*() {
-    // Data streams that were renewed in different batches have different deadlines
+    // Collect losses for a while: data streams that were renewed in different batches have different deadlines
     yield* Effect.sleep("500 millis")
     const byReason = Arr.groupBy(this.losses.splice(0), ({ reason }) => reason._tag)
     for (const [reason, [loss, ...others]] of Object.entries(byReason)) {
@@ -231,7 +232,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
   /** Called when the handler starts, with its fiber. */
   workBegan(owned: OwnedStream, work: NonNullable<OwnedStream["handler"]>): void {
     owned.handler = work
-    // The lease may have ended, or the handler been stopped, before the fiber was known
+    // The lease may have ended, or the handler may have been stopped, before the fiber was known
     if (!owned.isOpen() || owned.isStopped) work.interruptUnsafe()
   }
 
@@ -242,7 +243,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     this.roomChanged()
   }
 
-  /** Fails with the loss unless the data stream is owned now. */
+  /** Fails with `LeaseLost` unless the data stream is owned now. */
   ensure(owned: OwnedStream): Effect.Effect<void, LeaseLost> {
     return Effect.suspend(() => this.isHeld(owned) ? Effect.void : Effect.fail(owned.over))
   }
