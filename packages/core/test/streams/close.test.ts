@@ -1,4 +1,4 @@
-/** The end of a consumer: everything is revoked, and nothing unfinished is acknowledged. */
+/** Closing a consumer revokes all its data streams and acknowledges nothing unfinished. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { TestClock } from "effect/testing"
@@ -9,7 +9,7 @@ const owned = (consumer: fleet.Consumer) =>
 
 describe("closing a consumer", () => {
   it.effect(
-    "a close revokes first, interrupts after the grace period, and releases once the work has ended",
+    "closing revokes the data streams, interrupts handlers after the grace period, and releases once they have ended",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -18,7 +18,7 @@ describe("closing a consumer", () => {
         const running = yield* a.start(a.client.run((lease) =>
           Effect.gen(function*() {
             yield* lease.revoked
-            notes.push(`${lease.stream} asked`)
+            notes.push(`${lease.stream} revoked`)
             if (lease.stream === "s1") return yield* lease.yield
             if (lease.stream === "s2") return yield* Effect.sleep("3 seconds")
             return yield* Effect.onInterrupt(Effect.never, () =>
@@ -32,7 +32,7 @@ describe("closing a consumer", () => {
         yield* TestClock.adjust("10 seconds")
         const closing = yield* Effect.forkChild(Fiber.interrupt(running), { startImmediately: true })
         yield* TestClock.adjust("10 millis")
-        assert.deepStrictEqual(notes, ["s1 asked", "s2 asked", "s3 asked"])
+        assert.deepStrictEqual(notes, ["s1 revoked", "s2 revoked", "s3 revoked"])
         assert.deepStrictEqual(yield* owned(a), ["s2", "s3"])
         yield* TestClock.adjust("3 seconds")
         assert.deepStrictEqual(backend.done, ["s2"])
@@ -52,7 +52,7 @@ describe("closing a consumer", () => {
     { tags: ["B57", "G20"] }
   )
 
-  it.effect("a closing consumer leaves the group, and a producer, which never joined, sends nothing", () =>
+  it.effect("a closing consumer leaves the group, and a closing producer, which never joined, sends nothing", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const [runner, claimer, producer] = [yield* open("a"), yield* open("b"), yield* open("c")]
@@ -66,7 +66,7 @@ describe("closing a consumer", () => {
       assert.deepStrictEqual([runner, claimer, producer].map(leaves), [1, 0, 0])
     })))
 
-  it.effect("a close does not wait forever for the reply to its request to leave", () =>
+  it.effect("closing does not wait forever for the reply to the request to leave the group", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.void))
@@ -77,7 +77,7 @@ describe("closing a consumer", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
-  it.effect("a refusal to leave the group is logged as a warning, and an outage is not", () =>
+  it.effect("if leaving the group is refused, a warning is logged; if it fails because of an outage, none is", () =>
     fleet.test(Effect.gen(function*() {
       for (const mode of ["refuse", "fail"] as const) {
         const { a, lines } = yield* fleet.ofOne
@@ -95,7 +95,7 @@ describe("closing a consumer", () => {
     })))
 
   it.effect(
-    "other consumers take over at once on a signal, and count no failure",
+    "other consumers take over immediately on a release signal, and no failure is counted",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -114,7 +114,7 @@ describe("closing a consumer", () => {
   )
 
   it.effect.each([true, false])(
-    "one consumer with room for one takes over all on signals, one after another (rebalance: %s)",
+    "a consumer with capacity for one takes over all data streams on signals, one after another (rebalance: %s)",
     (rebalance) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -131,7 +131,7 @@ describe("closing a consumer", () => {
   )
 
   it.effect(
-    "a close needs no reply from the backend: a reader that waits for announcements stops at once",
+    "closing needs no reply from the backend: a blocked read of announcements stops immediately",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -143,7 +143,7 @@ describe("closing a consumer", () => {
     { tags: ["G31"] }
   )
 
-  it.effect("an end whose request is in flight when the grace period is over is retried once, and not forever", () =>
+  it.effect("a done request that is in flight at the end of the grace period is retried once, not forever", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       for (const isRepaired of [true, false]) {
@@ -161,7 +161,7 @@ describe("closing a consumer", () => {
       }
     })))
 
-  it.effect("a close is bounded by the release timeout while the backend hangs, for any number of data streams", () =>
+  it.effect("while the backend hangs, the release timeout limits closing, however many data streams are owned", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0, capacity: 300 })
@@ -179,23 +179,23 @@ describe("closing a consumer", () => {
 
   it.effect.each(
     [
-      ["handlers that are interrupted", "release", interrupted],
-      ["handlers that yield", "release", yielding],
-      ["handlers that finish", "done", finishing]
+      ["interrupted handlers", "release", interrupted],
+      ["yielding handlers", "release", yielding],
+      ["finishing handlers", "done", finishing]
     ] as const
   )(
-    "thousands of data streams end one after another, and none waits in vain: %s",
+    "on a slow backend, all 1,500 data streams end without a retry, while renewals continue: %s",
     ([, request, handler]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { gracePeriod: 0, capacity: 1500, leaseDuration: "5 seconds" })
         yield* a.serve(1500, handler)
-        // The clock advances in small steps, so that all handlers start at once
+        // Advance the clock in small steps, so that all handlers start at about the same time
         yield* Effect.repeat(TestClock.adjust("1 millis"), { times: 100 })
         assert.lengthOf(yield* owned(a), 1500)
         yield* TestClock.adjust("2900 millis")
         assert.lengthOf(yield* owned(a), 1500)
-        // All of them take three times as long as a command may
+        // Together, these requests take three times the command timeout
         a.link.busy[request] = 1
         const renewals = () => a.link.calls.filter((name) => name === "renew").length
         const before = renewals()
@@ -208,7 +208,7 @@ describe("closing a consumer", () => {
       }))
   )
 
-  it.effect("a close does not wait for an onError that hangs", () =>
+  it.effect("closing does not wait for an onError that hangs", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: "1 second" })
@@ -226,7 +226,7 @@ describe("closing a consumer", () => {
     })))
 
   it.effect.each([["ends", Effect.void], ["hangs", Effect.never]] as const)(
-    "a failure during the interruption is reported to onError, which delays the close only briefly: it %s",
+    "a failure during the interruption is reported to onError, which delays closing only briefly: onError %s",
     ([, onError]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -244,11 +244,11 @@ describe("closing a consumer", () => {
       }))
   )
 
-  it.effect("a close does not wait for a backend that the consumer could not join yet", () =>
+  it.effect("closing does not wait for a join that has not succeeded yet", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.mode = "fail"
-      // Not in the client's scope
+      // Forked outside the client's scope
       const running = yield* Effect.forkChild(Effect.exit(a.client.run(Effect.never)), { startImmediately: true })
       yield* TestClock.adjust("2 seconds")
       const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
@@ -257,7 +257,7 @@ describe("closing a consumer", () => {
       assert.isDefined(running.pollUnsafe())
     })))
 
-  it.effect("work that cannot be interrupted keeps its data stream renewed until it ends", () =>
+  it.effect("the lease of an uninterruptible handler is renewed until the handler ends", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0 })
@@ -273,9 +273,9 @@ describe("closing a consumer", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
-  // Closes at many moments of a life in which something is always under way
+  // Closes at many moments while handlers keep succeeding and failing, so that some request is always in flight
   for (const slow of ["prepare", "read", "take", "renew", "done", "fail", "release"] as const) {
-    it.effect(`a close leaves nothing behind at any moment while ${slow} is slow`, () =>
+    it.effect(`closing leaves nothing behind at any moment while ${slow} is slow`, () =>
       fleet.test(Effect.gen(function*() {
         for (let at = 0; at <= 2500; at += 250) {
           const { backend, open } = yield* fleet.make
@@ -292,10 +292,13 @@ describe("closing a consumer", () => {
           yield* TestClock.adjust(at)
           const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
           yield* TestClock.adjust("5 seconds")
-          assert.isDefined(closing.pollUnsafe(), `closing at ${at} ends`)
-          assert.strictEqual(backend.done.length + backend.rows.length, 20, "nothing is lost")
+          assert.isDefined(closing.pollUnsafe(), `closing at ${at} ms completes`)
+          assert.strictEqual(backend.done.length + backend.rows.length, 20, "no announcement is lost")
           for (const row of backend.rows) {
-            assert.isUndefined(backend.lease(backend.entryLeases, row.entry), `nothing is held, closed at ${at}`)
+            assert.isUndefined(
+              backend.lease(backend.entryLeases, row.entry),
+              `no lease is left after closing at ${at} ms`
+            )
           }
         }
       })))
@@ -303,7 +306,7 @@ describe("closing a consumer", () => {
 })
 
 describe("releasing a data stream", () => {
-  it.effect("a release interrupts the handler, awaits it, and leaves the data stream to others for a moment", () =>
+  it.effect("a release interrupts the handler, awaits it, and lets other consumers take the data stream first", () =>
     fleet.test(Effect.gen(function*() {
       const { a, open } = yield* fleet.ofOne
       const b = yield* open("b", { sweepInterval: "1 hour" })
@@ -320,7 +323,7 @@ describe("releasing a data stream", () => {
     })))
 })
 
-it.effect("a schedule of retries that never decides does not keep its consumer from closing", () =>
+it.effect("a retry schedule that never decides does not keep its consumer from closing", () =>
   fleet.test(Effect.gen(function*() {
     const { open } = yield* fleet.make
     const a = yield* open("a", { gracePeriod: "1 second" })

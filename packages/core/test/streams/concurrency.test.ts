@@ -15,7 +15,7 @@ const reads = (lease: ScriptedLease) => lease.calls.filter((call) => call.starts
 
 const errorOf = (exit: Exit.Exit<unknown, unknown>) => Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
 
-/** Processes orders, each for as long as `work` says, and records starts and ends. */
+/** Processes orders with `work`, and records when each one starts and ends. */
 const processing = (
   lease: ScriptedLease,
   work: (n: number) => Effect.Effect<void, unknown>,
@@ -35,8 +35,8 @@ const processing = (
 
 const seconds = (n: number) => Effect.sleep(Duration.seconds(n))
 
-describe("several messages at once", () => {
-  it.effect("messages of one key keep their order, other keys overtake them, and no more run than allowed", () =>
+describe("concurrent messages", () => {
+  it.effect("messages of one key keep their order, messages of other keys overtake them, and at most `concurrency` run at once", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "a"), order(3, "b"), order(4, "c"), order(5, "d"))
@@ -52,7 +52,7 @@ describe("several messages at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("no commit passes a message that is not done, nor one that is retried", () =>
+  it.effect("no commit passes a message that is unfinished or being retried", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "d"))
@@ -70,7 +70,7 @@ describe("several messages at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a message that always fails goes to the dead letters, and its key continues", () =>
+  it.effect("a message that always fails goes to the dead letters, and later messages of its key are processed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "a"), message("3-0", { customer: "a" }), order(4, "a"))
@@ -101,7 +101,7 @@ describe("several messages at once", () => {
       assert.strictEqual(lease.checkpoint, "3-0")
     }))
 
-  it.effect("after a revocation it starts no further message of those that were read ahead, as far as it may", () =>
+  it.effect("after a revocation it starts no further message, even if it has read as far ahead as it may", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       for (let n = 1; n <= 120; n++) lease.add(order(n, String(n)))
@@ -127,7 +127,7 @@ describe("several messages at once", () => {
       assert.strictEqual(lease.checkpoint, "1-0")
     }))
 
-  it.effect("the loss of the data stream ends all handlers before it fails, and nothing more is committed", () =>
+  it.effect("after the loss of the data stream, all handlers end before processing fails, and nothing more is committed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"))
@@ -160,7 +160,7 @@ describe("several messages at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("however many commits there are, at most one timer waits for the next one", () =>
+  it.effect("at most one timer waits for the next commit, however many commits there are", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const clock = yield* Clock.Clock
@@ -169,7 +169,7 @@ describe("several messages at once", () => {
       const counting: Clock.Clock = {
         ...clock,
         sleep: (duration) => {
-          // The reader itself waits for one second or for thirty
+          // Ignore the reader's own sleeps of 1 and 30 seconds
           const millis = Duration.toMillis(duration)
           if (millis <= 1000 || millis > 10_000) return clock.sleep(duration)
           return Effect.suspend(() => {
@@ -196,7 +196,7 @@ describe("several messages at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a message that ends during a commit has its own time, and nothing stays uncommitted", () =>
+  it.effect("for a message that ends during a commit, commitWithin counts from its own end, and nothing stays uncommitted", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"))
@@ -219,10 +219,10 @@ describe("several messages at once", () => {
           until: ({ value }) => value.n === 5
         }
       ).pipe(Effect.provide(slow), Effect.forkChild({ startImmediately: true }))
-      // From 1000 to 1300
+      // The first commit takes from 1000 to 1300 ms
       yield* TestClock.adjust("1300 millis")
       assert.deepStrictEqual(commits(lease), ["commit 1-0"])
-      // From 2100 to 2400
+      // The second commit takes from 2100 to 2400 ms
       yield* TestClock.adjust("1099 millis")
       assert.deepStrictEqual(commits(lease), ["commit 1-0"])
       yield* TestClock.adjust("1 millis")
@@ -234,7 +234,7 @@ describe("several messages at once", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["5-0", "Ended"])
     }))
 
-  it.effect("a slow message delays no more than a hundred behind it", () =>
+  it.effect("at most 99 messages are processed past a slow one", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 300 }, (_, i) => order(i + 1, String(i))))
@@ -247,7 +247,7 @@ describe("several messages at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a high concurrency allows four times its number of messages behind a slow one", () =>
+  it.effect("with a high concurrency, up to four times its number of messages are processed past a slow one", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 300 }, (_, i) => order(i + 1, String(i))))
@@ -257,7 +257,7 @@ describe("several messages at once", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream that is written again is read when current messages are done, and no commit of them follows", () =>
+  it.effect("a recreated data stream is read once the current messages are done, and these are not committed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(50, "a"), order(51, "b"))
@@ -297,7 +297,7 @@ describe("batches", () => {
     return { fiber, observed }
   })
 
-  it.effect("a batch has the messages of one read, up to a limit, and one commit", () =>
+  it.effect("a batch has the messages of one read, up to its limit, and is committed once", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...[1, 2, 3, 4, 5].map((n) => order(n)))
@@ -307,12 +307,12 @@ describe("batches", () => {
       lease.add(order(6))
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(observed.slice(2), [[6]])
-      // Each read returns messages
+      // No read was empty
       assert.deepStrictEqual(reads(lease).slice(0, 3), ["read 0-0", "read 3-0", "read 5-0"])
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a batch waits until its number, bytes or time is reached", () =>
+  it.effect("a batch waits until its limit of messages, bytes or time is reached", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const { fiber, observed } = yield* batched(lease, { batch: 3, batchBytes: 100, batchWithin: "1 second" })
@@ -444,12 +444,12 @@ describe("reads", () => {
         assert.strictEqual(reads(lease)[1], "read 16-0")
         yield* Fiber.interrupt(fiber)
       }
-      // 16 and 84; 16, and 9 at once
+      // Small messages: 16, then 84. Large messages: 16, then 9 at a time
       assert.deepStrictEqual(counts, [3, 12])
     }))
 })
 
-it.effect("a handler that interrupts itself ends the processing, if messages are retried without end", () =>
+it.effect("with infinite attempts, a handler that interrupts itself ends the processing", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(order(1, "a"), order(2, "b"))

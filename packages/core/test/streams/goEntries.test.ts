@@ -1,4 +1,4 @@
-/** When an entry of a Go consumer may be taken: after it was seen locked, or after a long time. */
+/** A Go consumer's entry may be taken after a sweep found it locked, or after a long idle time. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, type Pending } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -18,7 +18,7 @@ const pending = (fields: { consumer?: string; deliveries?: number; idle?: number
 const locked = pending({ lease: "redis-consumer-go" })
 
 describe("entries of Go consumers", () => {
-  it("an entry that was never seen locked is left alone for 40 seconds", () => {
+  it("an entry that was never found locked is left alone for 40 seconds", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending()))
     assert.isFalse(entries.mayTake(pending({ idle: 39_999 })))
@@ -33,7 +33,7 @@ describe("entries of Go consumers", () => {
   })
 
   it.each([
-    ["the same consumer again", { deliveries: 2 }],
+    ["the same consumer once more", { deliveries: 2 }],
     ["another consumer", { consumer: "redis-consumer-go-2" }]
   ])("the wait for an entry starts over if it was delivered to %s", (_, fields) => {
     const entries = new GoEntries()
@@ -41,13 +41,13 @@ describe("entries of Go consumers", () => {
     assert.isFalse(entries.mayTake(pending(fields)))
   })
 
-  it("another owner's lock says nothing about the consumer of the entry", () => {
+  it("a lock of another owner does not count as one of the entry's consumer", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending({ lease: "simba-consumer-ours@@s00000000000.1" })))
     assert.isFalse(entries.mayTake(pending()))
   })
 
-  it("an entry is known until a sweep that had no room for all passes it without finding it", () => {
+  it("an entry is known until a sweep that stopped early gets past it without finding it", () => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     entries.endSweep(EntryId.make("2-0"))
@@ -57,7 +57,7 @@ describe("entries of Go consumers", () => {
     assert.isUndefined(entries.known(entry))
   })
 
-  it("an entry is known until a whole sweep does not find it", () => {
+  it("an entry is known until a complete sweep does not find it", () => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     entries.endSweep()

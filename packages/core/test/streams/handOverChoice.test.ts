@@ -1,4 +1,4 @@
-/** Which data streams a member hands over. */
+/** Tests which data streams a member chooses to hand over. */
 import { assert, describe, it } from "@effect/vitest"
 import { choose } from "../../src/streams/internal/handOverChoice.ts"
 
@@ -23,8 +23,8 @@ const movable = [
 
 const names = (count: number, busy: number) => choose(movable, count, busy).map(({ name }) => name)
 
-describe("the data streams that a member gives away", () => {
-  it("streams with waiting handlers go first, the latest of them before others; busy ones go last", () =>
+describe("the data streams that a member hands over", () => {
+  it("streams with waiting handlers go first, the newest of them before others; busy ones go last", () =>
     assert.deepStrictEqual(names(9, 9), [
       "waits 2",
       "waits 1",
@@ -42,7 +42,7 @@ describe("the data streams that a member gives away", () => {
     assert.deepStrictEqual(names(0, 0), [])
   })
 
-  it("data streams that process a message are chosen only if no others are left, and no more than allowed", () => {
+  it("data streams that are processing a message are chosen only if no others are left, and no more than allowed", () => {
     assert.deepStrictEqual(names(8, 7).slice(6), ["busy 2"])
     assert.deepStrictEqual(names(9, 6), names(6, 6))
     assert.deepStrictEqual(names(9, -1), names(6, 6))

@@ -1,4 +1,4 @@
-/** Hooks may use the services of the program that has the hook. */
+/** Hooks such as `onError` may use services of the program that passes them. */
 import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { assert, describe, expectTypeOf, it } from "@effect/vitest"
@@ -18,7 +18,7 @@ const pager = () => {
 }
 
 describe("onError", () => {
-  it.effect("onError has the services of its program", () =>
+  it.effect("onError can use the services of its program", () =>
     fleet.test(Effect.gen(function*() {
       const { calls, layer } = pager()
       const { a } = yield* fleet.ofOne
@@ -42,7 +42,7 @@ describe("onError", () => {
 describe("onGap", () => {
   const Numbered = Schema.Struct({ n: Schema.FiniteFromString })
 
-  it.effect("has the services of its program", () =>
+  it.effect("can use the services of its program", () =>
     Effect.gen(function*() {
       const { calls, layer } = pager()
       const lease = new ScriptedLease()

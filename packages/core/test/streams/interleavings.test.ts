@@ -1,4 +1,6 @@
-/** State that changes between its check and its use: a request in flight, a handler that lingers, a late reply. */
+/**
+ * State that changes between a check and its use: requests in flight, handlers that outlive their lease, late replies.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -10,7 +12,7 @@ import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 import { newTable } from "../support/streamTable.ts"
 
-/** Announces a data stream whose entry is pending for a consumer that is gone, without a lease. */
+/** Announces a data stream whose entry is pending for a dead consumer and has no lease. */
 const orphan = Effect.fnUntraced(function*(backend: fleet.Fleet["backend"], a: fleet.Consumer) {
   yield* a.client.announceAll(fleet.names(1))
   backend.rows[0]!.owner = "redis-consumer-gone"
@@ -22,7 +24,7 @@ const count = (consumer: fleet.Consumer) => Effect.map(consumer.client.owned, ({
 const ownedBy = (table: StreamTable, stream: string, token: number, entry = "1-0") =>
   new OwnedStream(acquisitionAt(table.now(), { stream, token, entry }), table.periods)
 
-describe("claims while their client closes", () => {
+describe("claims while the client closes", () => {
   it.effect("a claim in flight fails, and the lease that it was granted is released", () =>
     fleet.test(Effect.gen(function*() {
       for (const delay of [100, 450]) {
@@ -71,8 +73,8 @@ describe("claims while their client closes", () => {
     })))
 })
 
-describe("a new lease of a data stream that this client still uses", () => {
-  it.effect("the former lease is lost, and the later one is refused while a handler of the former runs", () =>
+describe("a new lease of a data stream that is still in use here", () => {
+  it.effect("the old lease is lost, and the new one is refused while a handler of the old one runs", () =>
     Effect.gen(function*() {
       const { table } = yield* newTable()
       const [first, second, third] = [1, 2, 3].map((token) => ownedBy(table, "s1", token)) as [
@@ -90,7 +92,7 @@ describe("a new lease of a data stream that this client still uses", () => {
       assert.deepStrictEqual(table.owned(), [third])
     }))
 
-  it.effect("a lease that is already ending keeps its own outcome when a later lease arrives", () =>
+  it.effect("a lease whose end is in flight keeps its own outcome when a newer lease arrives", () =>
     Effect.gen(function*() {
       const { table } = yield* newTable()
       const [first, second] = [ownedBy(table, "s1", 1), ownedBy(table, "s1", 2)]
@@ -102,7 +104,7 @@ describe("a new lease of a data stream that this client still uses", () => {
       assert.strictEqual(first.outcome, "released")
     }))
 
-  it.effect("a lease handed to a consumer whose former handler still runs is released, so two never run at once", () =>
+  it.effect("a lease that is handed over to a consumer whose old handler still runs is released, so two handlers never run at once", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       let running = 0
@@ -136,7 +138,7 @@ describe("a new lease of a data stream that this client still uses", () => {
     })))
 })
 
-describe("an end that failed", () => {
+describe("a request to end a lease that failed", () => {
   it.effect("a data stream whose `done` failed is rebalanced like any other once it has been renewed", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
@@ -169,7 +171,7 @@ describe("an end that failed", () => {
 })
 
 describe("the owned data streams of a client", () => {
-  it.effect("using one data stream ends all expired leases at once, before any timer fires", () =>
+  it.effect("using one data stream ends all expired leases immediately, before any timer fires", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const { table } = yield* Effect.provideService(newTable(), Clock.Clock, clock)
@@ -188,7 +190,7 @@ describe("the owned data streams of a client", () => {
       stall.millis = 2000
       assert.isTrue(table.isHeld(third))
       assert.deepStrictEqual(lost, ["s1", "s2"])
-      // All are interrupted before anybody is notified
+      // All handlers are interrupted before anyone is notified
       assert.isFalse(isSecondOpen)
     }))
 

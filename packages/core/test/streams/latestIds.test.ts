@@ -30,7 +30,7 @@ it("the oldest ids are kept", () => {
   assert.isUndefined(ids.range(extent(1, 3)))
 })
 
-it("there is a range only if the oldest id must still exist and was not chosen by a producer", () => {
+it("there is a range only if the oldest id cannot have been deleted and was not chosen by a producer", () => {
   const ids = latestIds(5, 6)
   assert.isDefined(ids.range(extent(5, 5)))
   assert.isUndefined(ids.range(extent(6, 9)))
@@ -51,7 +51,7 @@ it("the count of read messages ends at the first message that differs", () => {
   assert.strictEqual(latestIds(1, 2, 3).countRead([]), 0)
 })
 
-it("ten ids are known at any age, more for ten seconds, and never more than a thousand", () => {
+it("at least ten ids are kept at any age, newer ones for ten seconds, and never more than a thousand", () => {
   const countOf = (ids: LatestIds, first: number) => ids.range(extent(first, 1e6))!.count / 2
   const slow = Array.from({ length: 30 }, (_, i) => i * 20_000)
   assert.strictEqual(countOf(latestIds(...slow), 0 + slow[20]!), 10)

@@ -1,4 +1,4 @@
-/** Requests to take data streams that the backend refuses. */
+/** Claims of data streams, and how the taker reacts to refusals and missing replies. */
 import { SimbaError } from "@effect-simba/core"
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
@@ -41,7 +41,7 @@ it.effect("thousands of refusals are logged as one line every ten seconds, with 
     ])
   }))
 
-it.effect("a lease that came too late is released once: nobody waits for it, and nothing retries forever", () =>
+it.effect("a lease that was granted too late is released with a single attempt", () =>
   Effect.gen(function*() {
     const { config, metrics, table } = yield* newTable()
     let releases = 0
@@ -68,7 +68,7 @@ it.effect("a lease that came too late is released once: nobody waits for it, and
     assert.strictEqual(releases, 1)
   }))
 
-it.effect("an end that the backend refuses is a loss, and a lease that is over sends no request", () =>
+it.effect("if the backend refuses to end a lease, the lease is lost, and no request is sent for a lease that is over", () =>
   Effect.gen(function*() {
     const { config, table } = yield* newTable()
     const calls: Array<string> = []
@@ -77,7 +77,7 @@ it.effect("an end that the backend refuses is a loss, and a lease that is over s
       release: call("release", "NotOwner"),
       done: () =>
         Effect.suspend(() => {
-          // While the request is in flight, its own reply decides, not a renewal's
+          // While the request is in flight, its reply decides, not a renewal's
           assert.isTrue([...table.all()][0]!.isEnding)
           return call("done", "NotOwner")()
         }),
@@ -106,7 +106,7 @@ describe("taking data streams", () => {
     minIdle: Duration.zero
   })
 
-  /** A taker whose backend replies by entry. */
+  /** A taker on a backend with one scripted reply for each entry. */
   const setup = Effect.fnUntraced(function*(
     replies: Record<string, unknown>,
     options: { readonly capacity?: number; readonly isPaused?: () => boolean } = {}
@@ -147,7 +147,7 @@ describe("taking data streams", () => {
 
   const taken = (token: number) => ({ _tag: "Taken", failures: 0, token })
 
-  it.effect("a refused data stream may be requested again once its owner's lease is over, and after a lease at the latest", () =>
+  it.effect("a refused data stream may be requested again when its owner's lease is over, and after one lease duration at the latest", () =>
     Effect.gen(function*() {
       const error = new SimbaError.BackendError({ operation: "take", isRetryable: false, cause: new Error("OOM") })
       const { mayTake, take } = yield* setup({
@@ -169,12 +169,12 @@ describe("taking data streams", () => {
       assert.deepStrictEqual(open(), [1, 2, 3, 4])
     }))
 
-  it.effect("each entry may be skipped for its own time", () =>
+  it.effect("each entry is skipped for its own period", () =>
     Effect.gen(function*() {
       const { mayTake, taker } = yield* setup({})
       taker.skipFor(entryOf(1), Duration.seconds(5))
       taker.skipFor(entryOf(2), Duration.seconds(60))
-      // Entries whose time is over are removed occasionally
+      // Entries whose period is over are removed from time to time
       yield* TestClock.adjust("30 seconds")
       taker.skipFor(entryOf(3), Duration.seconds(5))
       assert.deepStrictEqual([1, 2, 3].map(mayTake), [true, false, false])
@@ -182,7 +182,7 @@ describe("taking data streams", () => {
       assert.deepStrictEqual([1, 2, 3].map(mayTake), [true, true, true])
     }))
 
-  it.effect("a data stream is not taken while it is paused, owned here, or still has a handler here", () =>
+  it.effect("a data stream is not taken while it is paused, owned here, or a handler for it still runs here", () =>
     Effect.gen(function*() {
       let isPaused = true
       const { mayTake, table, take } = yield* setup({ "1-0": taken(1) }, { isPaused: () => isPaused })
@@ -199,7 +199,7 @@ describe("taking data streams", () => {
       assert.isTrue(mayTake(1))
     }))
 
-  it.effect("a refusal frees the room that was reserved, and each request has an epoch of its own", () =>
+  it.effect("a refusal frees the reserved capacity, and each request has an epoch of its own", () =>
     Effect.gen(function*() {
       const { delivered, epochs, state, table, take } = yield* setup({
         "1-0": taken(1),
@@ -219,7 +219,7 @@ describe("taking data streams", () => {
       assert.deepStrictEqual(epochs, ["s00000000000.1", "s00000000000.2", "s00000000000.3"])
     }))
 
-  it.effect("a request without a reply is repeated with the same epoch for up to a lease, and closing waits for it", () =>
+  it.effect("a request without a reply is repeated with the same epoch for up to a lease duration, and closing waits for it", () =>
     Effect.gen(function*() {
       const { delivered, epochs, state, table, take, taker } = yield* setup({ "1-0": taken(1) })
       state.outages = 2
@@ -255,7 +255,7 @@ describe("taking data streams", () => {
       state.delay = 100
       const taking = yield* Effect.forkChild(take(1, 2, 3, 4), { startImmediately: true })
       for (const n of [1, 3]) {
-        // A handler of a former lease that does not end
+        // A handler of an earlier lease that does not end
         const former = acquisitionAt(table.now(), { entry: entryOf(n + 10), stream: `s${n}`, token: n })
         yield* taker.add([former], (owned) => {
           owned.hasHandler = true
@@ -264,7 +264,7 @@ describe("taking data streams", () => {
       }
       yield* TestClock.adjust("100 millis")
       assert.deepStrictEqual([delivered, released], [["s2", "s4"], ["1-0", "3-0"]])
-      // No release has a reply
+      // No release gets a reply
       yield* TestClock.adjust("2 seconds")
       assert.isDefined(taking.pollUnsafe())
     }))
@@ -278,7 +278,7 @@ describe("taking data streams", () => {
       assert.deepStrictEqual(lines, ["Data stream is in the dead letters now: its handlers failed 3 time(s)"])
     }))
 
-  it.effect("unreadable announcements count only if they became a dead letter here", () =>
+  it.effect("an unreadable announcement is counted only by the consumer that moves it to the dead letters", () =>
     Effect.gen(function*() {
       const { taker } = yield* setup({ "1-0": true, "2-0": false })
       const count = Effect.map(Metric.value(StreamMetrics.stream.malformedAnnouncements), ({ count }) => count)

@@ -11,7 +11,7 @@ import * as fleet from "../support/streamFleet.ts"
 const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
-/** A handler that notes when it starts and how it ends. */
+/** A handler that records when it starts and how it ends. */
 const noting = () => {
   const notes: Array<string> = []
   const handler = (lease: fleet.Lease) =>
@@ -37,7 +37,7 @@ const lossOf = (lease: fleet.Lease) =>
   }))
 
 describe("an outage of half a minute", () => {
-  it.effect("after an outage everything is taken again within a lease and a sweep, however late in a pause it ends", () =>
+  it.effect("after an outage everything is taken again within a lease and a sweep, whenever in a sweep interval the outage ends", () =>
     fleet.test(Effect.gen(function*() {
       for (let millis = 30_000; millis < 36_000; millis += 300) {
         const { a } = yield* fleet.ofOne
@@ -79,7 +79,7 @@ describe("an owner whose event loop stalls", () => {
 })
 
 describe("an owner that dies", () => {
-  it.effect("its successor logs in one line what it takes over, and not what was announced", () =>
+  it.effect("its successor logs one line for the streams that it takes over, and none for new announcements", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const [a, b] = [yield* open("a"), yield* open("b")]
@@ -94,7 +94,7 @@ describe("an owner that dies", () => {
       assert.deepStrictEqual(takeOvers(), ["Info: Took over 3 data streams that had no owner"])
     })))
 
-  it.effect("an owner logs what it lost within half a second in one line, and a single loss with its reason", () =>
+  it.effect("an owner logs losses within half a second of each other as one line, and a single loss with its reason", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 500 })
@@ -131,7 +131,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "a dead owner has a successor within a lease and a sweep, although nothing is ever published",
+    "a dead owner is replaced within a lease and a sweep, even if nothing is ever published",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend, open } = yield* fleet.ofOne
@@ -142,7 +142,7 @@ describe("an owner that dies", () => {
         yield* TestClock.adjust("7 seconds")
         yield* a.kill
         assert.deepStrictEqual(yield* owned(b), [])
-        // 2 s of lease, and a sweep that is late by a fifth
+        // A lease of 2 s, and a sweep interval of 2 s plus 20%
         yield* TestClock.adjust("4400 millis")
         assert.deepStrictEqual(yield* owned(b), ["s1", "s2", "s3"])
         assert.deepStrictEqual([...backend.failures.values()], [1, 1, 1])
@@ -151,7 +151,7 @@ describe("an owner that dies", () => {
     { tags: ["G15"] }
   )
 
-  it.effect("a dead owner has a successor at once if expiries are published", () =>
+  it.effect("a dead owner is replaced immediately if expiries are published", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -168,7 +168,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "a consumer that restarts under the same name continues with its former data streams at once",
+    "a consumer that restarts under the same name immediately continues with the data streams it had",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend, open } = yield* fleet.ofOne
@@ -176,7 +176,7 @@ describe("an owner that dies", () => {
         yield* TestClock.adjust("1 second")
         yield* a.kill
         const [first] = backend.rows
-        // Its leases are gone early, as after an orderly end
+        // Its leases are already gone, as after a clean shutdown
         backend.entryLeases.clear()
         backend.streamLeases.clear()
         const repeated = yield* open("a", { sweepInterval: "1 hour" })
@@ -188,7 +188,7 @@ describe("an owner that dies", () => {
     { tags: ["G16"] }
   )
 
-  // With a short interval there is nearly always a sweep just before there is room
+  // With a short interval, there is nearly always a sweep just before capacity becomes free
   it.effect.each(["2 seconds", "50 millis", "55 millis"] as const)(
     "a consumer takes orphans before new data streams, sweeping every %s",
     (sweep) =>
@@ -211,7 +211,7 @@ describe("an owner that dies", () => {
       }))
   )
 
-  it.effect("a data stream whose former handler still runs here is left to others, and not requested", () =>
+  it.effect("a data stream is not requested while a handler of an earlier lease still runs here", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "500 millis" })
@@ -229,7 +229,7 @@ describe("an owner that dies", () => {
       assert.deepStrictEqual(yield* owned(a), ["s1"])
     })))
 
-  it.effect("data streams that Go consumers leave are taken as far as there is room", () =>
+  it.effect("data streams of dead Go consumers are taken up to the capacity", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const go = yield* open("go")
@@ -245,13 +245,13 @@ describe("an owner that dies", () => {
       assert.lengthOf(yield* owned(a), 2)
     })))
 
-  it.effect("a consumer that just received an entry is left alone, with a lease or without", () =>
+  it.effect("an entry that another consumer has just received is not taken, even before that consumer has a lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
       yield* b.client.announceAll(fleet.names(1))
       const [row] = backend.rows
-      // It has read it, and takes its lease in a moment
+      // Consumer a has read the entry, and is about to take the lease
       a.link.modes.take = "hang"
       yield* a.start(a.client.run(Effect.never))
       yield* TestClock.adjust("10 millis")
@@ -265,7 +265,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "a data stream whose owners die becomes a dead letter after maxFailures of them",
+    "a data stream becomes a dead letter after maxFailures of its owners have died",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -286,7 +286,7 @@ describe("an owner that dies", () => {
   )
 
   it.effect(
-    "a lost lease does not count as a failure if the handler waited for messages",
+    "a lost lease does not count as a failure if the handler was waiting for messages",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -323,7 +323,7 @@ describe("an owner that dies", () => {
       assert.isAtMost(Duration.toMillis(yield* lease!.timeLeft), 1500)
     })))
 
-  it.effect("a reply to a claim that comes too late for its lease starts no handler, and releases the stream", () =>
+  it.effect("if the reply to a claim arrives after the lease has expired, no handler starts and the stream is released", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const { clock, stall } = yield* stalling
@@ -343,7 +343,7 @@ describe("an owner that dies", () => {
       assert.strictEqual(backend.running.size, 0)
     })))
 
-  it.effect("a dead owner has a successor within a sweep after the end of a long outage", () =>
+  it.effect("a dead owner is replaced within a sweep after the end of a long outage", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       yield* a.serve(3)
@@ -358,7 +358,7 @@ describe("an owner that dies", () => {
       }
     })))
 
-  it.effect("a process takes its data stream again only when its uninterruptible handler has ended", () =>
+  it.effect("a process takes a lost data stream again only after its uninterruptible handler has ended", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       let running = 0
@@ -385,7 +385,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "a consumer with room takes over from a dead owner, whether shares are even or not",
+    "a consumer with free capacity takes over from a dead owner, even beyond its fair share",
     () =>
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -432,7 +432,7 @@ describe("an owner that is cut off", () => {
   )
 
   it.effect(
-    "renewals that fail are retried, and a short outage costs nothing, whenever it begins",
+    "failed renewals are retried, and a short outage loses no data stream, whenever it begins",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -440,7 +440,8 @@ describe("an owner that is cut off", () => {
         yield* a.serve(1, handler)
         yield* TestClock.adjust("900 millis")
         for (let i = 0; i < 40; i++) {
-          // The lease's 2 s, less margin, heartbeat and the last pause; a call that hangs also costs its timeout
+          // The lease of 2 s, minus the margin, a heartbeat and the last pause. A call that hangs also costs its
+          // timeout
           const [mode, length] = i % 2 === 0 ? ["fail", 700] as const : ["hang", 250] as const
           a.link.mode = mode
           yield* TestClock.adjust(length)
@@ -484,7 +485,7 @@ describe("an owner that is cut off", () => {
       assert.deepStrictEqual(backend.dead, [])
     })))
 
-  it.effect("a machine that was suspended for longer than its leases wakes up without its data streams", () =>
+  it.effect("a machine that was suspended for longer than its leases has lost its data streams when it wakes up", () =>
     fleet.test(Effect.gen(function*() {
       const base = yield* Clock.Clock
       let asleep = 0
@@ -509,7 +510,7 @@ describe("an owner that is cut off", () => {
       assert.strictEqual(Duration.toMillis(yield* lease!.timeLeft), 0)
     })))
 
-  it.effect("a lost reply to a claim is requested again: one owner, one token, no failure", () =>
+  it.effect("a claim whose reply was lost is repeated: one owner, one token, no failure", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       a.link.modes.take = "lost"
@@ -524,7 +525,7 @@ describe("an owner that is cut off", () => {
 })
 
 describe("replies of the backend", () => {
-  it.effect("a handler that waits for protected work is interrupted by the loss, and does not observe the end of the work", () =>
+  it.effect("a handler that waits for protected work is interrupted by the loss before it can continue after that work", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const ends: Array<string> = []
@@ -539,7 +540,7 @@ describe("replies of the backend", () => {
       assert.deepStrictEqual(ends, ["Failure"])
     })))
 
-  it.effect("leases that vanished are lost, and never created again", () =>
+  it.effect("leases that vanished are lost, and never recreated", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "1 hour" })
@@ -556,12 +557,12 @@ describe("replies of the backend", () => {
     })), { tags: ["G10"] })
 
   it.effect(
-    "the end of an old lease does not affect a newer lease of the same data stream",
+    "a handler that ends after its lease was lost does not affect a newer lease of the same data stream",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const [a, b] = [yield* open("a"), yield* open("b")]
-        // It is uninterruptible, and outlives its loss by far
+        // This uninterruptible handler runs long after the loss of its lease
         yield* a.serve(1, Effect.uninterruptible(Effect.sleep("20 seconds")))
         yield* TestClock.adjust("500 millis")
         yield* b.start(b.client.run(Effect.never))
@@ -578,7 +579,7 @@ describe("replies of the backend", () => {
   )
 
   it.effect(
-    "an end that arrives after its lease expired does not affect a newer lease",
+    "a done request that arrives after its lease expired does not affect a newer lease",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -590,7 +591,7 @@ describe("replies of the backend", () => {
         yield* b.start(b.client.run(Effect.never))
         backend.entryLeases.clear()
         backend.streamLeases.clear()
-        // Lost at 1,900, taken again after 2,000; the done arrives at 2,090
+        // The lease is lost at 1,900 ms and taken by b after 2,000 ms. The done request arrives at 2,090 ms
         yield* TestClock.adjust("380 millis")
         const [lease] = yield* b.client.owned
         assert.strictEqual(lease?.token, 2)
@@ -600,7 +601,7 @@ describe("replies of the backend", () => {
     { tags: ["G13"] }
   )
 
-  it.effect("a handler that outlives its loss takes up room until it ends", () =>
+  it.effect("a handler that outlives its lease uses up capacity until it ends", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1 })
@@ -632,12 +633,12 @@ describe("replies of the backend", () => {
       backend.streamLeases.delete("s401")
       yield* TestClock.adjust("1150 millis")
       assert.lengthOf(a.link.calls.filter((call) => call === "done"), 400)
-      // It is not in use here any more
+      // The data stream is no longer in use here, so the claim is sent
       yield* Effect.exit(a.acquire("s401"))
       assert.include(a.link.calls, "find")
     })))
 
-  it.effect("orphans that had no room in a sweep are taken as soon as there is room, and not by the next sweep", () =>
+  it.effect("orphans that a sweep had no capacity for are taken as soon as capacity is free, without waiting for the next sweep", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a")
@@ -652,11 +653,11 @@ describe("replies of the backend", () => {
       )))
       yield* TestClock.adjust("30 seconds")
       assert.lengthOf(ends, 4)
-      // A read that waits for announcements ends within a second
+      // A blocked read of announcements ends within a second
       assert.isBelow(ends[3]! - ends[0]!, 4000)
     })))
 
-  it.effect("an announcement that was read while an orphan took its room is taken before the next one, without a sweep", () =>
+  it.effect("an announcement that was read while an orphan used up the capacity is taken before the next one, without waiting for a sweep", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const gone = yield* open("gone")
@@ -668,7 +669,7 @@ describe("replies of the backend", () => {
       b.link.delays.read = 50
       yield* b.start(b.client.run(Effect.sleep("5 seconds")))
       yield* TestClock.adjust("2500 millis")
-      // Its read waits for two announcements at most
+      // Its blocked read asks for at most two announcements
       b.link.delays.take = 300
       const [row] = backend.rows
       backend.hint({ _tag: "Released", stream: StreamName.StreamName.make("s1"), entry: row!.entry })
@@ -682,7 +683,7 @@ describe("replies of the backend", () => {
       assert.deepStrictEqual(backend.done, ["s1", "s2", "s3"])
     })))
 
-  it.effect("a loss makes room once: no loss adds to the capacity", () =>
+  it.effect("a loss frees the capacity of one data stream, not more", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1 })
@@ -698,7 +699,7 @@ describe("replies of the backend", () => {
     })))
 
   it.effect(
-    "what cannot be taken or read does not end the consumer, and its neighbours are taken",
+    "an entry that cannot be taken or read does not end the consumer, and other entries are taken",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
@@ -718,7 +719,7 @@ describe("replies of the backend", () => {
     { tags: ["G1", "G2"] }
   )
 
-  it.effect("an unreadable entry of another consumer is left to it, until that consumer has been silent for long", () =>
+  it.effect("an unreadable entry of another consumer is left to that consumer until it has been silent for a long time", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -732,7 +733,7 @@ describe("replies of the backend", () => {
       assert.deepStrictEqual(backend.dead.map(({ reason }) => reason), ["not for us"])
     })))
 
-  it.effect("a second entry for a data stream is taken when the first is done", () =>
+  it.effect("a second entry for the same data stream is taken when the first is done", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let running = 0
@@ -748,7 +749,7 @@ describe("replies of the backend", () => {
 })
 
 describe("a handler that makes no progress", { tags: ["G32"] }, () => {
-  it.effect("a handler without progress loses its data stream although its process renews, and another continues", () =>
+  it.effect("a handler without progress loses its data stream although its process renews, and one with progress keeps it", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "10 seconds" })
@@ -761,7 +762,7 @@ describe("a handler that makes no progress", { tags: ["G32"] }, () => {
       assert.isUndefined(loss.reason())
       yield* TestClock.adjust("200 millis")
       assert.strictEqual(loss.reason(), "Stalled")
-      // Either may take it: the one that hangs hangs again, the other keeps it
+      // Either consumer may take it. Consumer a hangs again and loses it, and b keeps it
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual(yield* owned(b), ["s1"])
       // Progress ended the streak of failures
