@@ -1,3 +1,4 @@
+/** Tests `StreamMessages` with `concurrency`, batches, and the size of reads. */
 import { SimbaError } from "@effect-simba/core"
 import { StreamError, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"

@@ -30,7 +30,7 @@ describe("onError", () => {
       assert.deepStrictEqual(calls, ["s1"])
     })))
 
-  it("onError adds its services to those of the handler and of retry", () => {
+  it("`run` requires the services of onError in addition to those of the handler and of retry", () => {
     const retry = Schedule.recurs(2).pipe(
       Schedule.modifyDelay(() => Rate.use(({ times }) => Effect.succeed(times)))
     )

@@ -1,3 +1,4 @@
+/** Tests which ids a reader remembers, and what it concludes from them after a failover. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, it } from "@effect/vitest"
 import { LatestIds } from "../../src/streams/internal/latestIds.ts"

@@ -1,3 +1,4 @@
+/** Tests when processed messages are committed, with a commit in flight and after a failed one. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber, Latch } from "effect"
@@ -7,7 +8,7 @@ import type { StreamLease } from "../../src/streams/StreamLease.ts"
 
 const processed = (n: number) => ({ id: EntryId.make(`${n}-0`), offset: n, isLast: false })
 
-/** A lease whose commits wait for the latch. */
+/** Commits through a lease whose requests wait for the latch. */
 const setup = Effect.fnUntraced(function*(options: ConstructorParameters<typeof MessageCommits>[2]) {
   const calls: Array<string> = []
   const latch = Latch.makeUnsafe(true)
@@ -29,7 +30,7 @@ it.effect("a message that is processed during a commit counts towards the next o
     commits.add(processed(3))
     latch.openUnsafe()
     yield* Fiber.join(fiber)
-    // One message is uncommitted
+    // One message is uncommitted, so no commit is due
     yield* commits.afterMessage
     assert.deepStrictEqual(calls, ["2-0", "progress"])
     commits.add(processed(4))
@@ -59,7 +60,7 @@ it.effect("a commit is due commitWithin after the first uncommitted message", ()
     assert.deepStrictEqual(calls, ["progress", "2-0", "3-0"])
   }))
 
-it.effect("the next commit covers the messages of a failed one, unless they were forgotten meanwhile", () =>
+it.effect("the next commit covers the messages of a failed commit, unless they were forgotten in the meantime", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 3, commitWithin: "1 second" })
     latch.closeUnsafe()
@@ -71,7 +72,7 @@ it.effect("the next commit covers the messages of a failed one, unless they were
     latch.openUnsafe()
     yield* commits.afterMessage
     assert.deepStrictEqual(calls, ["1-0", "progress"])
-    // Due a second after the first message
+    // The commit is due one second after the first message
     yield* TestClock.adjust("600 millis")
     yield* commits.afterMessage
     assert.deepStrictEqual(calls, ["1-0", "progress", "2-0"])

@@ -1,3 +1,4 @@
+/** Tests `StreamMessages` on a scripted lease: reading, gaps, commits, attempts, revocation and loss. */
 import { SimbaError } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamError, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
@@ -46,7 +47,7 @@ const processing = (
   return { observed, run }
 }
 
-/** Gaps as `after until missed`. */
+/** Collects gaps as texts of the form `after until missed`. */
 const collected = () => {
   const gaps: Array<string> = []
   const onGap = ({ after, missed, reason, until }: StreamMessages.Gap) =>
@@ -113,7 +114,7 @@ describe("process", () => {
       const fiber = yield* start(run)
       yield* Effect.yieldNow
       assert.deepStrictEqual(gaps, ["2-0 5-0 2"])
-      // The reader gets the first of a burst at once, and the rest is trimmed meanwhile
+      // The reader gets the first message of a burst immediately. Most of the others are trimmed before it reads them
       for (let burst = 1; burst <= 5; burst++) {
         const all = Array.from({ length: 2000 }, (_, i) => numbered(burst * 10_000 + i))
         lease.add(all[0]!)
@@ -129,7 +130,7 @@ describe("process", () => {
         yield* Effect.map(Metric.value(StreamMetrics.stream.gaps), ({ count }) => count - before.count),
         gaps.length
       )
-      // Each is reported once
+      // Each gap is reported once
       yield* TestClock.adjust("5 minutes")
       assert.strictEqual(1 + missed.length, gaps.length)
       yield* Fiber.interrupt(fiber)
@@ -153,13 +154,13 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("reports messages that its former owner missed unnoticed, from whichever position it starts", () =>
+  it.effect("reports messages that an earlier owner missed without noticing, whatever position it starts from", () =>
     Effect.gen(function*() {
       for (const after of [undefined, "10-0", "12-0"]) {
         const lease = new ScriptedLease()
         lease.add(...Array.from({ length: 30 }, (_, i) => numbered(i + 1)))
         lease.trim(24)
-        // It had 1 and 2, then 9 and 10, and its lease ended before it noticed
+        // The earlier owner read 1, 2, 9 and 10, and its lease ended before it noticed the gap
         lease.checkpoint = numbered(10).id
         lease.offset = 4
         const { gaps, onGap } = collected()
@@ -173,7 +174,7 @@ describe("process", () => {
       }
     }))
 
-  it.effect("reports messages that it missed itself within a second, even if the checkpoint has no offset", () =>
+  it.effect("reports within a second messages that it missed itself, even if the checkpoint has no offset", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 30 }, (_, i) => numbered(i + 1)))
@@ -212,7 +213,7 @@ describe("process", () => {
       assert.deepStrictEqual(gaps, ["0-0 4-0 2", "1-0 6-0 1"])
     }))
 
-  it.effect("reports messages that arrived and were deleted while it waited, but not the trimming of messages that it has read", () =>
+  it.effect("reports messages that arrived and were deleted while it waited, but not the trimming of messages that it had read", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
@@ -262,7 +263,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream that is written again with smaller ids is read from its beginning, before and after processing starts", () =>
+  it.effect("a data stream that is recreated with smaller ids, before or during processing, is read from its beginning", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -278,7 +279,7 @@ describe("process", () => {
       lease.add(numbered(60), numbered(61))
       yield* Effect.yieldNow
       assert.strictEqual(lease.checkpoint, "61-0")
-      // Messages that were processed and not committed belong to the old one
+      // Processed messages that are not committed belong to the old data stream
       lease.add(numbered(62))
       yield* Effect.yieldNow
       lease.rewrite(numbered(2), numbered(3))
@@ -292,7 +293,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream that lost its end in a failover continues after the last delivered message that is left", () =>
+  it.effect("after a failover that lost the newest messages, reading continues after the last delivered message that remains", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
@@ -303,7 +304,8 @@ describe("process", () => {
       const fiber = yield* start(run)
       yield* Effect.yieldNow
       assert.deepStrictEqual(gaps.splice(0), [`0-0 ${at(11).id} 10`])
-      // The new primary has the messages up to 25, the commits up to 20, and numbers the next message before the last lost one
+      // The new primary has messages up to 25 and commits up to 20. Its next message has an id below the last lost
+      // one's
       const replicated = lease.stream.slice(0, 15)
       lease.rewrite(...Array.from({ length: 10 }, (_, i) => at(i + 1)), ...replicated, at(28))
       lease.trim(16)
@@ -314,7 +316,7 @@ describe("process", () => {
       assert.deepStrictEqual(gaps, [`${at(25).id} ${at(30).id} lost 5`])
       assert.deepStrictEqual([lease.checkpoint, lease.offset], [at(28).id, 26])
       assert.notInclude(lease.calls.join(), "seek")
-      // Without a new message the last one that is left is committed
+      // If no new message has arrived, the last remaining one is committed
       lease.rewrite(...Array.from({ length: 10 }, (_, i) => at(i + 1)), ...replicated)
       lease.trim(15)
       lease.checkpoint = at(20).id
@@ -325,7 +327,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("messages of a former data stream do not count when its successor loses its end", () =>
+  it.effect("when a recreated data stream loses its newest messages, ids that were read before it was recreated do not matter", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
@@ -347,9 +349,9 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("the last message is processed even if its data stream was deleted or written again after the read", () =>
+  it.effect("the last message is processed even if its data stream was deleted or recreated after the read", () =>
     Effect.gen(function*() {
-      for (const how of ["deleted", "written again"]) {
+      for (const how of ["deleted", "recreated"]) {
         const lease = new ScriptedLease()
         lease.add(numbered(1), end("2-0"))
         const { gaps, onGap } = collected()
@@ -367,7 +369,7 @@ describe("process", () => {
       }
     }))
 
-  it.effect("if no delivered message is known to be left, reading continues after the checkpoint", () =>
+  it.effect("if no delivered message is known to remain, reading continues after the checkpoint", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3))
@@ -384,7 +386,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream with another first message is read from its beginning, even if the checkpoint is within it", () =>
+  it.effect("a recreated data stream with another first message is read from its beginning, even if it contains the checkpoint", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(10), numbered(20), numbered(30))
@@ -400,7 +402,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("warns of deleted messages and of a missing checkpoint by default", () =>
+  it.effect("logs warnings about gaps and about an expired checkpoint by default", () =>
     Effect.gen(function*() {
       const lines: Array<string> = []
       const logger = Logger.make(({ message }) => void lines.push(String(message)))
@@ -437,7 +439,7 @@ describe("process", () => {
       const old = new ScriptedLease()
       old.add(end(`${year2026}-0`))
       assert.include((yield* linesOf(old))[0], "checkpointRetention")
-      // A user who keeps the position knows it
+      // An application that keeps its own position needs no warning
       old.checkpoint = undefined
       old.end = "Open"
       assert.deepStrictEqual(yield* linesOf(old, { after: Option.none() }), [])
@@ -459,7 +461,7 @@ describe("process", () => {
       assert.deepStrictEqual(reads(lease), ["read 0-0", "read 10-0", "read 20-0"])
     }))
 
-  it.effect("commits the last message as the end: a successor has nothing to do, even if everything is trimmed", () =>
+  it.effect("commits the last message as the end, so a successor has nothing to do, even if everything is trimmed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), end("2-0"))
@@ -471,7 +473,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [])
     }))
 
-  it.effect("a data stream that is announced again after its end waits for more messages up to the next end", () =>
+  it.effect("reading a data stream that is announced again after its end continues up to the next end", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), end("2-0"))
@@ -501,7 +503,7 @@ describe("process", () => {
       yield* Fiber.join(fiber)
     }))
 
-  it.effect("a data stream that is written again with smaller ids and deleted before it is read is done", () =>
+  it.effect("a data stream that is recreated with smaller ids and deleted before it is read is done", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -540,7 +542,7 @@ describe("process", () => {
       assert.deepStrictEqual(next.observed, [3, 0])
     }))
 
-  it.effect("commits after every n messages, and reports progress in between", () =>
+  it.effect("commits after every `commitEvery` messages, and reports progress in between", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...[1, 2, 3, 4, 5].map((n) => numbered(n)), end("6-0"), numbered(7))
@@ -557,7 +559,7 @@ describe("process", () => {
       ])
     }))
 
-  it.effect("commits after a time, between messages or while it waits", () =>
+  it.effect("commits after `commitWithin`, between messages or while it waits", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const { run } = processing(
@@ -567,12 +569,13 @@ describe("process", () => {
       )
       const fiber = yield* start(run)
       lease.add(numbered(1), numbered(2), numbered(3), numbered(4), numbered(5))
-      // The first is done after 400 ms; a second later the fourth is not, and 200 ms after that it is
+      // The first message is done after 400 ms. The commit is due 1 s later, while the fourth is processed until 1,600
+      // ms
       yield* TestClock.adjust("1599 millis")
       assert.deepStrictEqual(commits(lease), [])
       yield* TestClock.adjust("1 millis")
       assert.deepStrictEqual(commits(lease), ["commit 4-0"])
-      // The fifth is done at 2000 ms
+      // The fifth message is done at 2,000 ms
       yield* TestClock.adjust("1399 millis")
       assert.deepStrictEqual(commits(lease), ["commit 4-0"])
       yield* TestClock.adjust("1 millis")
@@ -607,7 +610,7 @@ describe("process", () => {
     { tags: ["G2"] }
   )
 
-  it.effect("a message that cannot be decoded does not move the checkpoint past messages in an open window", () =>
+  it.effect("a message that cannot be decoded does not move the checkpoint past messages that are buffered in a window", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered("x", "3-0"), numbered(4))
@@ -622,7 +625,7 @@ describe("process", () => {
       assert.deepStrictEqual(lease.dead.map(([id]) => id), ["3-0"])
       assert.isUndefined(lease.checkpoint)
       yield* Fiber.interrupt(fiber)
-      // The successor receives all of them
+      // The successor receives all messages
       const next = processing(lease)
       const successor = yield* start(next.run)
       yield* Effect.yieldNow
@@ -631,7 +634,7 @@ describe("process", () => {
       yield* Fiber.interrupt(successor)
     }))
 
-  it.effect("a handler that outlives its lease gets no further message, even if many were read ahead", () =>
+  it.effect("a handler whose lease is lost gets no further message, even if many were read ahead", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 50 }, (_, i) => numbered(i + 1)))
@@ -644,7 +647,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [1, 2, 3])
     }))
 
-  it.effect("logs in one line why a message cannot be decoded", () =>
+  it.effect("logs one line with the reason why a message cannot be decoded", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered("x", "1-0"), end("2-0"))
@@ -698,13 +701,13 @@ describe("process", () => {
       StreamMessages.messages(Json, { field: "json" })
     ]
     const refused = [
-      // @ts-expect-error -- a number is no string
+      // @ts-expect-error -- the value of a field is not a number
       StreamMessages.process(Json, handler),
-      // @ts-expect-error -- nor with other options
+      // @ts-expect-error -- the same with other options
       StreamMessages.process(Json, handler, { commitEvery: 2 }),
-      // @ts-expect-error -- nor as a stream
+      // @ts-expect-error -- the same with `messages`
       StreamMessages.messages(Json),
-      // @ts-expect-error -- a text is no record of fields
+      // @ts-expect-error -- a string is not a record of fields
       StreamMessages.process(Schema.String, handler)
     ]
     assert.deepStrictEqual([accepted.length, refused.length], [2, 4])
@@ -725,7 +728,7 @@ describe("process", () => {
 })
 
 describe("attempts", () => {
-  /** A handler that fails on the second message. `at` has the instants of its attempts. */
+  /** A handler that fails on the second message. `at` has the times of its attempts. */
   const failing = (
     lease: ScriptedLease,
     options: StreamMessages.ProcessOptions<typeof Numbered.Type> = {},
@@ -771,7 +774,7 @@ describe("attempts", () => {
       assert.strictEqual((yield* Metric.value(failed)).count - before.count, 1)
     }))
 
-  it.effect("a message that fails at first is retried with the requested backoff, and processed once", () =>
+  it.effect("a message that fails at first is retried with the given backoff, and is processed once", () =>
     Effect.gen(function*() {
       const lease = three()
       const { at, run, observed } = failing(lease, { attempts: 3, backoff: Schedule.spaced("5 seconds") }, "busy", 2)
@@ -781,7 +784,7 @@ describe("attempts", () => {
       assert.deepStrictEqual([observed, at, lease.dead], [[1, 2, 0], [0, 5000, 10_000], []])
     }))
 
-  it.effect("a message also becomes a dead letter when its backoff ends, after a single attempt if so configured, and after a defect", () =>
+  it.effect("a message also becomes a dead letter when the backoff schedule ends, after a single attempt if attempts is 1, and after a defect", () =>
     Effect.gen(function*() {
       for (const options of [{ backoff: Schedule.recurs(2) }, { attempts: 1 }]) {
         const lease = three()
@@ -867,7 +870,7 @@ describe("attempts", () => {
       assert.deepStrictEqual(lease.dead, [])
     }))
 
-  it.effect("a handler that is revoked between two attempts yields at once, and leaves the message to the next owner", () =>
+  it.effect("a handler that is revoked between two attempts yields immediately, and leaves the message to the next owner", () =>
     Effect.gen(function*() {
       const lease = three()
       const { run } = failing(lease, { commitEvery: 10 })
@@ -910,7 +913,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.deepStrictEqual(lease.calls.slice(2), ["progress", "progress", "handBack", "commit 2-0"])
     }))
 
-  it.effect("a revoked handler stops at once while it waits for messages", () =>
+  it.effect("a revoked handler that is waiting for messages stops immediately", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -939,7 +942,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.strictEqual(other.checkpoint, "1-0")
     }))
 
-  it.effect("a revoked handler yields although the backend is gone", () =>
+  it.effect("a revoked handler yields even if the backend is down", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -953,15 +956,19 @@ describe("revoked", { tags: ["B57"] }, () => {
 })
 
 describe("lost", () => {
-  it.effect("an owner that was replaced commits nothing, and fails with the loss", () =>
-    Effect.gen(function*() {
-      const lease = new ScriptedLease()
-      lease.add(numbered(1), numbered(2))
-      const { run, observed } = processing(lease, undefined, (n) => Effect.sync(() => n === 2 && lease.lose()))
-      assert.instanceOf(failureOf(yield* Effect.exit(run)), SimbaError.LeaseLost)
-      assert.deepStrictEqual(observed, [1, 2])
-      assert.strictEqual(lease.checkpoint, "1-0")
-    }), { tags: ["B55"] })
+  it.effect(
+    "an owner that lost its lease commits nothing more, and fails with LeaseLost",
+    () =>
+      Effect.gen(function*() {
+        const lease = new ScriptedLease()
+        lease.add(numbered(1), numbered(2))
+        const { run, observed } = processing(lease, undefined, (n) => Effect.sync(() => n === 2 && lease.lose()))
+        assert.instanceOf(failureOf(yield* Effect.exit(run)), SimbaError.LeaseLost)
+        assert.deepStrictEqual(observed, [1, 2])
+        assert.strictEqual(lease.checkpoint, "1-0")
+      }),
+    { tags: ["B55"] }
+  )
 
   it.effect("an interrupted handler commits what was processed if it still owns the stream, and sends nothing otherwise", () =>
     Effect.gen(function*() {
@@ -993,7 +1000,7 @@ describe("lost", () => {
       assert.deepStrictEqual(commits(lease), ["commit 1-0"])
     }))
 
-  it.effect("processing survives an outage at each step", () =>
+  it.effect("processing continues after an outage at each step", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered("x", "1-0"), numbered(2), end("3-0"))
@@ -1009,7 +1016,7 @@ describe("lost", () => {
 })
 
 describe("messages", () => {
-  it.effect("commits nothing by itself, ends after the last, and ends with StreamYielded when revoked", () =>
+  it.effect("commits nothing on its own, ends after the last message, and fails with StreamYielded when it is revoked", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), end("3-0"), numbered(4))
@@ -1034,7 +1041,7 @@ describe("messages", () => {
       assert.deepStrictEqual(observed, [1, 2])
     }))
 
-  it.effect("dead-letters a message that cannot be decoded when the one before it has been processed", () =>
+  it.effect("moves an undecodable message to the dead letters only after the message before it has been processed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered("x", "2-0"), end("3-0"))
@@ -1047,7 +1054,7 @@ describe("messages", () => {
 })
 
 describe("options", () => {
-  it.effect("options that cannot work are refused before anything is sent", () =>
+  it.effect("invalid options are refused before anything is sent", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       for (
@@ -1068,7 +1075,7 @@ describe("options", () => {
     }))
 })
 
-it.effect("a message whose pull is interrupted, as it is decoded or as the last one is checked, comes with the next pull", () =>
+it.effect("if a pull is interrupted while a message is decoded or the last one is checked, the next pull returns that message", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(1), end("2-0"))
@@ -1084,7 +1091,7 @@ it.effect("a message whose pull is interrupted, as it is decoded or as the last 
     const pull = yield* Stream.toPull(
       StreamMessages.messages(Slow, { until: isEnd }).pipe(Stream.provide(lease.layer))
     )
-    /** The number that a pull reads within three seconds. */
+    /** The number that a pull returns within three seconds. */
     const read = Effect.gen(function*() {
       const pulling = yield* Effect.forkChild(pull, { startImmediately: true })
       yield* TestClock.adjust("3 seconds")

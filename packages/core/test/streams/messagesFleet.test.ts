@@ -1,4 +1,7 @@
-/** `StreamMessages` in handlers of `StreamClient.run`: data streams that change hands while they are processed. */
+/**
+ * Tests `StreamMessages` in handlers of `StreamClient.run`, for data streams that change owners while they are
+ * processed.
+ */
 import { StreamMessages } from "@effect-simba/core/streams"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
@@ -10,7 +13,7 @@ import { message } from "../support/scriptedLease.ts"
 import type { Backend } from "../support/streamBackend.ts"
 import * as fleet from "../support/streamFleet.ts"
 
-/** Messages for the data streams of a backend that stores none itself. */
+/** Adds messages to a backend that does not store any itself. */
 const withMessages = (backend: Backend) => {
   const streams = new Map<string, Array<RawMessage>>()
   const arrival = Latch.makeUnsafe(false)
@@ -46,7 +49,7 @@ const Numbered = Schema.Struct({ n: Schema.FiniteFromString })
 const stage = Effect.gen(function*() {
   const { backend, open } = yield* fleet.make
   const add = withMessages(backend)
-  /** Who processed what, with which token. */
+  /** Which consumer processed which number, with which token. */
   const processed: Array<readonly [who: string, n: number, token: number]> = []
   const join = Effect.fnUntraced(function*(
     who: string,
@@ -71,8 +74,8 @@ const numbers = (count: number) => [...Array.from({ length: count }, (_, i) => i
 const by = (who: string, processed: ReadonlyArray<readonly [string, number, number]>) =>
   processed.filter(([one]) => one === who).map(([, n]) => n)
 
-describe("messages of data streams that change hands", () => {
-  it.effect("messages are processed to the last, and the data stream is done", () =>
+describe("messages of data streams that change owners", () => {
+  it.effect("all messages are processed, and then the data stream is done", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", ...numbers(5))
@@ -98,7 +101,7 @@ describe("messages of data streams that change hands", () => {
         yield* a.kill
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(backend.done, ["s"])
-        // Three messages were processed and not committed, the last one after the connection was cut
+        // Consumer a processed three messages without committing them, the last one after its connection was cut
         assert.deepStrictEqual(by("a", processed), [1, 2, 3, 4, 5, 6, 7])
         assert.deepStrictEqual(by("b", processed), numbers(20).slice(4))
         const tokens = processed.map(([, , token]) => token)
@@ -125,7 +128,7 @@ describe("messages of data streams that change hands", () => {
     }), { tags: ["B57"] })
 
   it.effect(
-    "an owner that is cut off stops, and its late commit moves nothing",
+    "an owner that is cut off stops, and does not move the checkpoint",
     () =>
       Effect.gen(function*() {
         const { add, backend, join, processed } = yield* stage
@@ -143,7 +146,7 @@ describe("messages of data streams that change hands", () => {
     { tags: ["B55"] }
   )
 
-  it.effect("a data stream whose owner died between the last commit and its end is finished by the next", () =>
+  it.effect("a data stream whose owner died between the last commit and the done request is finished by the next owner", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", ...numbers(2))
@@ -159,7 +162,7 @@ describe("messages of data streams that change hands", () => {
       assert.deepStrictEqual(by("b", processed), [])
     }))
 
-  it.effect("waiting for messages counts as progress, and undecodable messages stop nothing", () =>
+  it.effect("waiting for messages is not a lack of progress, and undecodable messages do not stop processing", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", 1, NaN)

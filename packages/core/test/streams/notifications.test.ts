@@ -1,4 +1,4 @@
-/** Notifications and claims: for programs that run handlers themselves. */
+/** Tests notifications and claims by name, for programs that run their own handlers. */
 import { type StreamClient, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
@@ -26,7 +26,7 @@ const collecting = (consumer: fleet.Consumer) =>
   })
 
 describe("notifications", () => {
-  it.effect("notifications report what is added and disowned, and end with StreamTerminated when the client closes", () =>
+  it.effect("notifications report data streams that are added and disowned, and end with StreamTerminated when the client closes", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0, sweepInterval: "1 hour" })
@@ -47,19 +47,23 @@ describe("notifications", () => {
       assert.strictEqual(backend.done.length, 0)
     })))
 
-  it.effect("an end that the user caused is not reported", () =>
-    fleet.test(Effect.gen(function*() {
-      const { a, backend } = yield* fleet.ofOne
-      const { tags } = yield* collecting(a)
-      yield* a.client.announceAll(fleet.names(2))
-      yield* TestClock.adjust("10 millis")
-      yield* a.done("s1")
-      yield* a.release("s2")
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(tags(), ["StreamAdded", "StreamAdded"])
-      assert.deepStrictEqual(backend.done, ["s1"])
-      assert.strictEqual((yield* Effect.flip(a.done("s1")))._tag, "NotOwned")
-    })), { tags: ["B57"] })
+  it.effect(
+    "no notification reports a data stream that the user marked as done or released",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { a, backend } = yield* fleet.ofOne
+        const { tags } = yield* collecting(a)
+        yield* a.client.announceAll(fleet.names(2))
+        yield* TestClock.adjust("10 millis")
+        yield* a.done("s1")
+        yield* a.release("s2")
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(tags(), ["StreamAdded", "StreamAdded"])
+        assert.deepStrictEqual(backend.done, ["s1"])
+        assert.strictEqual((yield* Effect.flip(a.done("s1")))._tag, "NotOwned")
+      })),
+    { tags: ["B57"] }
+  )
 
   it.effect(
     "a backlog of notifications is bounded, makes the reader of announcements wait, and does not delay closing",
@@ -68,7 +72,7 @@ describe("notifications", () => {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { capacity: 5000, gracePeriod: 0 })
         yield* a.client.announceAll(fleet.names(3000))
-        // These are pending from an earlier life of the consumer
+        // These entries are pending from an earlier process of the same consumer
         for (const row of backend.rows.slice(0, 1000)) row.owner = "simba-consumer-a"
         const reading = yield* a.start(Effect.scoped(
           Effect.flatMap(Stream.toPull(a.client.notifications), (pull) => Effect.andThen(pull, Effect.never))
@@ -78,7 +82,7 @@ describe("notifications", () => {
         // Data streams are taken in batches
         assert.isAtMost(held, 1000 + 200)
         const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
-        // In steps: thousands take several turns of the event loop
+        // Advance in steps, because thousands of data streams take several turns of the event loop
         yield* Effect.repeat(TestClock.adjust("50 millis"), { times: 99 })
         assert.isDefined(closing.pollUnsafe())
         assert.isDefined(reading.pollUnsafe())
@@ -88,7 +92,7 @@ describe("notifications", () => {
   )
 
   it.effect(
-    "a lease is renewed from the grant on, however late its notification is read",
+    "a lease is renewed from its grant on, however late its notification is read",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -130,7 +134,7 @@ describe("notifications", () => {
       yield* Fiber.interrupt(expiring)
     })))
 
-  it.effect("StreamExpired is not reported for what must not be taken: without room, paused, or owned here", () =>
+  it.effect("StreamExpired is not reported without free capacity, or for a data stream that is paused or owned here", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -186,7 +190,7 @@ describe("notifications", () => {
       yield* TestClock.adjust("10 millis")
       for (let i = 0; i < 4; i++) yield* expire
       yield* TestClock.adjust("10 minutes")
-      // The first is read at once, and the second when the reader comes back
+      // The first notification is read immediately, the second when the reader pulls again
       assert.deepStrictEqual(observed, ["StreamExpired", "StreamExpired"])
       yield* expire
       assert.lengthOf(observed, 3)
@@ -206,7 +210,7 @@ describe("notifications", () => {
       assert.deepStrictEqual(tags(), ["StreamAdded", "StreamDisowned"])
     })))
 
-  it.effect("a defect of the backend reaches the reader, not an orderly end", () =>
+  it.effect("after a defect of the backend, the notifications end with that defect, not with StreamTerminated", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const { fiber, tags } = yield* collecting(a)
@@ -240,7 +244,7 @@ describe("notifications", () => {
       assert.strictEqual(refused._tag, "InvalidConfig")
     })))
 
-  it.effect("a reader that stops leaves: what it was assigned is released, and what it claimed is kept", () =>
+  it.effect("when the reader stops, the client leaves: data streams that it was assigned are released, and those claimed by name are kept", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: "2 seconds" })
@@ -264,7 +268,7 @@ describe("notifications", () => {
     })))
 })
 
-/** Announces a data stream whose consumer is gone. */
+/** Announces a data stream whose entry is pending for a dead consumer. */
 const orphan = (backend: Backend, consumer: fleet.Consumer) =>
   Effect.gen(function*() {
     yield* consumer.client.announceAll(fleet.names(1))
@@ -274,7 +278,7 @@ const orphan = (backend: Backend, consumer: fleet.Consumer) =>
 
 describe("claims", () => {
   it.effect(
-    "a claim returns none while any consumer owns the data stream, this client included",
+    "a claim returns None while any consumer owns the data stream, including this client",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, open } = yield* fleet.ofOne
@@ -296,11 +300,11 @@ describe("claims", () => {
       yield* TestClock.adjust("10 seconds")
       const error = yield* Effect.flip(a.acquire("s1"))
       assert.strictEqual(error._tag, "StreamNotFound")
-      assert.include(error.message, "it was not delivered yet")
+      assert.include(error.message, "it has not been delivered yet")
       assert.strictEqual(backend.streamLeases.size, 0)
     })))
 
-  it.effect("a claim takes nothing from a consumer that has just read the announcement and is about to take it", () =>
+  it.effect("a claim does not take a data stream that another consumer has just read and is about to take", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
@@ -313,7 +317,7 @@ describe("claims", () => {
     })))
 
   it.effect(
-    "a claim lasts as long as its scope, and its data stream is released at the end",
+    "a claim lasts until its scope closes, and then its data stream is released",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
@@ -336,7 +340,7 @@ describe("claims", () => {
     { tags: ["G12"] }
   )
 
-  it.effect("a claim is released in the background if the backend does not reply to the closing scope", () =>
+  it.effect("a claim is released in the background if the backend does not reply while the scope closes", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", {
@@ -358,7 +362,7 @@ describe("claims", () => {
       assert.deepStrictEqual([yield* owned(a), backend.streamLeases.size], [[], 0])
     })))
 
-  it.effect("a claim protects work: a loss interrupts it, and the result is the loss", () =>
+  it.effect("a loss interrupts the work that a claim protects, and the work fails with LeaseLost", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -378,7 +382,7 @@ describe("claims", () => {
       assert.strictEqual((yield* Effect.flip(lease.protect(Effect.void)))._tag, "LeaseLost")
     })))
 
-  it.effect("a lost claim gives later callers the reason, and one that ended in order gives none", () =>
+  it.effect("a lost claim reports the reason to later callers, and a claim that ended normally is never reported as lost", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.client.announceAll(fleet.names(2))
@@ -414,8 +418,8 @@ describe("work that a claim protects", () => {
   > = {
     "its release": ({ lease }) => lease.release,
     "its done": ({ lease }) => lease.done,
-    "the end of its scope": ({ scope }) => Scope.close(scope, Exit.void),
-    "the end of its client": ({ a }) => a.close
+    "closing its scope": ({ scope }) => Scope.close(scope, Exit.void),
+    "closing its client": ({ a }) => a.close
   }
   for (const [name, end] of Object.entries(ends)) {
     it.effect(`protected work is interrupted and awaited by ${name}`, () =>
@@ -442,7 +446,7 @@ describe("work that a claim protects", () => {
       })))
   }
 
-  it.effect("no protected work begins while an end waits for earlier work", () =>
+  it.effect("no protected work begins while `done` waits for earlier work", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -460,7 +464,7 @@ describe("work that a claim protects", () => {
       yield* Fiber.join(ending)
     })))
 
-  it.effect("work continues if it ends the lease itself, even in a child fiber", () =>
+  it.effect("protected work continues if it ends the lease itself, even in a child fiber", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -479,7 +483,7 @@ describe("work that a claim protects", () => {
 
 describe("abandoned claims", () => {
   it.effect(
-    "an abandoned claim leaves nothing behind, although it is granted later",
+    "an abandoned claim leaves nothing behind, even if it is granted later",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
@@ -502,7 +506,7 @@ describe("abandoned claims", () => {
 
 describe("announcing", () => {
   it.effect(
-    "an invalid name is refused before anything is sent, and so is a whole list that contains one",
+    "a list of announcements that contains an invalid name is refused before anything is sent",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -544,7 +548,7 @@ describe("options", { tags: ["G29"] }, () => {
   ]
 
   for (const [option, options] of refused) {
-    it.effect(`${JSON.stringify(options)} is refused, by name`, () =>
+    it.effect(`${JSON.stringify(options)} is refused, and the error names the option`, () =>
       Effect.gen(function*() {
         const error = yield* Effect.flip(check({ service: "svc", ...options }))
         assert.strictEqual(error.option, option)
@@ -553,7 +557,7 @@ describe("options", { tags: ["G29"] }, () => {
 })
 
 describe("defaults and bounds", { tags: ["G29"] }, () => {
-  it.effect("options that are not given have the values of the documentation", () =>
+  it.effect("omitted options have the documented defaults", () =>
     Effect.gen(function*() {
       const config = yield* check({ service: "svc", processName: "a" })
       const shown = Object.entries(config).map(([name, value]) => [
@@ -582,7 +586,7 @@ describe("defaults and bounds", { tags: ["G29"] }, () => {
       })
     }))
 
-  it.effect("given options are refused at their bounds, and accepted just inside them", () =>
+  it.effect("options are refused at their bounds, and accepted just inside them", () =>
     Effect.gen(function*() {
       const isRefused = (options: Partial<StreamClient.Options>) =>
         Effect.match(check({ service: "svc", ...options }), { onFailure: () => true, onSuccess: () => false })
@@ -605,7 +609,7 @@ describe("defaults and bounds", { tags: ["G29"] }, () => {
 })
 
 describe("the queue of notifications", () => {
-  it.effect("the queue is full from 256 on, has each expiry once, and takes nothing after its end", () =>
+  it.effect("the queue is full at 256 notifications, has at most one expiry per entry, and accepts nothing after its end", () =>
     Effect.gen(function*() {
       let queued = 0
       const recorder = { modify: (_: unknown, by: number) => void (queued += by) }
@@ -630,7 +634,7 @@ describe("the queue of notifications", () => {
         yield* pull
         yield* Fiber.join(waiting)
         assert.strictEqual(queued, 256)
-        // The first one was read
+        // Entry 1 can be queued again after its notification was read
         yield* pull
         yield* expire(1)
         assert.strictEqual(queued, 256)
@@ -643,8 +647,8 @@ describe("the queue of notifications", () => {
     }))
 })
 
-describe("figures", () => {
-  it.effect("figures are counted where things happen, and gauges return to zero", () =>
+describe("metrics", () => {
+  it.effect("counters count each event once, and gauges return to zero", () =>
     Effect.gen(function*() {
       yield* fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make

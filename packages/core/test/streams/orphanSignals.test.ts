@@ -1,4 +1,4 @@
-/** What a member requests from the backend on signals and expiry events, when, and what it leaves to the sweeps. */
+/** Tests what a member requests from the backend on signals and expiry events, when, and what it leaves to sweeps. */
 import { SimbaError } from "@effect-simba/core"
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import {
@@ -31,7 +31,7 @@ const member = (session: string): Member => ({
   owned: 0
 })
 
-/** An entry that is pending at a consumer of this library, or at a Go consumer if `go` is given. */
+/** An entry that is pending for a consumer of this library, or for a Go consumer if `go` is set. */
 const pendingOf = (
   entry: StreamName.EntryId,
   go?: { readonly lease?: string; readonly deliveries?: number }
@@ -54,11 +54,11 @@ interface Options {
   /** Every random number, in [0, 1). */
   readonly drawn?: number
   readonly mayTake?: (entry: StreamName.EntryId) => boolean
-  /** How many candidates one call takes at most. */
+  /** The maximum number of candidates in one call. */
   readonly room?: number
   /** Whether the member only notifies its listener of expired leases. */
   readonly isListening?: boolean
-  /** The subscription that the backend refuses permanently. */
+  /** A subscription that the backend refuses permanently. */
   readonly refuses?: "signals" | "expiries"
 }
 
@@ -66,7 +66,7 @@ interface Options {
 const heard = <A>(queue: Queue.Queue<A>, ...values: ReadonlyArray<A>) =>
   Effect.andThen(Queue.offerAll(queue, values), Effect.repeat(Effect.yieldNow, { times: 20 + 2 * values.length }))
 
-/** Starts one member on a backend with these pending entries. `notes` lists what it did, with the time in ms. */
+/** Starts one member on a backend with these pending entries. `notes` lists its actions, each with the time in ms. */
 const setup = Effect.fnUntraced(function*(options: Options = {}) {
   const { pending = [], room = Infinity } = options
   const { config, metrics, table } = yield* newTable({
@@ -120,7 +120,7 @@ const setup = Effect.fnUntraced(function*(options: Options = {}) {
     Effect.forkScoped({ startImmediately: true })
   )
   yield* TestClock.adjust(0)
-  // Signals before the subscription are missed, so it counts as a gap
+  // Signals that were sent before the subscription were missed, so subscribing counts as a gap
   if (options.refuses !== "signals") assert.deepStrictEqual(notes.splice(0), ["0 wake"])
   return {
     notes,
@@ -132,7 +132,7 @@ const setup = Effect.fnUntraced(function*(options: Options = {}) {
       heard(expiries, ...entries.map((entry): Expiry => ({ _tag: "Expired", entry, stream }))),
     signal: (signal: Signal) => heard(signals, signal),
     expiry: (expiry: Expiry) => heard(expiries, expiry),
-    /** Returns what the member did in this time, and clears the notes. */
+    /** Advances the clock, and returns the member's actions in that time. */
     within: (time: Duration.Input) => Effect.map(TestClock.adjust(time), () => notes.splice(0))
   }
 })
@@ -148,7 +148,7 @@ const compare = (a: string, b: string) => {
 const lastId = "18446744073709551615"
 
 describe("signals", () => {
-  it.effect("the first member with room acts on a signal at once, and each further member 30 ms later", () =>
+  it.effect("the first member with free capacity acts on a signal immediately, and each further member 30 ms later", () =>
     Effect.gen(function*() {
       const members = ["b", "c", "d"].map((name) => member(`s0000000000${name}`))
       const ranks = new Set<number>()
@@ -175,14 +175,14 @@ describe("signals", () => {
       }
     }))
 
-  it.effect("a signal is not delayed beyond the interval of sweeps", () =>
+  it.effect("a signal is not delayed for longer than the sweep interval", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ drawn: 0.9, sweepInterval: "50 millis" })
       yield* released(entryOf(1))
       assert.strictEqual((yield* within("1 second"))[0], `50 pending after 0-${lastId}, 1, 2000 ms`)
     }))
 
-  it.effect("a repeated signal is acted on once, and not at all if its entry may not be taken", () =>
+  it.effect("a repeated signal is handled once, and not at all if its entry may not be taken", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ drawn: 0.5, mayTake: (entry) => entry !== entryOf(2) })
       yield* released(entryOf(1), entryOf(2), entryOf(1))
@@ -195,7 +195,7 @@ describe("signals", () => {
     Effect.gen(function*() {
       const all = Array.from({ length: 450 }, (_, i) => entryOf(i + 1))
       const { released, within } = yield* setup({ drawn: 0.5, pending: all.map((entry) => pendingOf(entry)) })
-      // Ids are ordered as numbers, not as text
+      // Ids are ordered numerically, not as text
       yield* released(entryOf(300), entryOf(9), entryOf(20))
       assert.deepStrictEqual(yield* within("1 second"), [
         `60 pending after 8-${lastId}, 200, 2000 ms`,
@@ -203,12 +203,12 @@ describe("signals", () => {
         "60 pending after 208-0, 200, 2000 ms",
         "60 take 300-0/2000 by signal"
       ])
-      // One entry is far away, and another is no longer pending: the scan still takes one call per page
+      // One entry has a much larger id, and another is no longer pending. The scan still makes one call for each page
       yield* released(entryOf(1), id("1-1"), entryOf(401))
       assert.lengthOf(yield* within("1 second"), 3 + 2)
     }))
 
-  it.effect("a signal beyond ten thousand that are due wakes a sweep", () =>
+  it.effect("a signal wakes a sweep if ten thousand entries are already due", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ drawn: 0.9, sweepInterval: "1 hour" })
       yield* released(...Array.from({ length: 10_000 }, (_, i) => entryOf(i + 1)))
@@ -217,7 +217,7 @@ describe("signals", () => {
       assert.deepStrictEqual(yield* within("1 millis"), ["1 wake"])
     }))
 
-  it.effect("a member without room, or with too little, requests a sweep for the signals that it drops", () =>
+  it.effect("a member with too little free capacity requests a sweep for the signals that it drops", () =>
     Effect.gen(function*() {
       const dropped = Effect.map(Metric.value(StreamMetrics.stream.signals.dropped), ({ count }) => count)
       const used = Effect.map(Metric.value(StreamMetrics.stream.signals.used), ({ count }) => count)
@@ -238,7 +238,7 @@ describe("signals", () => {
       assert.strictEqual((yield* used) - usedBefore, 5)
     }))
 
-  it.effect("an entry that a Go consumer has claimed since the signal is left alone", () =>
+  it.effect("an entry that a Go consumer has claimed since the signal is not taken", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ pending: [pendingOf(entryOf(1), {})] })
       yield* released(entryOf(1))
@@ -305,7 +305,7 @@ describe("expired leases", () => {
       }
     }))
 
-  it.effect("a listener is notified instead, if there is room and the entry may be taken", () =>
+  it.effect("a listener is notified instead, if there is free capacity and the entry may be taken", () =>
     Effect.gen(function*() {
       const { expired, table, within } = yield* setup({
         capacity: 1,
@@ -332,7 +332,7 @@ describe("gaps", () => {
       assert.strictEqual((yield* gaps) - before, 2)
     }))
 
-  it.effect("a gap is assumed after each bound without a signal", () =>
+  it.effect("after each `bound` without a signal, a gap is assumed", () =>
     Effect.gen(function*() {
       const { within } = yield* setup({ bound: Duration.seconds(2) })
       assert.deepStrictEqual(yield* within("5 seconds"), ["2000 wake", "2000 wake", "4000 wake", "4000 wake"])

@@ -1,4 +1,4 @@
-/** What a sweep reads and takes, in which order, and when the next sweep is due. */
+/** Tests what a sweep reads and takes, in which order, and when the next sweep is due. */
 import { StreamName } from "@effect-simba/core/streams"
 import { ConsumerName, type Pending } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -32,7 +32,9 @@ const pendingOf = (
   goConsumer: go
 })
 
-/** One consumer whose backend has `pending`. `notes` lists what it did, with the milliseconds. */
+/**
+ * One consumer on a backend with the entries `pending`. `notes` lists its actions, each with the time in milliseconds.
+ */
 const setup = Effect.fnUntraced(function*(
   pending: Array<Pending>,
   options: { readonly capacity?: number; readonly room?: () => number; readonly mayTake?: (n: number) => boolean } = {}
@@ -79,7 +81,7 @@ const setup = Effect.fnUntraced(function*(
 })
 
 describe("one sweep", () => {
-  it.effect("a sweep reads entries that are pending for longer than a lease, page by page; a start reads its own of any age", () =>
+  it.effect("a sweep reads entries that have been idle for longer than a lease, page by page; a start reads the consumer's own of any age", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup(Array.from({ length: 450 }, (_, i) => pendingOf(i + 1)))
       yield* sweep.once
@@ -96,7 +98,7 @@ describe("one sweep", () => {
       assert.deepStrictEqual(notes.slice(0, 2), [`0 pending ${me} after undefined, 0 ms`, "0 take 200 by start"])
     }))
 
-  it.effect("a sweep calls until its room is used up, and the next one is due 50 ms later", () =>
+  it.effect("a sweep takes entries until the capacity is used up, and the next sweep is due 50 ms later", () =>
     Effect.gen(function*() {
       const rooms = [2, 1, 0]
       const { notes, sweep } = yield* setup([1, 2, 3, 4, 5].map((n) => pendingOf(n)), {
@@ -109,7 +111,7 @@ describe("one sweep", () => {
         "0 take 3 4 5 by sweep",
         "0 take 4 5 by sweep"
       ])
-      // Otherwise quick handlers would cause one sweep after another
+      // Otherwise handlers that end quickly would cause one sweep after another
       yield* TestClock.adjust("49 millis")
       assert.isFalse(sweep.isRequested())
       yield* TestClock.adjust("1 millis")
@@ -121,7 +123,7 @@ describe("one sweep", () => {
       assert.isTrue(sweep.isRequested())
     }))
 
-  it.effect("a sweep whose room is used up forgets entries of Go consumers that it passed and that are gone", () =>
+  it.effect("a sweep that runs out of capacity forgets the entries of Go consumers that it passed and that are gone", () =>
     Effect.gen(function*() {
       const rooms = [1, 0, 1, 0]
       const pending = [pendingOf(1, { go: { lease: "redis-consumer-go" } }), pendingOf(2), pendingOf(3)]
@@ -133,7 +135,7 @@ describe("one sweep", () => {
       assert.isUndefined(known(1))
     }))
 
-  it.effect("a sweep without room reads nothing, and does not delay the next sweep", () =>
+  it.effect("a sweep without free capacity reads nothing, and does not delay the next sweep", () =>
     Effect.gen(function*() {
       const { notes, sweep, table } = yield* setup([pendingOf(1)], { capacity: 1 })
       yield* TestClock.adjust("1 second")
@@ -149,7 +151,7 @@ describe("one sweep", () => {
       ])
     }))
 
-  it.effect("a sweep skips entries that may not be taken, and unreadable ones that their consumer may still process", () =>
+  it.effect("a sweep skips entries that may not be taken, and unreadable ones that their consumer may still be processing", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup([
         pendingOf(1),
@@ -190,7 +192,7 @@ describe("the loop of sweeps", () => {
   const timesOf = (notes: ReadonlyArray<string>) =>
     notes.filter((note) => note.endsWith("adopt")).map((note) => Number(note.split(" ")[0]))
 
-  it.effect("the interval varies by a fifth, so that members do not sweep together", () =>
+  it.effect("the interval varies by 20%, so that members do not sweep at the same time", () =>
     Effect.gen(function*() {
       for (const [drawn, expected] of [[0, [1600, 3200]], [0.5, [2000, 4000]], [1, [2400, 4800]]] as const) {
         const { notes, sweep } = yield* setup([])
@@ -206,7 +208,7 @@ describe("the loop of sweeps", () => {
       }
     }))
 
-  it.effect("a wake-up causes a sweep at once, but no earlier than 50 ms after the last one", () =>
+  it.effect("a wake-up causes a sweep immediately, but no earlier than 50 ms after the last one", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup([])
       yield* Effect.forkScoped(sweep.loop, { startImmediately: true })

@@ -1,4 +1,4 @@
-/** The states of an owned data stream. They match the diagram in docs/protocol.md. */
+/** Tests the states of an owned data stream, and compares them with the diagram in docs/protocol.md. */
 import { StreamName } from "@effect-simba/core/streams"
 import * as StreamStore from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -13,7 +13,7 @@ import { acquisitionAt } from "../support/acquisition.ts"
 
 const text = readFileSync(join(import.meta.dirname, "../../../../docs/protocol.md"), "utf8")
 
-/** Arrows of the diagram: `from ── by ──▶ to`. */
+/** The arrows of the diagram, which have the form `from ── by ──▶ to`. */
 const arrows = text.split("#### The states of an entry")[1]!.split("```")[3]!.split("\n").flatMap((line) => {
   const [, from, by, to] = /^(.+) ── (.+) ──▶ (.+)$/.exec(line) ?? []
   return from === undefined ? [] : from.split(", ").map((one) => `${one} ${by} ${to}`)
@@ -29,7 +29,7 @@ describe("the states of an owned data stream", () => {
     assert.deepStrictEqual(found.sort(), [...arrows].sort())
   })
 
-  it("include two ends, which no transition leaves", () => {
+  it("include two final states", () => {
     for (const state of ["ended", "lost"] satisfies ReadonlyArray<OwnedState>) {
       for (const name of names) assert.isUndefined(after(state, name))
     }
@@ -59,7 +59,7 @@ describe("an owned data stream", () => {
     isOpen: one.isOpen()
   })
 
-  it("can be recalled again after its recall was withdrawn", () => {
+  it("can be revoked again after its revocation was withdrawn", () => {
     const one = owned()
     for (let i = 0; i < 2; i++) {
       one.recall(member)
@@ -69,7 +69,7 @@ describe("an owned data stream", () => {
     }
   })
 
-  it("stays stopped if its recall is withdrawn, and is then free for any member", () => {
+  it("stays stopped if its revocation is withdrawn, and then has no receiver", () => {
     const one = owned()
     one.recall(member)
     one.stop()
@@ -77,7 +77,7 @@ describe("an owned data stream", () => {
     assert.deepStrictEqual(stateOf(one), { isRevoked: true, isStopped: true, isFor: undefined, isOpen: true })
   })
 
-  it("still reports after its end that it was revoked, because an uninterruptible handler may wait for that", () => {
+  it("still reports after its end that it was revoked, because an uninterruptible handler may be waiting for that", () => {
     for (const end of [(one: OwnedStream) => one.lose("Expired"), (one: OwnedStream) => one.end("done")]) {
       for (const isRevoked of [false, true]) {
         const one = owned()
@@ -95,14 +95,14 @@ describe("an owned data stream", () => {
       return [isBusy, hasProgressed]
     }
     const succeed = () => one.renewedBy(one.renewal())
-    // The backend assumes a busy handler when the stream is taken
+    // When a stream is taken, the backend assumes that the handler is busy
     assert.deepStrictEqual(sent(), [undefined, false])
     one.waiting++
     assert.deepStrictEqual([sent(), sent()], [[false, false], [false, false]])
     succeed()
     one.failures = 2
     succeed()
-    // Without progress the streak of failures continues
+    // Without progress, the count of failures stays
     assert.deepStrictEqual([sent(), one.failures], [[undefined, false], 2])
     one.inHand++
     assert.deepStrictEqual(sent(), [true, false])
@@ -181,7 +181,7 @@ describe("an owned data stream", () => {
     }
   })
 
-  it("is revoked, too, if it is stopped without a recall", () => {
+  it("is also revoked if it is stopped without an earlier revocation", () => {
     const one = owned()
     let notices = 0
     one.onRevoked.add(() => notices++)
@@ -189,7 +189,7 @@ describe("an owned data stream", () => {
     assert.deepStrictEqual([stateOf(one).isRevoked, notices], [true, 1])
   })
 
-  it("remembers a withdrawn recall only if its handler was notified of it", () => {
+  it("remembers a withdrawn revocation only if its handler was notified of it", () => {
     for (const hasHeard of [false, true]) {
       const one = owned()
       one.recall(member)
@@ -200,7 +200,7 @@ describe("an owned data stream", () => {
   })
 })
 
-it.effect("a handler that reads isRevoked, or waits for revoked, was notified of the revocation", () =>
+it.effect("a handler that reads isRevoked or waits for revoked counts as notified of the revocation", () =>
   Effect.gen(function*() {
     for (const isRevoked of [false, true]) {
       const owned = { isRevoked, hasHeard: false, isKept: false, revoked: Effect.void }

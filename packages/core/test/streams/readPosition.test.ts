@@ -1,3 +1,4 @@
+/** Tests the comparison of a reader's position with the extent of its data stream, on random histories. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Extent } from "@effect-simba/core/streams/StreamState"
 import { assert, describe, it } from "@effect/vitest"
@@ -6,7 +7,7 @@ import * as readPosition from "../../src/streams/internal/readPosition.ts"
 
 const id = (n: number) => EntryId.make(`${n}-0`)
 
-/** A data stream that is written and trimmed, and from which individual messages are deleted. */
+/** A data stream to which messages are added, that is trimmed, and from which individual messages are deleted. */
 class Model {
   readonly left: Array<number> = []
   private added = 0
@@ -77,7 +78,7 @@ describe("the position of a reader", () => {
             if (last !== undefined) position = { ...position, after: id(last), offset: position.offset! + found.length }
           }
         }
-        // Read to the end
+        // Reads to the end
         check()
         const after = Number(position.after.split("-")[0])
         const rest = model.left.filter((n) => n > after)
@@ -93,7 +94,7 @@ describe("the position of a reader", () => {
   )
 
   it.effect.each(Array.from({ length: 300 }, (_, seed) => seed))(
-    "history %d: a reader that starts before or after the checkpoint counts what is missing",
+    "history %d: a reader that starts before or after the checkpoint counts the missing messages",
     (seed) =>
       Effect.gen(function*() {
         const draw = (end: number) => Random.nextIntBetween(0, end)
@@ -102,7 +103,7 @@ describe("the position of a reader", () => {
         for (let i = 0; i < 20; i++) model.add()
         for (let i = yield* draw(3); i > 0; i--) model.delete(yield* draw(5))
         if (yield* Random.nextBoolean) model.trim(10 + (yield* draw(10)))
-        // Its reader received what was left, and reported no gap
+        // The earlier reader received the remaining messages, and may have failed to report a gap
         const checkpoint = { id: id(10), offset: left(0, 10) + (yield* draw(1)) * (10 - left(0, 10)) }
         const hidden = 10 - checkpoint.offset
         const start = 5 + (yield* draw(11))
@@ -127,7 +128,7 @@ describe("the position of a reader", () => {
           assert.deepStrictEqual(missing, isMissing ? Option.none() : Option.some(0))
         } else {
           const count = Option.getOrThrow(missing)
-          // At least what the checkpoint lacks, and at most what was deleted
+          // At least the messages that the checkpoint's offset lacks, and at most all deleted ones
           assert.isAtLeast(count, start < 10 ? hidden - (10 - start - left(start, 10)) : hidden)
           assert.isAtMost(count, 20 - model.left.length)
           if (start >= 10) assert.strictEqual(count, hidden + (20 - 10 - left(10, Infinity)))
@@ -136,7 +137,7 @@ describe("the position of a reader", () => {
       }).pipe(Random.withSeed(`beginning ${seed}`))
   )
 
-  it("without an offset, only trimming past the position is detected; the check determines the offset", () => {
+  it("without an offset, missing messages are detected but not counted, and the check determines the offset", () => {
     const extent = { length: 2, last: id(9), first: id(8), added: 9, lastDeleted: id(0) }
     const at = (after: number) => ({ after: id(after), offset: undefined, checked: id(after) })
     assert.deepStrictEqual(readPosition.check(at(5), extent), {
@@ -154,13 +155,13 @@ describe("the position of a reader", () => {
       position: { after: id(9), offset: 9, checked: id(9) },
       missing: undefined
     })
-    // Also if the message at the position was deleted individually: others may have been trimmed
+    // Even if only the message at the position was deleted individually, others may have been trimmed
     assert.isDefined(readPosition.check(at(5), { ...extent, lastDeleted: id(5) }).missing)
-    // Nothing was ever deleted from it: the stream was deleted and written again
+    // Nothing was ever deleted from the stream, so it was recreated
     assert.isUndefined(readPosition.check(at(5), { ...extent, added: 2 }).missing)
   })
 
-  it("a checkpoint beyond the last message belongs to a former data stream, so the offset stays unknown", () => {
+  it("a checkpoint beyond the last message belongs to a data stream that was deleted, so the offset stays unknown", () => {
     const extent = { length: 8, last: id(8), first: id(1), added: 8, lastDeleted: id(0), counted: 3 }
     assert.deepStrictEqual(readPosition.beside(id(5), { id: id(50), offset: 50 }, extent), {
       after: id(5),
@@ -169,7 +170,7 @@ describe("the position of a reader", () => {
     })
   })
 
-  it("the reported range ends at the position unless a message after it was deleted", () => {
+  it("the reported range ends at the position, unless a message after the position was deleted", () => {
     const position = { after: id(5), offset: 3, checked: id(2) }
     const extent = { length: 7, last: id(9), first: id(1), added: 9, counted: 4 }
     const untilOf = (lastDeleted: number) =>
@@ -178,7 +179,7 @@ describe("the position of a reader", () => {
     assert.deepStrictEqual(untilOf(6), { after: id(2), until: id(9), count: Option.some(2) })
   })
 
-  it("offsets start from zero in a stream that was deleted and written again with larger ids", () => {
+  it("offsets start from zero in a stream that was recreated with larger ids", () => {
     const position = { after: id(100), offset: 100, checked: id(100) }
     const extent = { length: 2, last: id(105), first: id(104), added: 2, lastDeleted: id(0) }
     assert.deepStrictEqual(readPosition.check(position, extent), {
@@ -190,7 +191,7 @@ describe("the position of a reader", () => {
       until: id(104),
       count: Option.some(3)
     })
-    // A stream that lost its end in a failover continues to count
+    // In a stream that lost its newest messages in a failover, counting continues
     const lost = { length: 60, last: id(100), first: id(41), added: 98, lastDeleted: id(0) }
     assert.deepStrictEqual(readPosition.check(position, lost), {
       position: { after: id(100), offset: 98, checked: id(100) },

@@ -1,3 +1,4 @@
+/** Tests the decisions of the rebalancing plan, for single views and for simulated fleets. */
 import type { Member } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Random, Schema } from "effect"
@@ -11,7 +12,7 @@ const member = (session: string, capacity: number, owned: number): Member => ({
   owned
 })
 
-/** What each member would do if all members saw this view now, and had seen it for long. */
+/** The receiver that each member plans, if all members have this view now and have had it for a long time. */
 const plans = (members: ReadonlyArray<Member>, state: sharing.State = { ...sharing.initial, levelSince: -Infinity }) =>
   members.map(({ owned, session }) =>
     sharing.plan(state, { members, session, owned, leaving: [], movable: owned }, 0, settings)?.to.session
@@ -28,7 +29,7 @@ const within = (starts: ReadonlyArray<Start>): ReadonlyArray<Start> =>
 
 const sum = (values: ReadonlyArray<number>) => values.reduce((a, b) => a + b, 0)
 
-/** The sum of what is above ceilings and below floors. */
+/** The sum of all surpluses above ceilings and deficits below floors. */
 const imbalance = (starts: ReadonlyArray<Start>): number => {
   const [owned, capacity] = [sum(starts.map((one) => one.owned)), sum(starts.map((one) => one.capacity))]
   return sum(starts.map((one) => {
@@ -58,7 +59,7 @@ describe("plans", () => {
   it("a member that joins a fleet at its ceilings gets one stream from one member", () => {
     const members = [member("c", 64, 2), member("a", 64, 2), member("b", 64, 0)]
     assert.deepStrictEqual(plans(members), [undefined, "b", undefined])
-    // ... and only after nobody was above its ceiling for a while
+    // Without a period in which nobody is above its ceiling, nothing moves
     assert.deepStrictEqual(plans(members, sharing.initial), [undefined, undefined, undefined])
   })
 
@@ -67,7 +68,7 @@ describe("plans", () => {
     assert.deepStrictEqual(plans([member("a", 4, 9), member("b", 4, 3)]), ["b", undefined])
   })
 
-  it("a plan requires membership and a stream that may be moved", () => {
+  it("nothing is planned for a client that is not a member, or without a stream that may be moved", () => {
     const members = [member("a", 64, 10), member("b", 64, 0)]
     const view = { members, session: "a", owned: 10, leaving: [], movable: 0 }
     assert.isUndefined(sharing.plan(sharing.initial, view, 0, settings))
@@ -75,21 +76,25 @@ describe("plans", () => {
     assert.strictEqual(sharing.plan(sharing.initial, { ...view, movable: 1 }, 0, settings)?.to.session, "b")
   })
 
-  it.prop("members that act on one view do not exceed the ceiling of another", [numbers], ([starts]) => {
-    const members = starts.map(({ capacity, owned }, index) => member(String(index), capacity, owned))
-    const [owned, capacity] = [sum(starts.map((one) => one.owned)), sum(starts.map((one) => one.capacity))]
-    const received = new Map<string, number>()
-    for (const to of plans(members)) if (to !== undefined) received.set(to, (received.get(to) ?? 0) + 1)
-    for (const [session, count] of received) {
-      const to = members.find((one) => one.session === session)!
-      const ceiling = Math.ceil(Math.min(owned, capacity) * to.capacity / capacity)
-      assert.isAtMost(to.owned + count, ceiling)
-      assert.isAtMost(ceiling, to.capacity)
+  it.prop(
+    "members that act on the same view together do not push a receiver above its ceiling",
+    [numbers],
+    ([starts]) => {
+      const members = starts.map(({ capacity, owned }, index) => member(String(index), capacity, owned))
+      const [owned, capacity] = [sum(starts.map((one) => one.owned)), sum(starts.map((one) => one.capacity))]
+      const received = new Map<string, number>()
+      for (const to of plans(members)) if (to !== undefined) received.set(to, (received.get(to) ?? 0) + 1)
+      for (const [session, count] of received) {
+        const to = members.find((one) => one.session === session)!
+        const ceiling = Math.ceil(Math.min(owned, capacity) * to.capacity / capacity)
+        assert.isAtMost(to.owned + count, ceiling)
+        assert.isAtMost(ceiling, to.capacity)
+      }
     }
-  })
+  )
 
   it.prop(
-    "one by one, it takes at most as many hand-overs as the imbalance, and none at the end",
+    "with one hand-over at a time, balance takes at most as many hand-overs as the imbalance, and then none is planned",
     [numbers],
     ([starts]) => {
       const now = starts.map((one) => ({ ...one }))
@@ -117,33 +122,33 @@ describe("pacing", () => {
   const [a, b] = [member("a", 64, 10), member("b", 64, 0)]
   const view = { members: [a, b], session: "a", owned: 10, leaving: [], movable: 10 }
 
-  it("a member rests after a change of membership", () => {
+  it("a member plans nothing for a while after a change of membership", () => {
     const state = sharing.observe(sharing.initial, view, 1000, settings)
     assert.isUndefined(sharing.plan(state, view, 1000 + settings.settle - 1, settings))
     assert.strictEqual(sharing.plan(state, view, 1000 + settings.settle, settings)?.to.session, "b")
     const repeated = sharing.observe(state, view, 2000, settings)
     assert.strictEqual(repeated.quietUntil, state.quietUntil)
-    // Order is not a change; capacity is
+    // Another order of the members is not a change, but another capacity is
     const turned = sharing.observe(state, { ...view, members: [b, a] }, 3000, settings)
     assert.strictEqual(turned.quietUntil, state.quietUntil)
     const smaller = sharing.observe(state, { ...view, members: [a, { ...b, capacity: 8 }] }, 3000, settings)
     assert.strictEqual(smaller.quietUntil, 3000 + settings.settle)
   })
 
-  it("a member rests after a hand-over, and counts it on both sides while it is in transit", () => {
+  it("a member plans nothing for a while after a hand-over, and counts the stream for both sides while it is in transit", () => {
     const state = sharing.handedOver(sharing.initial, "b", 1000, settings)
     assert.isUndefined(sharing.plan(state, view, 1000 + settings.rest - 1, settings))
     assert.strictEqual(sharing.plan(state, view, 1000 + settings.rest, settings)?.to.session, "b")
     assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit - 1), 10)
     assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit), 9)
-    // The receiver has not reported its sixth stream yet: with the one in transit, nobody is above its share
+    // The receiver has not registered its sixth stream yet. With the one in transit, nobody is above its share
     const known = { members: [a, { ...b, owned: 5 }], session: "a", owned: 7, leaving: [], movable: 7 }
     assert.strictEqual(sharing.plan(sharing.initial, known, 1000 + settings.rest, settings)?.to.session, "b")
     assert.isUndefined(sharing.plan({ ...state, levelSince: -Infinity }, known, 1000 + settings.rest, settings))
     assert.lengthOf(sharing.observe(state, view, 1000 + settings.transit, settings).sent, 0)
   })
 
-  it("a stream that was handed over stays, until the membership changes or its time is over", () => {
+  it("a stream that was handed over is not movable until the membership changes or `stay` has passed", () => {
     const state = sharing.observe(sharing.initial, view, 0, settings)
     const arrival = { membership: state.membership, at: 1000 }
     assert.isTrue(sharing.isMovable(state, undefined, 1000, settings))
@@ -154,7 +159,7 @@ describe("pacing", () => {
   })
 })
 
-/** No stream moves to a member that had it since the move with this index. */
+/** Asserts that no stream moves to a member that owned it earlier, starting at the move with index `first`. */
 const assertNothingWentBack = (fleet: Fleet, first = 0) => {
   const had = new Map<number, Set<number>>()
   for (const { from, stream, to } of fleet.moves.slice(first)) {
@@ -164,9 +169,9 @@ const assertNothingWentBack = (fleet: Fleet, first = 0) => {
   }
 }
 
-describe("a fleet whose members have old information", { tags: ["G32"] }, () => {
+describe("a fleet whose members have outdated views", { tags: ["G32"] }, () => {
   it.effect.prop(
-    "a fleet comes to rest in balance, with at most one hand-over more than needed, and no stream moves back",
+    "the fleet settles in balance, with at most one hand-over more than needed, and no stream moves back",
     [numbers.check(Schema.isMinLength(2)), Schema.Int],
     ([wild, seed]) =>
       Effect.gen(function*() {
@@ -182,7 +187,7 @@ describe("a fleet whose members have old information", { tags: ["G32"] }, () => 
   )
 
   it.effect.prop(
-    "a member that joins gets its share, and one that leaves disturbs nobody",
+    "a member that joins gets its share, and when one leaves, no stream moves more than needed",
     [numbers.check(Schema.isMinLength(2)), Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 40 })), Schema.Int],
     ([wild, capacity, seed]) =>
       Effect.gen(function*() {
@@ -227,7 +232,7 @@ describe("a fleet whose members have old information", { tags: ["G32"] }, () => 
   )
 })
 
-/** Stream by stream: the n-th one that is given goes to the n-th place that is open. */
+/** The same decision, computed stream by stream: the n-th surplus stream goes to the n-th open place. */
 const spelledOut = (members: ReadonlyArray<Member>, session: string): sharing.Decision | undefined => {
   const [owned, capacity] = [sum(members.map((one) => one.owned)), sum(members.map((one) => one.capacity))]
   const shareOf = (one: Member) => capacity === 0 ? 0 : Math.min(owned, capacity) * one.capacity / capacity
@@ -251,7 +256,7 @@ const spelledOut = (members: ReadonlyArray<Member>, session: string): sharing.De
 }
 
 describe("decisions", () => {
-  it("decisions pair each surplus stream with one open place, in every fleet of three, a quarter at a time", () => {
+  it("in every fleet of three, decisions assign each surplus stream to one open place, a quarter at a time", () => {
     const numbers = [0, 2, 5].flatMap((capacity) => [0, 1, 2, 3, 5, 18].map((owned) => [capacity, owned] as const))
     const state = { ...sharing.initial, levelSince: -Infinity }
     let decisions = 0
@@ -269,7 +274,7 @@ describe("decisions", () => {
       }
     }
     assert.isAbove(decisions, 1000)
-    // Two members have too many, and two have too few
+    // Fleets of four, some with two givers and two receivers
     const counts = [0, 3, 40, 90]
     for (const n of Array.from({ length: 256 }, (_, n) => n)) {
       const members = [0, 1, 2, 3].map((i) => member("bacd"[i]!, 100, counts[Math.floor(n / 4 ** i) % 4]!))
@@ -280,7 +285,7 @@ describe("decisions", () => {
     }
   })
 
-  it("a decision has at most as many data streams as may be moved, and at most one batch", () => {
+  it("a decision has at most as many data streams as are movable, and at most one batch", () => {
     const members = [member("a", 5000, 4000), member("b", 5000, 0)]
     const countOf = (movable: number, batch: number) =>
       sharing.plan(
@@ -299,7 +304,7 @@ describe("decisions", () => {
     })
   })
 
-  it("each stream that is leaving counts once, as the receiver's", () => {
+  it("each stream that is leaving is counted once, as the receiver's", () => {
     const members = [member("a", 10, 6), member("b", 10, 0)]
     const planned = (leaving: number) =>
       sharing.plan(
@@ -312,7 +317,7 @@ describe("decisions", () => {
   })
 })
 
-it("what is observed: rest begins with each change of membership, and level times end with a surplus or a change", () => {
+it("`observe` starts a quiet period at each membership change, and restarts `levelSince` after a surplus or a change", () => {
   const views = {
     level: [member("a", 10, 2), member("b", 10, 2)],
     surplus: [member("a", 10, 9), member("b", 10, 2)],

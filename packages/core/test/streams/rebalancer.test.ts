@@ -1,4 +1,4 @@
-/** Even shares: hand-overs between members, and what happens if one of the two dies. */
+/** Tests hand-overs between members, including what happens if the giver or the receiver dies. */
 import { StreamMetrics } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Metric } from "effect"
@@ -9,7 +9,7 @@ const count = (consumer: fleet.Consumer) => Effect.map(consumer.client.owned, ({
 
 describe("balance", () => {
   it.effect(
-    "a consumer that joins gets its share, one at a time, never two at one data stream",
+    "a consumer that joins gets its share, one data stream at a time, and no stream ever has two handlers",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -31,18 +31,18 @@ describe("balance", () => {
         const b = yield* open("b", { rebalance: true, capacity: 32 })
         yield* b.start(b.client.run(handler))
         yield* TestClock.adjust("2 minutes")
-        // 64 and 32 of capacity
+        // The capacities are 64 and 32
         assert.deepStrictEqual([yield* count(a), yield* count(b)], [6, 3])
         assert.strictEqual(moves, 12)
         yield* TestClock.adjust("10 minutes")
-        assert.strictEqual(moves, 12, "and it rests")
+        assert.strictEqual(moves, 12, "nothing moves after that")
         assert.deepStrictEqual([...backend.failures.values()], [])
         assert.isTrue((yield* b.client.owned).every(({ info }) => info !== undefined))
       })),
     { tags: ["G32", "B55"] }
   )
 
-  it.effect("a handler that ignores the revocation is interrupted after the grace period, and its data stream handed over then", () =>
+  it.effect("a handler that ignores the revocation is interrupted after the grace period, and then its data stream is handed over", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -54,13 +54,13 @@ describe("balance", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
     })))
 
-  it.effect("a data stream whose handler waits moves, and no handler that is processing a message is interrupted", () =>
+  it.effect("a data stream whose handler is waiting is handed over, and no handler that is processing a message is interrupted", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
       const b = yield* open("b", { rebalance: true })
       const interrupted: Array<string> = []
-      // The last one is the newest
+      // Only s1, the oldest data stream, waits
       const handler = (lease: fleet.Lease) =>
         Effect.timeoutOption(lease.messagesAfter("0-0" as never, 1), "10 millis").pipe(
           Effect.andThen(lease.stream === "s1" ? lease.messagesAfter("0-0" as never, 1) : Effect.sleep("1 hour")),
@@ -84,7 +84,7 @@ describe("balance", () => {
       Effect.andThen(lease.yield)
     )
 
-  it.effect("a message being processed is not interrupted, however long it takes, and its data stream moves after it", () =>
+  it.effect("the processing of a message is not interrupted, however long it takes, and then the data stream is handed over", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -102,7 +102,7 @@ describe("balance", () => {
       assert.notInclude(notes.join(), "interrupted")
     })))
 
-  it.effect("a pause interrupts a handler that is busy after the grace period, although it was revoked for another", () =>
+  it.effect("a pause interrupts a busy handler after the grace period, even if its data stream was already revoked for another consumer", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -148,13 +148,13 @@ describe("balance", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
     })))
 
-  it.effect("a message being processed is never interrupted, even if the handler starts it just then", () =>
+  it.effect("the processing of a message is not interrupted, even if it starts just as the data stream is revoked", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "1 second" })
       const b = yield* open("b", { rebalance: true })
       const interrupted: Array<string> = []
-      // Waits for a moment, repeatedly, and works for an hour when it is revoked
+      // Keeps waiting briefly for messages until it is revoked, and then works for an hour
       yield* a.serve(2, (lease) =>
         Effect.gen(function*() {
           while (!(yield* lease.isRevoked)) {
@@ -169,7 +169,7 @@ describe("balance", () => {
     })))
 
   it.effect.each(["is processing a message", "cannot be interrupted"] as const)(
-    "a handler that %s blocks no others: idle data streams move after the grace period",
+    "a handler that %s does not block others: idle data streams are handed over after the grace period",
     (how) =>
       fleet.test(Effect.gen(function*() {
         const { lines, open } = yield* fleet.make
@@ -181,7 +181,7 @@ describe("balance", () => {
           how === "cannot be interrupted"
             ? Effect.uninterruptible(Effect.sleep("1 hour"))
             : Effect.andThen(Effect.timeoutOption(wait(lease), "10 millis"), Effect.sleep("1 hour"))
-        // Both are busy when the other consumer joins, and one of them has been waiting for messages since
+        // Both handlers are busy when the other consumer joins. Later the handler of s1 waits for messages
         yield* a.serve(2, (lease): Effect.Effect<unknown, unknown> =>
           lease.stream === "s2" ? Effect.suspend(() => (isStuck++, stuck(lease))) : Effect.andThen(
             Effect.timeoutOption(wait(lease), "10 millis"),
@@ -198,14 +198,14 @@ describe("balance", () => {
         )
         yield* TestClock.adjust("25 seconds")
         assert.deepStrictEqual((yield* b.client.owned).map(({ stream }) => stream), ["s1"])
-        // What had to stay stays: its revocation is withdrawn
+        // The revocation of s2 is withdrawn, so s2 stays with its owner
         yield* TestClock.adjust("30 seconds")
         assert.deepStrictEqual([yield* count(a), yield* count(b), isStuck], [1, 1, 1])
         yield* TestClock.adjust("1 hour")
       }))
   )
 
-  it.effect("a handler that yields for a recall that was withdrawn runs again at its consumer", () =>
+  it.effect("a handler that yields because of a revocation that was withdrawn runs again on the same consumer", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -230,7 +230,7 @@ describe("balance", () => {
       assert.deepStrictEqual((yield* a.client.owned).map(({ stream }) => stream), ["s2"])
     })))
 
-  it.effect("a surplus of hundreds of idle data streams moves within a minute, and no handler is interrupted", () =>
+  it.effect("a surplus of hundreds of idle data streams is handed over within a minute, and no handler is interrupted", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make
       const interrupted = new Set<string>()
@@ -250,7 +250,7 @@ describe("balance", () => {
       assert.isTrue(lines.some((line) => /\d\d data streams are revoked for simba-consumer-b/.test(line)))
     })))
 
-  it.effect("the lease of a hand-over counts from before it was confirmed", () =>
+  it.effect("after a hand-over, the lease counts from before the confirmation was sent", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -265,7 +265,7 @@ describe("balance", () => {
       assert.isAtMost(Duration.toMillis(yield* lease!.timeLeft), 1500)
     })))
 
-  it.effect("a hand-over whose reply is lost is no loss: the lease went to its receiver", () =>
+  it.effect("a hand-over whose reply is lost is not logged as a loss", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -282,7 +282,7 @@ describe("balance", () => {
       assert.lengthOf(lines.filter((line) => line.includes("Handing a data stream over failed; retrying")), 1)
     })))
 
-  it.effect("a hand-over whose signal is lost is adopted by the next sweep", () =>
+  it.effect("a data stream whose hand-over signal is lost is adopted by the next sweep", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.hint = () => {}
@@ -312,7 +312,7 @@ describe("balance", () => {
     })))
 
   it.effect(
-    "a hand-over to a member that just died is an orphan after the confirm period, and taken",
+    "a data stream that is handed over to a member that just died is an orphan after the confirm period, and is taken",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -322,7 +322,7 @@ describe("balance", () => {
         yield* TestClock.adjust("20 seconds")
         yield* b.start(b.client.run(Effect.never))
         yield* TestClock.adjust("1500 millis")
-        // Still registered, and without messages
+        // b stays registered, but receives no hand-overs or announcements
         b.link.modes.handedOver = "hang"
         b.link.modes.renew = "hang"
         b.link.modes.pending = "hang"
@@ -358,7 +358,7 @@ describe("balance", () => {
       assert.strictEqual(yield* count(b), 0)
     })))
 
-  it.effect("a hand-over that cannot be confirmed is yielded, and does not count as a failure", () =>
+  it.effect("a data stream whose hand-over cannot be confirmed is released, and no failure is counted", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -367,7 +367,7 @@ describe("balance", () => {
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(Effect.never))
       b.link.modes.renew = "fail"
-      // So that it takes nothing by itself
+      // b must not take anything by its own sweeps
       b.link.modes.pending = "hang"
       while (!b.link.calls.includes("renew")) yield* TestClock.adjust("50 millis")
       yield* TestClock.adjust("5 seconds")
@@ -390,7 +390,7 @@ describe("balance", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
-  it.effect("a giver that dies during the grace period takes nothing with it", () =>
+  it.effect("if a giver dies during the grace period, all its data streams are taken over", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "10 seconds" })

@@ -1,3 +1,4 @@
+/** Tests that stopping many data streams is spread over several turns of the event loop. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { Slice } from "../../src/internal/lease/workSlices.ts"
@@ -5,8 +6,8 @@ import type { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import * as revocation from "../../src/streams/internal/revocation.ts"
 import type { StreamTable } from "../../src/streams/internal/streamTable.ts"
 
-describe("the revocation of thousands", () => {
-  it.effect("each turn of the event loop revokes one slice of the data streams, including later ones", () =>
+describe("stopping thousands of data streams", () => {
+  it.effect("each turn of the event loop stops one slice of the data streams", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       const expected = new Slice(clock)

@@ -1,4 +1,4 @@
-/** `StreamClient.run` in normal operation, and when handlers fail. */
+/** Tests `StreamClient.run` in normal operation and when handlers fail. */
 import { SimbaError } from "@effect-simba/core"
 import { type StreamClient, StreamLease, StreamMetrics } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,7 +11,7 @@ const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
 describe("running handlers", () => {
-  it.effect("each announced data stream runs one handler, with its info and token, and is removed when finished", () =>
+  it.effect("each announced data stream has one handler, with its info and token, and its announcement is removed when the handler succeeds", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       const observed: Array<unknown> = []
@@ -34,7 +34,7 @@ describe("running handlers", () => {
     })))
 
   it.effect(
-    "building a client and announcing joins nothing; earlier announcements are not missed",
+    "creating a client and announcing does not join the service, and a consumer that joins later misses no announcement",
     () =>
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -51,7 +51,7 @@ describe("running handlers", () => {
   )
 
   it.effect(
-    "a consumer takes no more than its capacity, and reads no more than it has room for",
+    "a consumer takes no more data streams than its capacity, and reads no more announcements than it has capacity for",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -70,7 +70,11 @@ describe("running handlers", () => {
         yield* a.start(a.client.run(work))
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
-        assert.strictEqual(backend.rows.filter((row) => row.owner !== undefined).length, 2, "the rest has no owner")
+        assert.strictEqual(
+          backend.rows.filter((row) => row.owner !== undefined).length,
+          2,
+          "the other announcements have not been read"
+        )
         yield* b.start(b.client.run(Effect.never))
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* owned(b), ["s3", "s4"])
@@ -81,7 +85,7 @@ describe("running handlers", () => {
     { tags: ["G7", "G32"] }
   )
 
-  it.effect("a second consumption of one client is refused during the first, and allowed after it", () =>
+  it.effect("a client refuses a second `run` during the first, and allows it after the first has ended", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const first = yield* a.start(a.client.run(Effect.never))
@@ -94,7 +98,7 @@ describe("running handlers", () => {
       assert.isUndefined(second.pollUnsafe())
     })))
 
-  it.effect("data streams that are paused when a consumer joins are not taken, and each sweep counts once", () =>
+  it.effect("data streams that are paused when a consumer joins are not taken, and each sweep is counted once", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -111,14 +115,14 @@ describe("running handlers", () => {
       assert.lengthOf(yield* a.client.owned, 0)
       const count = (yield* sweeps) - before
       assert.isAtLeast(count, 8)
-      // The first read of the pending entries is not a sweep
+      // The read of pending entries at the start is not a sweep
       assert.strictEqual(reads() - readsBefore, count + 1)
       backend.isPaused = false
       yield* TestClock.adjust("5 seconds")
       assert.lengthOf(yield* a.client.owned, 2)
     })))
 
-  it.effect("announcements with room are no reason for a sweep", () =>
+  it.effect("new announcements cause no sweep while there is capacity for them", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "1 hour" })
@@ -132,18 +136,22 @@ describe("running handlers", () => {
       assert.strictEqual(sweeps(), before)
     })))
 
-  it.effect("a live owner is left alone, for however long it takes", () =>
-    fleet.test(Effect.gen(function*() {
-      const { a, backend, open } = yield* fleet.ofOne
-      const b = yield* open("b")
-      yield* a.serve(3)
-      yield* TestClock.adjust("10 millis")
-      yield* b.start(b.client.run(Effect.never))
-      yield* TestClock.adjust("10 minutes")
-      assert.deepStrictEqual(yield* owned(a), ["s1", "s2", "s3"])
-      assert.deepStrictEqual(backend.rows.map(({ deliveries }) => deliveries), [2, 2, 2])
-      assert.isFalse(b.link.calls.includes("take"))
-    })), { tags: ["B58"] })
+  it.effect(
+    "the data streams of an owner that is alive are not taken, even after a long time",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { a, backend, open } = yield* fleet.ofOne
+        const b = yield* open("b")
+        yield* a.serve(3)
+        yield* TestClock.adjust("10 millis")
+        yield* b.start(b.client.run(Effect.never))
+        yield* TestClock.adjust("10 minutes")
+        assert.deepStrictEqual(yield* owned(a), ["s1", "s2", "s3"])
+        assert.deepStrictEqual(backend.rows.map(({ deliveries }) => deliveries), [2, 2, 2])
+        assert.isFalse(b.link.calls.includes("take"))
+      })),
+    { tags: ["B58"] }
+  )
 
   it.effect("a thousand data streams are renewed by five calls per heartbeat", () =>
     fleet.test(Effect.gen(function*() {
@@ -171,7 +179,7 @@ describe("handlers that fail", () => {
     }
   }
 
-  it.effect("a failed handler runs again by the schedule, still owning, and every failure is observed", () =>
+  it.effect("a failed handler runs again on the retry schedule, its data stream stays owned, and onError receives every failure", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const { handler, onError, state } = failing(3)
@@ -186,7 +194,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.done, ["s1"])
     })))
 
-  it.effect("a data stream becomes a dead letter with its cause when the schedule ends, and the others continue", () =>
+  it.effect("a data stream becomes a dead letter with the cause when the retry schedule ends, and the others continue", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       yield* a.start(a.client.run(
@@ -202,7 +210,7 @@ describe("handlers that fail", () => {
       assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 3 time(s)")
     })))
 
-  it.effect("a dead letter is logged even if the first reply is lost", () =>
+  it.effect("a dead letter is logged even if the reply to the first request is lost", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       a.link.modes.deadLetter = "lost"
@@ -217,7 +225,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "maxFailures make a dead letter under any schedule, counted over all consumers",
+    "maxFailures failures make a dead letter under any retry schedule, counted across all consumers",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, lines, open } = yield* fleet.make
@@ -236,7 +244,7 @@ describe("handlers that fail", () => {
     { tags: ["B52", "G1"] }
   )
 
-  it.effect("a commit in between resets the count, and the schedule starts again", () =>
+  it.effect("a commit in between resets the count of failures, and the retry schedule starts over", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
@@ -258,7 +266,7 @@ describe("handlers that fail", () => {
       yield* a.close
     })))
 
-  it.effect("isolated failures of a handler that reports progress make no dead letter", () =>
+  it.effect("occasional failures of a handler that reports progress make no dead letter", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
@@ -266,7 +274,7 @@ describe("handlers that fail", () => {
       const observed: Array<number> = []
       const step = (lease: fleet.Lease) => {
         steps++
-        // The next failure follows at once, before any renewal could show it
+        // The next failure follows immediately, before a renewal could report the progress
         return steps % 80 === 0 ? Effect.fail("now and then") : Effect.delay(lease.progress, "10 millis")
       }
       yield* a.start(a.client.run((lease) => Effect.forever(Effect.suspend(() => step(lease))), {
@@ -280,7 +288,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.dead, [])
     })))
 
-  it.effect("no dead letter is made before deadLetterAfter, so an outage of another system makes none", () =>
+  it.effect("no dead letter is made before deadLetterAfter, so an outage of a dependency makes none", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.fail("downstream"), { onError: () => Effect.void }))
@@ -291,7 +299,7 @@ describe("handlers that fail", () => {
       assert.strictEqual(backend.dead.length, 1)
     })))
 
-  it.effect("yielding is not a failure, and lets other consumers go first", () =>
+  it.effect("yielding is not a failure, and lets other consumers take the data stream first", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
@@ -306,7 +314,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(yield* owned(b), ["s1"])
     })))
 
-  it.effect("yielding is not a failure even if the end of the grace period interrupts it", () =>
+  it.effect("yielding is not a failure, even if the handler is interrupted at the same time", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let runs = 0
@@ -324,7 +332,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual([...backend.failures.values()], [])
     })))
 
-  it.effect("a handler that interrupts itself has failed", () =>
+  it.effect("a handler that interrupts itself counts as failed", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const causes: Array<Cause.Cause<unknown>> = []
@@ -337,7 +345,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "a done that does not succeed leaves the stream owned, and is retried until it does",
+    "while marking a data stream as done fails, the stream stays owned and the request is retried",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
@@ -353,23 +361,27 @@ describe("handlers that fail", () => {
     { tags: ["G17"] }
   )
 
-  it.effect("a done whose reply is lost is done, and no loss", () =>
-    fleet.test(Effect.gen(function*() {
-      const { a, backend } = yield* fleet.ofOne
-      a.link.modes.done = "lost"
-      yield* a.serve(1, Effect.void)
-      yield* TestClock.adjust("1500 millis")
-      a.link.modes.done = "work"
-      yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(backend.done, ["s1"])
-      assert.deepStrictEqual(yield* owned(a), [])
-      assert.strictEqual((yield* Metric.value(StreamMetrics.stream.ends.done)).count, 1)
-      for (const loss of Object.values(StreamMetrics.stream.losses)) {
-        assert.strictEqual((yield* Metric.value(loss)).count, 0)
-      }
-    })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["G17"] })
+  it.effect(
+    "if the reply to a done request is lost, the data stream is done and not lost",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { a, backend } = yield* fleet.ofOne
+        a.link.modes.done = "lost"
+        yield* a.serve(1, Effect.void)
+        yield* TestClock.adjust("1500 millis")
+        a.link.modes.done = "work"
+        yield* TestClock.adjust("2 seconds")
+        assert.deepStrictEqual(backend.done, ["s1"])
+        assert.deepStrictEqual(yield* owned(a), [])
+        assert.strictEqual((yield* Metric.value(StreamMetrics.stream.ends.done)).count, 1)
+        for (const loss of Object.values(StreamMetrics.stream.losses)) {
+          assert.strictEqual((yield* Metric.value(loss)).count, 0)
+        }
+      })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())),
+    { tags: ["G17"] }
+  )
 
-  it.effect("an end that fails is logged when it is retried, and again when the lease is given up", () =>
+  it.effect("a done request that fails is logged when it is first retried, and when the consumer gives up", () =>
     fleet.test(Effect.gen(function*() {
       const { a, lines } = yield* fleet.ofOne
       a.link.modes.done = "fail"
@@ -382,7 +394,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(about().slice(1), ["Warn: Marking a data stream as done failed; its lease will expire"])
     })))
 
-  it.effect("each run counts once, by its outcome", () =>
+  it.effect("each run of a handler is counted once, by its outcome", () =>
     Effect.gen(function*() {
       yield* fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -404,7 +416,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(Object.fromEntries(counts), { success: 1, failure: 2, yielded: 1, interrupted: 3 })
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
 
-  it.effect("a done that is refused permanently ends the lease", () =>
+  it.effect("a done request that is refused permanently ends the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       a.link.modes.done = "refuse"
@@ -414,7 +426,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.done, [])
     })))
 
-  it.effect("a failure that the backend refuses to count ends no lease, and the log says so", () =>
+  it.effect("if the backend refuses to count a failure, the lease is kept and a line is logged", () =>
     fleet.test(Effect.gen(function*() {
       const { a, lines } = yield* fleet.ofOne
       a.link.modes.fail = "refuse"
@@ -427,7 +439,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "a retry schedule that dies ends the lease, and is a failure: nothing is owned without a handler",
+    "a retry schedule that dies ends the lease and counts as a failure, so that no data stream is owned without a handler",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -445,7 +457,7 @@ describe("handlers that fail", () => {
     { tags: ["B52"] }
   )
 
-  it.effect("a backend that refuses permanently ends the run with its error, after everything is released", () =>
+  it.effect("a permanent refusal by the backend ends `run` with that error, after everything is released", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const running = yield* a.serve(1)
@@ -484,7 +496,7 @@ describe("done, called from outside the handler", () => {
       assert.strictEqual(running, 1)
     })))
 
-  it.effect("a failed handler does not run again if done is called before its retry", () =>
+  it.effect("a failed handler does not run again if done is called before the retry", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let runs = 0
@@ -512,7 +524,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual(backend.done, ["s1"])
     })))
 
-  it.effect("a data stream is done and no dead letter if the interrupted handler fails for the last time", () =>
+  it.effect("a data stream is done, not a dead letter, if the handler that done interrupts exceeds maxFailures", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 1, deadLetterAfter: 0 })
@@ -522,7 +534,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual([backend.done, backend.dead], [["s1"], []])
     })))
 
-  it.effect("done fails if the backend refuses it", () =>
+  it.effect("done fails if the backend refuses the request", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.modes.done = "refuse"
@@ -532,8 +544,8 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual(yield* owned(a), [])
     })))
 
-  it.effect.each(["give it back", "dead-letter it"] as const)(
-    "done fails when the handler is about to %s",
+  it.effect.each(["yield its data stream", "become a dead letter"] as const)(
+    "done fails if the handler is about to %s",
     (what) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -541,7 +553,7 @@ describe("done, called from outside the handler", () => {
         a.link.delays.release = a.link.delays.deadLetter = 200
         yield* a.start(
           a.client.run((lease): Effect.Effect<never, unknown> =>
-            what === "dead-letter it" ? Effect.fail("x") : lease.yield
+            what === "become a dead letter" ? Effect.fail("x") : lease.yield
           )
         )
         yield* a.client.announceAll(fleet.names(1))
@@ -549,11 +561,11 @@ describe("done, called from outside the handler", () => {
         const error = yield* Effect.forkChild(Effect.flip(a.done("s1")), { startImmediately: true })
         yield* TestClock.adjust("150 millis")
         assert.deepInclude(yield* Fiber.join(error), { _tag: "LeaseLost", reason: { _tag: "Released" } })
-        assert.deepStrictEqual([backend.done, backend.dead.length], [[], what === "dead-letter it" ? 1 : 0])
+        assert.deepStrictEqual([backend.done, backend.dead.length], [[], what === "become a dead letter" ? 1 : 0])
       }))
   )
 
-  it.effect("onError may call done: the data stream is done at once, and onError continues", () =>
+  it.effect("onError may call done: the data stream is done immediately, and onError continues", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const reported: Array<string> = []
@@ -598,7 +610,7 @@ describe("done, called from outside the handler", () => {
 
 describe("a release that the handler requests", () => {
   const ways: ReadonlyArray<readonly [string, (release: Effect.Effect<void>) => Effect.Effect<unknown>]> = [
-    ["as its last act", (release) => Effect.andThen(Effect.sleep("1 second"), release)],
+    ["as its last step", (release) => Effect.andThen(Effect.sleep("1 second"), release)],
     ["in a finalizer", (release) => Effect.ensuring(Effect.sleep("1 second"), release)],
     [
       "in a fiber that a finalizer waits for",
@@ -607,7 +619,7 @@ describe("a release that the handler requests", () => {
   ]
 
   it.effect.each(ways)(
-    "the data stream is released when the handler has ended: %s",
+    "if the handler requests the release %s, the data stream is released when the handler has ended",
     ([, way]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -626,7 +638,7 @@ describe("a release that the handler requests", () => {
 })
 
 describe("a lease in a handler", () => {
-  it.effect("a commit by an owner that was replaced fails, moves nothing, and ends the lease", () =>
+  it.effect("a commit by an owner that was replaced fails, does not move the checkpoint, and ends the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const errors: Array<unknown> = []
@@ -654,7 +666,7 @@ describe("a lease in a handler", () => {
     })))
 })
 
-it.effect("an announcement that cannot go to the dead letters ends no consumer, and goes there later", () =>
+it.effect("an unreadable announcement that cannot be moved to the dead letters does not end the consumer, and is moved later", () =>
   fleet.test(Effect.gen(function*() {
     const { a, backend } = yield* fleet.ofOne
     backend.add({ problem: "no JSON" })

@@ -1,3 +1,4 @@
+/** Tests where a reader starts: without a checkpoint, at an option, and at the application's own position. */
 import { StreamError, StreamMessages } from "@effect-simba/core/streams"
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Extent } from "@effect-simba/core/streams/StreamState"
@@ -9,7 +10,7 @@ import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
 const id = (text: string) => EntryId.make(text)
 
-/** A stream whose first 10 messages of 30 are deleted. */
+/** A stream of 30 messages whose first 10 were trimmed. */
 const trimmed = {
   length: 20,
   last: id("3000-5"),
@@ -35,13 +36,13 @@ describe("start positions", () => {
     assert.deepStrictEqual(at("2000-3"), ["2000-2", undefined])
     assert.deepStrictEqual(at("2000-0"), ["1999-18446744073709551615", undefined])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(2000)), ["1999-18446744073709551615", undefined])
-    // Messages that were deleted after these positions may be missing
+    // Messages after these positions were deleted and may be missing, so the offset is unknown
     assert.deepStrictEqual(at("0-0"), ["0-0", undefined])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(500)), ["499-18446744073709551615", undefined])
     const whole = Option.some({ ...trimmed, added: trimmed.length })
     assert.deepStrictEqual(at(DateTime.makeUnsafe(500), whole), ["499-18446744073709551615", 0])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(1500), whole), ["1499-18446744073709551615", undefined])
-    // Messages were deleted further on, so their number before the position is unknown
+    // Messages after the first remaining one were deleted, so the offset is unknown
     const holey = Option.some({ ...trimmed, lastDeleted: id("2000-0") })
     assert.deepStrictEqual(at("beginning", holey), ["0-0", undefined])
     assert.deepStrictEqual(at("beginning", Option.some({ ...trimmed, lastDeleted: id("900-0") })), ["0-0", 10])
@@ -63,7 +64,7 @@ const lease = (...ns: ReadonlyArray<number>) => {
   return lease
 }
 
-/** Processes until no more messages arrive, and returns what it received. */
+/** Processes until no more messages arrive, and returns the received numbers and the gaps. */
 const processed = Effect.fnUntraced(function*(
   lease: ScriptedLease,
   options: StreamMessages.ProcessOptions<typeof Numbered.Type>,
@@ -105,7 +106,7 @@ describe("a data stream without a checkpoint", () => {
       }
     }))
 
-  it.effect("the first owner stores the start: a successor reads what arrived since, and reports no gap", () =>
+  it.effect("the first owner stores the start position, so a successor reads only newer messages and reports no gap", () =>
     Effect.gen(function*() {
       const one = lease(1, 2, 3)
       one.trim(2)
@@ -113,12 +114,12 @@ describe("a data stream without a checkpoint", () => {
       assert.deepStrictEqual([one.checkpoint, one.offset], ["3-0", 3])
       one.add(message("4-0", { n: "4" }))
       assert.deepInclude(yield* processed(one, { from: "now" }), { observed: [4], gaps: [] })
-      // The checkpoint counts, regardless of the option
+      // The checkpoint takes precedence over the option
       assert.deepInclude(yield* processed(one, { from: "1-0" }), { observed: [], gaps: [] })
     }))
 })
 
-it.effect("a position among deleted messages is reported as a gap, and the beginning is not", () =>
+it.effect("starting at a deleted message reports a gap, and starting at the beginning does not", () =>
   Effect.gen(function*() {
     for (const [to, expected] of [["beginning", []], ["2-0", ["1-18446744073709551615 4-0"]]] as const) {
       const one = lease(1, 2, 3, 4, 5)
@@ -130,7 +131,7 @@ it.effect("a position among deleted messages is reported as a gap, and the begin
   }))
 
 describe("positions that the handler keeps itself", () => {
-  it.effect("the position replaces the checkpoint, behind it or ahead of it, and without one reading starts over", () =>
+  it.effect("the position takes precedence over an earlier or later checkpoint, and without a position reading starts at the first message", () =>
     Effect.gen(function*() {
       for (
         const [after, expected] of [[Option.some("1-0"), [2, 3, 4]], [Option.some("3-0"), [4]], [Option.none(), [
@@ -150,7 +151,7 @@ describe("positions that the handler keeps itself", () => {
       }
     }))
 
-  it.effect("without a position, a start that was stored earlier counts", () =>
+  it.effect("without a position, a start that was stored earlier is used", () =>
     Effect.gen(function*() {
       const one = lease(1, 2)
       assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).observed, [])
@@ -174,7 +175,7 @@ describe("positions that the handler keeps itself", () => {
       assert.isTrue(error?._tag === "Fail" && error.error instanceof StreamError.StreamYielded)
     }))
 
-  it.effect("a position before the end leaves the rest to process, and one at the end leaves nothing", () =>
+  it.effect("if the position is before the end, the rest is processed, and if it is at the end, nothing is", () =>
     Effect.gen(function*() {
       for (const [after, expected] of [["1-0", [2, 0]], ["3-0", []]] as const) {
         const one = lease(1, 2)
@@ -189,7 +190,7 @@ describe("positions that the handler keeps itself", () => {
       }
     }))
 
-  it.effect("a position at the last message ends the data stream, although the commit of that message was lost", () =>
+  it.effect("a position at the last message ends the data stream, even if the commit of that message was lost", () =>
     Effect.gen(function*() {
       const one = lease(1, 2)
       one.add(message("3-0", { n: "0" }))
@@ -197,7 +198,7 @@ describe("positions that the handler keeps itself", () => {
       const options = { after: Option.some("3-0"), until: ({ value }: { value: { n: number } }) => value.n === 0 }
       assert.deepInclude(yield* processed(one, options), { observed: [], isDone: true })
       assert.deepStrictEqual([one.checkpoint, one.end], ["3-0", "Ended"])
-      // At any other message, even a deleted one, the handler waits for more
+      // At any other position, even that of a deleted message, the handler waits for more messages
       for (const left of [2, 1]) {
         const other = lease(1, 2)
         other.trim(left)
@@ -207,12 +208,12 @@ describe("positions that the handler keeps itself", () => {
           Effect.sync(() => other.add(message("3-0", { n: "0" })))
         )
         assert.deepStrictEqual([observed, isDone], [[2, 0], true])
-        // Nobody commits the position itself
+        // The position itself is not committed
         assert.deepStrictEqual(other.calls.filter((call) => call.startsWith("commit")), ["commit 2-0", "commit 3-0"])
       }
     }))
 
-  it.effect("a position that is not an id is refused, and so is such a start", () =>
+  it.effect("a position that is not an id is refused, and so is an invalid start", () =>
     Effect.gen(function*() {
       const one = lease(1)
       for (const options of [{ after: Option.some("five") }, { from: "yesterday" }]) {

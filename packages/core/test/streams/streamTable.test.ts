@@ -1,4 +1,4 @@
-/** The table of owned data streams against a small model, through all short sequences of what happens to it. */
+/** Compares the table of owned data streams with a small model, in all sequences of four operations. */
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
@@ -16,7 +16,7 @@ type Act = (typeof acts)[number]
 
 const capacity = 2
 
-/** One data stream: the number of the lease that owns it, and of the one whose handler has not ended since. */
+/** One data stream: the number of the lease that owns it, and of an earlier lease whose handler is still running. */
 interface Modelled {
   owner: number | undefined
   lingering: number | undefined
@@ -154,12 +154,12 @@ const setup = Effect.gen(function*() {
         ...["done", "Vanished", "TakenOver"].map(countOf)
       ]
     )
-    // Half a second of losses has one line
+    // All losses within half a second are logged together
     assert.strictEqual(lines, Math.min(1, countOf("Vanished") + countOf("TakenOver")))
   }
 })
 
-it.effect("the table agrees with a model after every sequence of four acts: owners, room, handlers that linger, metrics", () =>
+it.effect("after every sequence of four operations, the table and a model agree on owners, free capacity, lingering handlers and metrics", () =>
   Effect.gen(function*() {
     const play = yield* setup
     const histories = (length: number): ReadonlyArray<ReadonlyArray<Act>> =>
@@ -167,7 +167,7 @@ it.effect("the table agrees with a model after every sequence of four acts: owne
     for (const history of histories(4)) play(history)
   }))
 
-it.effect("a handler that begins although its lease is over or was stopped is interrupted", () =>
+it.effect("a handler that begins after its lease has ended or was stopped is interrupted", () =>
   Effect.gen(function*() {
     const { table } = yield* newTable({}, { update: () => {}, modify: () => {}, run: () => {} })
     for (const [how, expected] of [["none", 0], ["stop", 1], ["lose", 1]] as const) {
@@ -183,7 +183,7 @@ it.effect("a handler that begins although its lease is over or was stopped is in
     }
   }))
 
-it.effect("a data stream taken by name needs no room, and uses up room for others", () =>
+it.effect("a data stream that is taken by name needs no free capacity, and uses up capacity for others", () =>
   Effect.gen(function*() {
     const { table } = yield* newTable({ capacity: 1 })
     assert.strictEqual(table.reserve(3, true), 3)

@@ -1,3 +1,4 @@
+/** Tests that a fiber may yield to the scheduler, or be interrupted, between any two steps of a lease operation. */
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
@@ -11,7 +12,7 @@ import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 import { newTable } from "../support/streamTable.ts"
 
-it.effect("a handler that is set aside while it begins to wait is notified that it must stop", () =>
+it.effect("a handler fiber that yields to the scheduler as it begins to wait for `revoked` does not miss the revocation", () =>
   fleet.test(Effect.gen(function*() {
     const missed: Array<number> = []
     for (let before = 0; before < 40; before++) {
@@ -37,7 +38,7 @@ it.effect("a handler that is set aside while it begins to wait is notified that 
     assert.deepStrictEqual(missed, [])
   })))
 
-it.effect("work that is set aside while its protection begins does not begin after the loss", () =>
+it.effect("work whose fiber yields to the scheduler as `protect` begins does not start after the loss", () =>
   Effect.gen(function*() {
     const { clock, stall } = yield* stalling
     const late: Array<number> = []
@@ -78,7 +79,9 @@ const owning = Effect.gen(function*() {
   return { config, owned, table }
 })
 
-/** Starts the effect in a fiber that the scheduler sets aside after a number of operations, which grows with `before`. */
+/**
+ * Starts the effect in a fiber that yields to the scheduler after 40 operations, of which `before` precede the effect.
+ */
 const setAside = <A, E>(before: number, effect: Effect.Effect<A, E>) =>
   Effect.forkChild(
     Effect.provideService(
@@ -89,7 +92,7 @@ const setAside = <A, E>(before: number, effect: Effect.Effect<A, E>) =>
     { startImmediately: true }
   )
 
-it.effect("an end that was granted is never open to the reply of a renewal", () =>
+it.effect("between a granted end of a lease and its local end, no renewal can report the lease as lost", () =>
   Effect.gen(function*() {
     const exposed: Array<number> = []
     for (let before = 0; before < 40; before++) {
@@ -108,7 +111,7 @@ it.effect("an end that was granted is never open to the reply of a renewal", () 
     assert.deepStrictEqual(exposed, [])
   }))
 
-it.effect("a handler that is set aside and interrupted as it begins to wait, or to process, is not counted as doing so", () =>
+it.effect("a handler that is interrupted as it begins to wait or to process is not counted as waiting or processing", () =>
   Effect.gen(function*() {
     const wrong: Array<string> = []
     for (let before = 0; before < 40; before++) {
@@ -127,7 +130,7 @@ it.effect("a handler that is set aside and interrupted as it begins to wait, or 
     assert.deepStrictEqual(wrong, [])
   }))
 
-it.effect("a caller that is interrupted as it marks a data stream as done leaves it to its handler, or ends it", () =>
+it.effect("a caller of `done` that is interrupted has either marked the data stream and stopped the handler, or done neither", () =>
   Effect.gen(function*() {
     const left: Array<number> = []
     for (let before = 0; before < 40; before++) {
