@@ -1,5 +1,5 @@
 /**
- * Runs a handler on messages, retries it if it fails, and finally moves the messages to the dead letters of their data
+ * Runs a handler on messages, retries it if it fails, and finally moves a message to the dead letters of its data
  * stream. `messageLoop` calls it for each batch, and `concurrentLoop` for each message.
  */
 import type { NonEmptyReadonlyArray } from "effect/Array"

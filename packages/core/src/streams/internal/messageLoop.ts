@@ -57,7 +57,10 @@ export const inBatches = <A, RD, E, R>(
     let bytes = 0
     let began = 0
 
-    /** Commits each message before the next one starts. After a rewind, the checkpoint is no longer theirs to move. */
+    /**
+     * Retries the messages of a failed batch one by one, and commits each before the next one starts. After the reader
+     * has moved back, these messages must not be committed.
+     */
     const oneByOne = Effect.fnUntraced(function*(messages: ReadonlyArray<Message<A>>, isRewound: boolean) {
       for (const [index, message] of messages.entries()) {
         if (index > 0 && !isRewound) {
