@@ -334,7 +334,7 @@ describe("batches", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a batch that always fails is retried message by message: only the bad one becomes a dead letter", () =>
+  it.effect("a batch that always fails is retried message by message, and only the bad message becomes a dead letter", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1), order(2), order(3), message("4-0", { customer: "a", n: "0" }))
@@ -362,7 +362,7 @@ describe("batches", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
     }))
 
-  it.effect("a batch that is retried message by message commits each, and stops between two when it is revoked or lost", () =>
+  it.effect("retrying a batch message by message commits each message, and stops between two messages after a revocation or loss", () =>
     Effect.gen(function*() {
       for (const stop of ["revoked", "lost"] as const) {
         const lease = new ScriptedLease()
@@ -386,7 +386,7 @@ describe("batches", () => {
       }
     }))
 
-  it.effect("a batch that is retried message by message after a failover lost its messages commits none of them, and stops after a loss", () =>
+  it.effect("retrying a batch message by message commits nothing if a failover lost its messages, and stops after a loss", () =>
     Effect.gen(function*() {
       for (const isLost of [false, true]) {
         const lease = new ScriptedLease()

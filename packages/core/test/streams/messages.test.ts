@@ -154,7 +154,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("reports messages that an earlier owner missed without noticing, whatever position it starts from", () =>
+  it.effect("reports messages that an earlier owner missed without noticing, from any start position", () =>
     Effect.gen(function*() {
       for (const after of [undefined, "10-0", "12-0"]) {
         const lease = new ScriptedLease()
