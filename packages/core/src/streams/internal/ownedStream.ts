@@ -27,7 +27,7 @@ export type Source = keyof typeof StreamMetrics.stream.acquisitions
 export type Acquisition = Ownership & Pick<OwnedStream, "info" | "failures" | "source" | "since" | "arrival">
 
 export interface StreamPeriods extends Periods {
-  /** How long a handler may go without progress, in milliseconds. */
+  /** How long a handler may go without progress. */
   readonly progressTimeout: number
 }
 
