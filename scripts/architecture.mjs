@@ -82,6 +82,7 @@ const allowedCycles = [
   ],
   [
     "core/streams/StreamMessages",
+    "core/streams/internal/messageDecoder",
     "core/streams/internal/messageReader",
     "core/streams/internal/messageLoop",
     "core/streams/internal/concurrentLoop"

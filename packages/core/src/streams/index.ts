@@ -45,7 +45,8 @@ export * as StreamLease from "./StreamLease.ts"
  * message's id to recognize a repetition, and the lease's token to recognize an owner that was replaced.
  *
  * A message that does not match the schema goes to the data stream's dead letters with the reason, after the messages
- * before it have been processed. Processing continues with the next message.
+ * before it have been processed. Processing continues with the next message. The same happens
+ * to a message on which the schema, `until` or `key` throws.
  *
  * **Example** (Orders until the last one)
  *

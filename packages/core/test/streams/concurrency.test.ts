@@ -87,6 +87,29 @@ describe("concurrent messages", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
     }))
 
+  it.effect("a message whose key throws goes to the dead letters, also as the last one, and other keys continue", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      lease.add(order(1, "a"), order(2, "bad"), order(3, "b"), order(4, "bad"))
+      const { fiber, notes } = yield* processing(lease, () => seconds(1), {
+        key: ({ value: { customer } }) => {
+          if (customer === "bad") throw new TypeError("no customer")
+          return customer
+        },
+        until: ({ value }) => value.n === 4
+      })
+      yield* TestClock.adjust("500 millis")
+      assert.deepStrictEqual(notes, ["+1", "+3"])
+      assert.deepStrictEqual(commits(lease), [])
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(lease.dead, [
+        ["2-0", "`key` failed: TypeError: no customer"],
+        ["4-0", "`key` failed: TypeError: no customer"]
+      ])
+      assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
+    }))
+
   it.effect("after a revocation it starts no further message, finishes the current ones, commits up to the first unfinished, and yields", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()

@@ -660,6 +660,45 @@ describe("process", () => {
       assert.deepStrictEqual(said, [[`A message cannot be decoded; moving it to the dead letters: ${reason}`]])
     }))
 
+  it.effect("a message whose decoder or until throws goes to the dead letters with the reason, and the next one follows", () =>
+    Effect.gen(function*() {
+      const Doubled = Schema.Struct({
+        n: Schema.FiniteFromString.pipe(Schema.decodeTo(
+          Schema.Finite,
+          SchemaTransformation.transform({
+            decode: (n: number) => {
+              if (n === 1) throw new RangeError("no one")
+              return 2 * n
+            },
+            encode: (n) => n / 2
+          })
+        ))
+      })
+      const until = ({ value: { n } }: { readonly value: { readonly n: number } }) => {
+        if (n === 4) throw new TypeError("no four")
+        return n === 0
+      }
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2), numbered(3), end("4-0"))
+      const observed: Array<number> = []
+      yield* StreamMessages.process(Doubled, ({ value }) => Effect.sync(() => observed.push(value.n)), { until }).pipe(
+        Effect.provide(lease.layer)
+      )
+      assert.deepStrictEqual(observed, [6, 0])
+      assert.deepStrictEqual(lease.dead, [
+        ["1-0", "the schema failed: RangeError: no one"],
+        ["2-0", "`until` failed: TypeError: no four"]
+      ])
+      assert.strictEqual(lease.end, "Ended")
+      // It is not the last message either if the application has processed it elsewhere
+      const other = new ScriptedLease()
+      other.add(numbered(2), end("3-0"))
+      yield* StreamMessages.process(Doubled, () => Effect.void, { until, after: Option.some("2-0") }).pipe(
+        Effect.provide(other.layer)
+      )
+      assert.deepStrictEqual([other.dead, other.end], [[], "Ended"])
+    }))
+
   it.effect("a message that cannot be decoded does not move the checkpoint past an unprocessed message", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()

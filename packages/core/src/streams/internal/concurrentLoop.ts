@@ -11,6 +11,7 @@ import type { Message } from "../StreamMessages.ts"
 import { LeaseImpl } from "./leaseHandle.ts"
 import { type LeaseError, retryOutages } from "./leaseRequests.ts"
 import type { Processed } from "./messageCommits.ts"
+import { calling } from "./messageDecoder.ts"
 import { type Loop, processedOf, turnBack } from "./messageLoop.ts"
 
 /** A message that was read. Commits stop before the first one that is not done. */
@@ -80,10 +81,9 @@ export const concurrently = <A, RD, E, R>(
         lanes.delete(lane)
       })
 
-    const begin = (message: Message<A>) => {
+    const begin = (message: Message<A>, lane: string) => {
       const slot = { processed: message, isDone: false }
       slots.push(slot)
-      const lane = key(message)
       const queue = lanes.get(lane)
       if (queue !== undefined) return void queue.push({ message, slot })
       lanes.set(lane, [{ message, slot }])
@@ -114,8 +114,16 @@ export const concurrently = <A, RD, E, R>(
         }
         if (delivery._tag === "Waited") continue
         if (delivery._tag === "Rewritten" || delivery._tag === "LostEnd") yield* turnBack({ commits, lease }, delivery)
-        else if (delivery._tag === "Message") begin(delivery.message)
         else {
+          if (delivery._tag === "Message") {
+            const { message } = delivery
+            const lane = calling("key", () => key(message))
+            if (lane._tag === "Success") {
+              begin(message, lane.success)
+              continue
+            }
+            yield* reading.reject(message, lane.failure)
+          }
           const slot = { processed: processedOf(delivery), isDone: false }
           slots.push(slot)
           complete(slot)

@@ -7,7 +7,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
 import { instant } from "../../internal/lease/instant.ts"
 import * as log from "../../internal/log.ts"
 import type { StreamYielded } from "../StreamError.ts"
@@ -18,25 +18,10 @@ import type { EntryId } from "../StreamName.ts"
 import type { Checkpoint, Extent, RawMessage } from "../StreamState.ts"
 import { compareEntryIds } from "../StreamStore.ts"
 import { LatestIds } from "./latestIds.ts"
-import { type LeaseError, reasonOf, retryOutages } from "./leaseRequests.ts"
+import { type LeaseError, retryOutages } from "./leaseRequests.ts"
+import { type Decoder, decoderOf } from "./messageDecoder.ts"
 import * as readPosition from "./readPosition.ts"
 import { startOf } from "./startPosition.ts"
-
-const problemOf = (error: Schema.SchemaError): string => reasonOf(error.message)
-
-const decoderOf = <A, RD>(schema: Schema.Codec<A, unknown, RD, unknown>, field: string | undefined) => {
-  if (field === undefined) {
-    const decode = Schema.decodeUnknownEffect(schema)
-    return ({ fields }: RawMessage) => Effect.mapError(decode(Object.fromEntries(fields)), problemOf)
-  }
-  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
-  return ({ fields }: RawMessage) => {
-    const text = fields.findLast(([name]) => name === field)?.[1]
-    return text === undefined
-      ? Effect.fail(`there is no field ${JSON.stringify(field)}`)
-      : Effect.mapError(decode(text), problemOf)
-  }
-}
 
 /**
  * The minimum time between two reads of the extent while messages arrive. The extent is also read when no message has
@@ -92,7 +77,7 @@ export const sizeOf = ({ fields }: RawMessage): number =>
 export class MessageReader<A, R> {
   private readonly lease: StreamLease
   private readonly options: ReadOptions<A, R>
-  private readonly decode: (message: RawMessage) => Effect.Effect<A, string, R>
+  private readonly decode: Decoder<A, R>
   /** Where the next read starts: after all messages that were read ahead. */
   private position: readPosition.ReadPosition | undefined
   private origin: readPosition.Origin | undefined
@@ -124,7 +109,7 @@ export class MessageReader<A, R> {
   ) {
     this.lease = lease
     this.options = options
-    this.decode = decoderOf(schema, options.field)
+    this.decode = decoderOf(schema, options)
   }
 
   /**
@@ -149,22 +134,26 @@ export class MessageReader<A, R> {
         }
         // The index is incremented last: if this call is interrupted before that, the next one returns the same message
         const raw = this.ahead[this.index]!
-        const decoded = yield* Effect.result(this.decode(raw))
+        const decoded = yield* Effect.result(this.decode(raw, this.offsetBefore(this.index + 1)))
         if (decoded._tag === "Success") {
-          const message = { ...raw, value: decoded.success }
-          const isLast = this.options.until?.({ ...message, offset: this.offsetBefore(this.index + 1) }) ?? false
-          if (isLast && this.isUnchecked) yield* this.checkLast
-          this.isOver = isLast
-          return { _tag: "Message", message: { ...message, offset: this.offsetBefore(++this.index), isLast } }
+          const message = decoded.success
+          if (message.isLast && this.isUnchecked) yield* this.checkLast
+          this.isOver = message.isLast
+          return { _tag: "Message", message: { ...message, offset: this.offsetBefore(++this.index) } }
         }
-        yield* log.warning(`A message cannot be decoded; moving it to the dead letters: ${decoded.failure}`).pipe(
-          Effect.annotateLogs({ stream: this.lease.stream, message: raw.id })
-        )
-        yield* retryOutages(this.lease.deadLetter(raw, decoded.failure))
-        yield* Metric.update(StreamMetrics.stream.deadMessages.undecodable, 1)
+        yield* this.reject(raw, decoded.failure)
         return { _tag: "Dead", id: raw.id, offset: this.offsetBefore(++this.index) }
       }
     })
+  }
+
+  /** Moves a message that cannot be decoded, or has no key, to the dead letters. */
+  reject(raw: RawMessage, reason: string): Effect.Effect<void, LeaseError> {
+    return log.warning(`A message cannot be decoded; moving it to the dead letters: ${reason}`).pipe(
+      Effect.annotateLogs({ stream: this.lease.stream, message: raw.id }),
+      Effect.andThen(retryOutages(this.lease.deadLetter(raw, reason))),
+      Effect.andThen(Metric.update(StreamMetrics.stream.deadMessages.undecodable, 1))
+    )
   }
 
   /** Returns the next message that can be decoded, or undefined after the last one. */
@@ -376,9 +365,8 @@ export class MessageReader<A, R> {
    */
   private isLast(processed: RawMessage, { id, offset }: Checkpoint) {
     return Effect.gen({ self: this }, function*() {
-      const decoded = yield* Effect.result(this.decode(processed))
-      if (decoded._tag === "Failure") return false
-      const isLast = this.options.until?.({ ...processed, offset, value: decoded.success }) ?? false
+      const decoded = yield* Effect.result(this.decode(processed, offset))
+      const isLast = decoded._tag === "Success" && decoded.success.isLast
       if (isLast) yield* retryOutages(this.lease.commit(id, { isLast, offset }))
       return isLast
     })
