@@ -4,22 +4,16 @@
  */
 import { Mutex } from "@effect-simba/core"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
-import { Context, Deferred, Effect, Exit, Layer, Metric, Scope, Tracer } from "effect"
+import { Context, Effect, Exit, Layer, Metric, Scope, Tracer } from "effect"
+import { contend } from "../lib/contention.ts"
 import {
   type Connect,
-  type ContendRequest,
   type Contestant,
-  type Holding,
-  micros,
-  nameOf,
   namesFor,
   type PairsRequest,
   type Session,
-  type Stance,
-  Turns
+  type Stance
 } from "../lib/contestant.ts"
-
-type Service = Mutex.Mutex["Service"]
 
 /** Splits the requested lease into `ttl` and `transition`, in roughly the default proportion. */
 const periods = ({ leaseMillis, localTurn }: Connect) => {
@@ -75,47 +69,6 @@ const pairsOf = Effect.fnUntraced(function*({ inFlight, millis, oneName, variant
   return { pairs, failures: 0 }
 })
 
-const contend = Effect.fnUntraced(function*(
-  services: ReadonlyArray<Service>,
-  request: ContendRequest,
-  onGrant: () => void
-) {
-  const turns = new Turns()
-  const first = Deferred.makeUnsafe<number>()
-  let holdings: Array<Holding> = []
-  let failures = 0
-  const one = (contender: number) => {
-    const turn = Effect.gen(function*() {
-      yield* Mutex.acquire(nameOf(request, contender))
-      const grantedAt = micros()
-      Deferred.doneUnsafe(first, Exit.succeed(grantedAt))
-      turns.granted()
-      onGrant()
-      if (request.holdMillis > 0) yield* Effect.sleep(request.holdMillis)
-      const next = turns.next()
-      holdings.push([contender, grantedAt, micros()])
-      return { next }
-    })
-    return Effect.scoped(turn).pipe(
-      Effect.flatMap(({ next }) => Effect.promise(() => next)),
-      Effect.catch(() => Effect.sync(() => failures++)),
-      Effect.forever,
-      Effect.provideService(Mutex.Mutex, services[Math.floor(contender / request.mutexes) % services.length]!)
-    )
-  }
-  for (let i = 0; i < request.contenders; i++) yield* Effect.forkScoped(one(i))
-  return {
-    grantedElsewhere: () => turns.granted(),
-    first: Deferred.await(first),
-    taken: Effect.sync(() => {
-      const taken = { holdings, failures }
-      holdings = []
-      failures = 0
-      return taken
-    })
-  }
-})
-
 /** Holds each lease in its own scope, as if separate work held it. */
 const hold = Effect.fnUntraced(function*(names: ReadonlyArray<string>) {
   const kept: Array<readonly [Scope.Closeable, unknown]> = []
@@ -159,7 +112,8 @@ const connect = Effect.fnUntraced(function*(request: Connect) {
     pairs: (request) => Effect.provideService(pairs(request), Mutex.Mutex, services[0]!),
     contend: Effect.fnUntraced(function*(request, onGrant) {
       while (services.length < request.places) services.push(yield* Scope.provide(open, scope))
-      return yield* contend(services.slice(0, request.places), request, onGrant)
+      const serviceOf = (contender: number) => services[Math.floor(contender / request.mutexes) % request.places]!
+      return yield* contend((name, contender) => serviceOf(contender).acquire(name), request, onGrant)
     }),
     stand: (names, as) => Effect.provideService(stand(names, as), Mutex.Mutex, services[0]!),
     hold: (names) => Effect.provideService(hold(names), Mutex.Mutex, services[0]!)

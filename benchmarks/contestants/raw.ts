@@ -1,8 +1,9 @@
 /** The contestant raw: ioredis alone, doing the minimum that a lock needs. It is the practical limit of speed. */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
-import { type Connect, namesFor, type PairsRequest } from "../lib/contestant.ts"
+import { type Connect, type Contestant, namesFor, type PairsRequest } from "../lib/contestant.ts"
 import { fromLocks, type Locks } from "../lib/locks.ts"
+import { contestant as effectByOurScripts } from "./effectByOurScripts.ts"
 import { open as openByOurScripts } from "./rawByOurScripts.ts"
 import * as scripts from "./rawScripts.ts"
 
@@ -155,6 +156,8 @@ const open = async ({ leaseMillis, protocol, url }: Connect): Promise<Locks> => 
   }
 }
 
-export const contestant = fromLocks((connect) =>
-  connect.protocol === "ours" ? openByOurScripts(connect) : open(connect)
-)
+const locks = fromLocks((connect) => connect.protocol === "ours" ? openByOurScripts(connect) : open(connect))
+
+export const contestant: Contestant = {
+  connect: (request) => (request.protocol === "effect" ? effectByOurScripts : locks).connect(request)
+}

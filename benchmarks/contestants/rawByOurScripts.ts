@@ -6,12 +6,13 @@ import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
 import { acquireAndRelease, keys } from "../../packages/redis/test/support/mutexProtocol.ts"
 import type { Connect } from "../lib/contestant.ts"
-import type { Locks } from "../lib/locks.ts"
+import type { Locks, Release } from "../lib/locks.ts"
 
 const sha = createHash("sha1").update(acquireAndRelease).digest("hex")
 const confirmMillis = 2000
 
-export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
+/** Queues for the mutex with a callback for the grant. Returns the release, which sends its request at once. */
+export const connect = async ({ leaseMillis, url }: Connect) => {
   const client = new Redis(url, { lazyConnect: true })
   const subscriber = new Redis(url, { lazyConnect: true })
   await Promise.all([client.connect(), subscriber.connect()])
@@ -35,8 +36,7 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
     return layer
   }
 
-  const acquire = async (name: string) => {
-    const layer = await subscribed()
+  const enter = (name: string, layer: string, granted: () => void) => {
     const counter = String(++ids)
     const id = `${counter}-${layer}:raw`
     const of = name as Parameters<typeof keys.owner>[0]
@@ -48,16 +48,17 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
         `${code} 1 ${leaseMillis} ${confirmMillis}`,
         ...operands
       ) as Promise<[string | ReadonlyArray<string>]>
-    await new Promise<void>((granted) => {
-      waiting.set(counter, (token, period) => {
-        if (period !== leaseMillis) void call("c", id, token, leaseMillis)
-        granted()
-      })
-      void call("w", id).then(([reply]) => {
-        if (typeof reply === "string") granted()
-      })
+    const grant = () => {
+      waiting.delete(counter)
+      granted()
+    }
+    waiting.set(counter, (token, period) => {
+      if (period !== leaseMillis) void call("c", id, token, leaseMillis)
+      grant()
     })
-    waiting.delete(counter)
+    void call("w", id).then(([reply]) => {
+      if (typeof reply === "string") grant()
+    })
     return () => {
       unused.push(layer)
       return call("r", id)
@@ -65,10 +66,24 @@ export const open = async ({ leaseMillis, url }: Connect): Promise<Locks> => {
   }
 
   return {
-    acquire,
+    subscribed,
+    enter,
     close: () => {
       client.disconnect()
       subscriber.disconnect()
     }
+  }
+}
+
+export const open = async (request: Connect): Promise<Locks> => {
+  const { close, enter, subscribed } = await connect(request)
+  return {
+    acquire: async (name) => {
+      const layer = await subscribed()
+      return new Promise((resolve) => {
+        const release: Release = enter(name, layer, () => resolve(release))
+      })
+    },
+    close
   }
 }

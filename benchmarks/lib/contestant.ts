@@ -20,9 +20,9 @@ export interface Connect {
   readonly localTurn?: number | undefined
   /**
    * Raw only. `direct`: a waiter trusts the message that grants it the lock. `confirmed`: the waiter also asks the
-   * server. `ours`: raw uses the scripts and messages of effect-simba.
+   * server. `ours`: raw uses the scripts and messages of effect-simba. `effect`: the same, in Effect fibers.
    */
-  readonly protocol: "direct" | "confirmed" | "ours"
+  readonly protocol: "direct" | "confirmed" | "ours" | "effect"
 }
 
 export interface PairsRequest {

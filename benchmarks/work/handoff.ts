@@ -127,11 +127,14 @@ const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Ou
 /** Shows the cost of the round trip with which a waiter verifies the message that grants it the lock. */
 const confirming = variantOf(raw, "raw, confirmed by a reply", { protocol: "confirmed" })
 
-/**
- * Separates the costs. The difference between this variant and raw is the cost of the protocol. The difference between
- * effect-simba and this variant is the cost of the library and Effect.
- */
+/** The difference between this variant and raw is the cost of the protocol. */
 const byOurScripts = variantOf(raw, "raw, by our scripts and messages", { protocol: "ours" })
+
+/**
+ * The difference between this variant and `byOurScripts` is the minimum cost of Effect. The difference between
+ * effect-simba and this variant is the cost of the library.
+ */
+const inEffect = variantOf(raw, "raw, by our scripts and messages, in Effect", { protocol: "effect" })
 
 /** Each turn serves only one owner. */
 const inStrictOrder = variantOf(ours, "ours, strict order", { localTurn: 0 })
@@ -155,7 +158,7 @@ const watched = Effect.fnUntraced(function*(bench: Bench, setup: Setup, holdMill
   if (linkMillis > 0) yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
   // Long enough that each contender has several turns even over a slow link
   const millis = bench.pace.millis + 20 * linkMillis
-  const entrants = [...bench[setup.entrants], ...(isShared ? [inStrictOrder] : [confirming, byOurScripts])]
+  const entrants = [...bench[setup.entrants], ...(isShared ? [inStrictOrder] : [confirming, byOurScripts, inEffect])]
   if (contenders >= crowd) {
     const outcomes = yield* bench.rounds(
       entrants,
