@@ -52,8 +52,8 @@ import { RedisTopology } from "./RedisTopology.ts"
  */
 export interface Options {
   /**
-   * Starts with `redis://`, or `rediss://` for TLS. May contain user, password and database. Default:
-   * `redis://localhost:6379`.
+   * The server's URL, which starts with `redis://`, or `rediss://` for TLS. It may contain user, password and database.
+   * Default: `redis://localhost:6379`.
    */
   readonly url?: string | Redacted.Redacted | undefined
   /**
@@ -106,7 +106,7 @@ export interface ClusterOptions extends Omit<Options, "url"> {
    * URL's user, password and TLS apply to all nodes, unless `client` sets them.
    */
   readonly nodes: ReadonlyArray<ClusterNode>
-  /** Further ioredis options for the Cluster, such as `natMap`. `client` is for the connection to each node. */
+  /** Further ioredis options for the Cluster, such as `natMap`. `client` configures the connection to each node. */
   readonly cluster?: ClusterSettings["cluster"] | undefined
 }
 
@@ -308,7 +308,7 @@ export const layerCluster = (
  * connections with the client's options, without its timeouts. A `lazyConnect` client that is not connected yet is
  * connected. Behind Sentinel, the client reconnects at each failover, like the connections of `layer`.
  *
- * `commandTimeout` applies to this layer's commands. During an outage they fail at once and are not sent later,
+ * `commandTimeout` applies to this layer's commands. During an outage, they fail immediately and are not sent later,
  * regardless of the client's settings for its own commands.
  *
  * **Gotchas**

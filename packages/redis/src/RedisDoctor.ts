@@ -26,9 +26,9 @@ import * as keys from "./streams/internal/keys.ts"
  * @since 0.1.0
  */
 export interface Report {
-  /** No finding has the status `error`. */
+  /** True if no finding has the status `error`. */
   readonly isUsable: boolean
-  /** No finding has the status `error` or `warning`. */
+  /** True if no finding has the status `error` or `warning`. */
   readonly isHealthy: boolean
   readonly findings: ReadonlyArray<{
     /**
@@ -96,7 +96,7 @@ const coverage = (value: string | undefined): Finding => {
   return finding("coverage", "warning", problem, "set cluster-require-full-coverage no")
 }
 
-/** Lists paused jobs: an operator may have forgotten to resume them. */
+/** Lists paused jobs, because an operator may have forgotten to resume them. */
 const pausedJobs = (send: Send) =>
   scan("list jobs", { send } as Redis.Redis["Service"], { _tag: "Single" }, "MATCH", "simba:{*}:jobs").pipe(
     Stream.mapEffect((key) =>
@@ -246,7 +246,7 @@ const messages = (send: Send, subscriber: Subscriber["Service"], channels: Reado
             "messages",
             "error",
             `a layer cannot be built: ${text}`,
-            "permit subscribe, and the channels simba:*"
+            "permit SUBSCRIBE and the channels simba:*"
           )
           : finding(
             "messages",

@@ -41,7 +41,7 @@ import * as IoRedis from "./IoRedis.ts"
  * @since 0.1.0
  */
 export interface Options<R = never> extends Mutex.Options<R> {
-  /** The connection. Default: as for `IoRedis.layer`. */
+  /** Options of the connection. Default: those of `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
 

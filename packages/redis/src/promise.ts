@@ -54,7 +54,7 @@ import * as RedisMutex from "./RedisMutex.ts"
  * @since 0.1.0
  */
 export interface Options extends Omit<Mutex.Options, "onOverrun" | "guard"> {
-  /** Starts with `redis://`, or `rediss://` for TLS. Default: `redis://localhost:6379`. */
+  /** The server's URL, which starts with `redis://`, or `rediss://` for TLS. Default: `redis://localhost:6379`. */
   readonly url?: string | undefined
   /** An ioredis client that the application owns and closes. It replaces `url` and `redis.client`. */
   readonly client?: Parameters<typeof IoRedis.layerClient>[0] | undefined

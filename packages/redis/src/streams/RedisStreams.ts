@@ -40,7 +40,7 @@ import * as store from "./internal/store.ts"
  * @since 0.1.0
  */
 export interface Options extends StreamClient.Options {
-  /** The connection. Default: as for `IoRedis.layer`. */
+  /** Options of the connection. Default: those of `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
 

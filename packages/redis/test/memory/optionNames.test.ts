@@ -9,7 +9,7 @@ it("names the option and those that exist", () => {
   assert.isUndefined(problemWith({ ttl: undefined }, names))
   assert.strictEqual(
     problemWith({ ttl: 1, leaseTime: 2 }, names)?.message,
-    `Configuration "leaseTime": there is no such option; there are timeout, ttl.`
+    `Configuration "leaseTime": it does not exist; the options are timeout, ttl.`
   )
   for (const options of [null, 5, "ttl"]) {
     assert.deepInclude(problemWith(options, names), { _tag: "InvalidConfig", option: "options" })

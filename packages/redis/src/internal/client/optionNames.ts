@@ -16,6 +16,6 @@ export const problemWith = <Options extends object>(
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(names, name))
   return unknown === undefined ? undefined : new InvalidConfig({
     option: unknown,
-    problem: `there is no such option; there are ${Object.keys(names).sort().join(", ")}`
+    problem: `it does not exist; the options are ${Object.keys(names).sort().join(", ")}`
   })
 }

@@ -28,7 +28,7 @@ const Fields = Schema.Struct({
   wanted: Schema.optional(Count)
 })
 
-const decodeFields = reader("what is known of a job", Fields)
+const decodeFields = reader("the state of a job", Fields)
 
 const toRecord = (fields: Readonly<Record<string, string>>) =>
   Exit.map(
@@ -76,7 +76,7 @@ const toRecords = ([now, entries]: typeof scripts.readJobs.reply.Type): Exit.Exi
   for (const [job, fields] of byJob) {
     const record = toRecord(fields)
     if (Exit.isFailure(record)) {
-      return Exit.fail(malformed("what is known of a job", fields, `of ${JSON.stringify(job)}`))
+      return Exit.fail(malformed("the state of a job", fields, `of ${JSON.stringify(job)}`))
     }
     jobs.set(job, record.value)
   }

@@ -21,7 +21,7 @@ export class PendingReleases {
   private older = this.requests
   private readonly queued = new Set<string>()
 
-  /** Records that the id may be in the queue from now on. */
+  /** Records that the id may be in the queue. */
   noteQueued(id: string): void {
     this.queued.add(id)
     if (this.queued.size > limit) this.queued.delete(this.queued.keys().next().value!)

@@ -75,7 +75,7 @@ export const make = Effect.fnUntraced(function*(
       if (waiter === undefined) onStranger(`${message.counter}-${key}`)
       else waiter.notify(toWakeUp(message))
     }
-    // There may be thousands of waiters: let other fibers run in between
+    // Yield between chunks, because there may be thousands of waiters
     const notifyAll = Effect.suspend(() =>
       Effect.forEach(Arr.chunksOf(inbox.waiters, 32), (waiters) => {
         for (const [counter, waiter] of waiters) if (inbox.waiters.get(counter) === waiter) waiter.notify(gap)
@@ -156,7 +156,7 @@ export const make = Effect.fnUntraced(function*(
         )
       )
       waiter.own.addObserver(() => waiter.own = undefined)
-      // The waiter may have left meanwhile
+      // The waiter may have left in the meantime
       if (waiting.get(id) !== waiter) waiter.own?.interruptUnsafe()
     }
   }

@@ -52,7 +52,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
       case "DeadLettered":
         return { _tag: "DeadLettered", failures: reply[1] }
       case "error":
-        // Without a group, nothing is pending, and a new group delivers all entries again
+        // If there is no group, a new one delivers all entries again
         return lacksGroup(reply) ? { _tag: "Undelivered" } : { _tag: "Failed", error: fromReply("take", reply[1]) }
     }
   }

@@ -352,7 +352,7 @@ export const readLags = script(
   }
 )
 
-/** Reads pending entries, and acknowledges those that were deleted. */
+/** Reads pending entries. Acknowledges entries that no longer exist. */
 export const readPending = script(
   "\nlocal input, failures, group = KEYS[1], KEYS[2], ARGV[1]\n" + addDeadLetterText + entryStatesText + "local found = {}\nfor i = 2, #ARGV do\nlocal entry = redis.call('XRANGE', input, ARGV[i], ARGV[i])[1]\nif entry then\nfound[#found + 1] = entry\nelse\ndeleteEntry(input, group, failures, ARGV[i])\nend\nend\nreturn found\n",
   replies.Entries,

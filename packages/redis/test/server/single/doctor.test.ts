@@ -126,7 +126,7 @@ describe("RedisDoctor", () => {
       assert.isFalse(report.isUsable)
       assert.deepInclude(find(report, "messages"), {
         status: "error",
-        advice: "permit subscribe, and the channels simba:*"
+        advice: "permit SUBSCRIBE and the channels simba:*"
       })
       const building = Layer.build(Layer.fresh(RedisMutex.layer({ redis: { url } })))
       assert.match((yield* Effect.flip(Effect.scoped(building))).message, /NOPERM/)

@@ -1,6 +1,6 @@
 /**
  * Subscriptions on a Cluster, with one connection to each primary, because scripts count subscribers there.
- * `clusterDriver` and `clientDriver` use it.
+ * `clusterDriver` uses it.
  *
  * A channel with a hash tag is subscribed at the primary of its slot, where its messages are published. Any other
  * channel is subscribed at every primary. Nodes forward messages to each other, so duplicates are dropped.

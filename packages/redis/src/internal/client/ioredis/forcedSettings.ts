@@ -41,7 +41,7 @@ export const withForced = (
     connectTimeout,
     lazyConnect: true,
     stringNumbers: false,
-    // During an outage, a command fails at once and is never sent later: the caller decides whether to retry
+    // During an outage, a command fails immediately and is never sent later: the caller decides whether to retry
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,

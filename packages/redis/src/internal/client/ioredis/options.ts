@@ -67,7 +67,7 @@ export const timeouts = ({ commandTimeout = "1 second", connectTimeout = "2 seco
 
 export const prefixed = new InvalidConfig({
   option: "keyPrefix",
-  problem: "it is not supported, because channels would not have it: use another database, or other names"
+  problem: "it is not supported, because channels would not be prefixed: use another database, or other names"
 })
 
 /** Accepts a client from any copy of ioredis. */

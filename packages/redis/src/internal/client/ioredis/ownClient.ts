@@ -19,10 +19,10 @@ export const problemWith = (client: Client | Cluster): InvalidConfig | undefined
   }
   const options = isCluster(client) ? { ...client.options.redisOptions, ...client.options } : client.options
   if (options.keyPrefix) return prefixed
-  if (options.stringNumbers === true) return refuse("stringNumbers", "replies must have numbers: remove it")
-  if (options.replyMapping === "resp3") return refuse("replyMapping", "replies must be as in RESP2: remove it")
+  if (options.stringNumbers === true) return refuse("stringNumbers", "it changes the type of replies: remove it")
+  if (options.replyMapping === "resp3") return refuse("replyMapping", "it changes the shape of replies: remove it")
   if ("scaleReads" in options && options.scaleReads !== "master") {
-    return refuse("scaleReads", "replicas lag behind: remove it")
+    return refuse("scaleReads", "replicas may return stale data: remove it")
   }
   if (client.status === "end") {
     return refuse("client", "it is closed: pass an open one, and close it after the layer")

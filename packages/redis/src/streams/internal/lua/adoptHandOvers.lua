@@ -12,7 +12,7 @@
 --- KEYS[4n+4] checkpoint
 --- KEYS[4n+5] fence
 --- ARGV[1] group
---- ARGV[2] signals  channel of signals
+--- ARGV[2] signals  the channel of signals
 --- ARGV[5n-2] stream
 --- ARGV[5n-1] entry
 --- ARGV[5n] consumer

@@ -14,7 +14,7 @@
 --- KEYS[4n+4] checkpoint
 --- KEYS[4n+5] fence
 --- ARGV[1] group
---- ARGV[2] signals  channel of signals
+--- ARGV[2] signals  the channel of signals
 --- ARGV[6n-3] stream
 --- ARGV[6n-2] entry
 --- ARGV[6n-1] consumer

@@ -5,7 +5,7 @@
 --- KEYS[1] streamLease
 --- KEYS[2] stream
 --- KEYS[3] deadMessages
---- KEYS[4] deadIds  the letter of each message
+--- KEYS[4] deadIds  the id of each message's dead letter
 --- ARGV[1] leaseValue  value of the stream lease
 --- ARGV[2] id  of the message
 --- ARGV[3] reason

@@ -15,7 +15,7 @@
 --- KEYS[4n+4] checkpoint
 --- KEYS[4n+5] fence
 --- ARGV[1] group
---- ARGV[2] signals  channel of signals
+--- ARGV[2] signals  the channel of signals
 --- ARGV[8n-5] stream
 --- ARGV[8n-4] entry
 --- ARGV[8n-3] consumer

@@ -5,7 +5,7 @@
 ---
 --- KEYS[1] stream
 --- KEYS[2] deadMessages
---- KEYS[3] deadIds  the letter of each message
+--- KEYS[3] deadIds  the id of each message's dead letter
 --- ARGV[1] letter  its id
 --- ARGV[2] added: '1' | ''  whether the caller has added the message
 --- Reply: '0' | '1' | 'packed' | 'claimed'. '0' if there is no such letter, 'packed' if the caller must add it,

@@ -7,8 +7,8 @@
 --- If the data stream is already taken with the same value, extends the leases and keeps the token. A lease that
 --- expired while a handler was busy counts as a failure.
 ---
---- Each data stream has two leases. Go consumers know only the entry lease, which each announcement of a data stream
---- has separately. The stream lease excludes owners under another announcement, and contains the token.
+--- Each data stream has two leases. Go consumers know only the entry lease. Each announcement of a data stream has a
+--- separate one. The stream lease excludes owners under another announcement, and contains the token.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -42,7 +42,7 @@ local group = ARGV[1]
 --- @include include/announcement.lua
 --- @include include/keepCheckpoint.lua
 
--- Returns whether the lease was yielded within the last millisecond. Such a key is left to expire, because other
+-- Returns whether the lease was yielded within the last millisecond. Such a key must expire on its own, because other
 -- consumers wait for its expired event
 local function isLapsing(key, value)
   return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0

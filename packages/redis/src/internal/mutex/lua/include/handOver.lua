@@ -16,8 +16,8 @@
 --- @include liveWaiters.lua
 --- @include wakeUp.lua
 
--- Returns the id of the notified waiter, and the same id as second result if it now owns the mutex. Returns nothing if
--- the caller comes first or nobody waits
+-- Returns the id of the notified waiter, and the same id as the second result if it now owns the mutex. Returns nothing
+-- if the caller comes first or nobody waits
 local function handOver(mutex, from, confirm, lease, caller, ticket)
   local head = live(mutex, '0')
   local id = head[1]

@@ -33,8 +33,8 @@ local function enter(queue, id, former)
   return ticket, ahead
 end
 
--- Every waiter calls this before it sleeps, so the queue only has to outlive that sleep. An extra confirm period saves
--- most waiters the extension
+-- Every waiter calls this before it sleeps, so the queue only has to outlive that sleep. The extra confirm period makes
+-- most further extensions unnecessary
 local function keepQueue(queue, ownerMillis, lease, confirm)
   local keep = math.max(ownerMillis, 0) + lease + confirm
   if redis.call('PTTL', queue) < keep then
