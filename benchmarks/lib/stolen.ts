@@ -1,4 +1,4 @@
-/** Measures the CPU time that the host of a virtual machine used for other machines. It makes measurements too slow. */
+/** Measures the CPU time that the host of a virtual machine used for other machines, which slows down measurements. */
 import { Effect } from "effect"
 import { readFile } from "node:fs/promises"
 

@@ -26,7 +26,7 @@ export interface Tally {
   readonly began: number
   /** The time at which the last message was received. */
   readonly at: number
-  /** Times from the instant that the producer wrote into the message until its receipt. */
+  /** The time from sending to receipt of each message. The message contains the time at which it was sent. */
   readonly latencies: ReadonlyArray<number>
   readonly longestStallMillis: number
   /** Leases lost since the consumer began. */

@@ -69,7 +69,7 @@ export const start = (setup: Setup): Effect.Effect<Consumer, never, Scope.Scope>
         Effect.suspend(() => {
           const before = said.length
           child.send(question)
-          return until(`its reply to ${question}`, (one) => one._tag === tag && said.indexOf(one) >= before)
+          return until(`the reply to ${question}`, (one) => one._tag === tag && said.indexOf(one) >= before)
         }) as Effect.Effect<Extract<Said, { readonly _tag: Tag }>>
       return {
         said,

@@ -60,7 +60,9 @@ export const assignments = (server: Server, count: number, repetitions: number) 
         const service = freshService("assignments")
         yield* announce(server, service, count)
         const consumer = yield* start(setup(server, service, "none", { capacity: count }))
-        const last = yield* consumer.until("all are taken", began(count)) as Effect.Effect<{ readonly at: number }>
+        const last = yield* consumer.until("all data streams are owned", began(count)) as Effect.Effect<
+          { readonly at: number }
+        >
         return (count - 1) / ((last.at - firstOf(consumer.said).at) / 1000)
       })
     ),
@@ -97,14 +99,16 @@ export const takeover = (server: Server, kind: "events" | "sweep" | "events-1000
         const options = { leaseDuration: lease, sweepInterval: sweep, rebalance: false } as const
         yield* announce(server, service, 1)
         const owner = yield* start(setup(server, service, "messages", options))
-        yield* owner.until("it owns", began(1))
+        yield* owner.until("the owner has taken its data stream", began(1))
         const successor = yield* start(setup(server, service, "messages", options))
-        yield* successor.until("it takes part", (said) => said._tag === "Joined")
+        yield* successor.until("the consumer has joined", (said) => said._tag === "Joined")
         // Kill at a random time between two heartbeats and two sweeps
         yield* Effect.sleep(2500 + 1000 * Math.random())
         const killed = yield* owner.kill
         yield* server.send("XADD", `${service} 0`, "*", "n", "1")
-        const read = (yield* successor.until("it reads", (said) => said._tag === "Read")) as { readonly at: number }
+        const read = (yield* successor.until("the successor has read a message", (said) => said._tag === "Read")) as {
+          readonly at: number
+        }
         return read.at - killed
       })
     )
@@ -144,7 +148,7 @@ export const owning = (server: Server, count: number, heartbeats: number, repeti
             commandTimeout: 1000
           })
         )
-        yield* consumer.until("it takes part", (said) => said._tag === "Joined")
+        yield* consumer.until("the consumer has joined", (said) => said._tag === "Joined")
         yield* Effect.sleep("2 seconds")
         const measure = Effect.gen(function*() {
           const before = { ...(yield* consumer.usage), calls: yield* calls(server) }
@@ -158,7 +162,7 @@ export const owning = (server: Server, count: number, heartbeats: number, repeti
         })
         const idle = yield* measure
         yield* announce(server, service, count)
-        yield* consumer.until("all are taken", began(count))
+        yield* consumer.until("all data streams are owned", began(count))
         yield* Effect.sleep("3 seconds")
         const busy = yield* measure
         return {
@@ -171,21 +175,21 @@ export const owning = (server: Server, count: number, heartbeats: number, repeti
     (samples) => [
       row(
         `owned-${count}-cpu-seconds`,
-        `CPU time per heartbeat with ${count} owned, less that with none`,
+        `CPU time per heartbeat with ${count} owned, minus that with none`,
         "s",
         "less",
         samples.map(({ cpuSeconds }) => cpuSeconds)
       ),
       row(
         `owned-${count}-script-calls`,
-        `script calls per heartbeat with ${count} owned, less those with none`,
+        `script calls per heartbeat with ${count} owned, minus those with none`,
         "calls",
         "less",
         samples.map(({ calls }) => calls)
       ),
       row(
         `owned-${count}-heap-bytes`,
-        `heap per data stream, its handler included, with ${count} owned`,
+        `heap per data stream and its handler, with ${count} owned`,
         "bytes",
         "less",
         samples.map(({ heap }) => heap)

@@ -18,7 +18,7 @@ const options = (count: number) => ({ capacity: count, leaseDuration: 5000, hear
 const owner = Effect.fnUntraced(function*(server: Server, service: string, count: number) {
   const consumer = yield* start(setup(server, service, "count", options(count)))
   yield* announce(server, service, count)
-  yield* consumer.until("all are taken", began(count))
+  yield* consumer.until("all data streams are owned", began(count))
   yield* Effect.sleep("3 seconds")
   yield* consumer.tally
   return consumer
@@ -82,7 +82,7 @@ export const close = (server: Server, count: number) =>
     const left = yield* server.send("EVAL", "return #redis.call('KEYS', ARGV[1])", "0", `mutex:${service} *`)
     const { leasesLost, longestStallMillis } = yield* consumer.tally
     const successor = yield* start(setup(server, service, "count", options(count)))
-    yield* successor.until("the successor has all", began(count))
+    yield* successor.until("the successor owns all data streams", began(count))
     const { failures } = yield* successor.tally
     return [scaleRow(
       [`close-${count}`, `closing a consumer that owns ${count}`, "s"],
@@ -108,7 +108,7 @@ export const burst = (server: Server, count: number) =>
     const after = yield* consumer.tally
     const seconds = (at - before) / 1000
     return [scaleRow(
-      [`burst-${count}`, `a message in each of ${count} at once`, "s"],
+      [`burst-${count}`, `one message in each of ${count} at the same time`, "s"],
       seconds,
       boundOf(count, 2),
       {
@@ -162,7 +162,7 @@ export const trickle = (server: Server, count: number, heartbeats: number) =>
     const redisMillisPerMessage = rounded((busy - (before + after) / 2) / messages)
     return [
       scaleRow(
-        [`trickle-${count}`, `Redis CPU for a message, with ${count} owned that are silent`, "ms"],
+        [`trickle-${count}`, `Redis CPU per message, with ${count} silent data streams owned`, "ms"],
         redisMillisPerMessage,
         boundOf(count, 1),
         { seconds: (at - began) / 1000, lost, longestStallMillis, redisMillisPerMessage }
@@ -182,7 +182,7 @@ export const join = (server: Server, count: number) =>
       start(setup(server, service, "count", { ...options(capacity), processName }))
     const members = yield* Effect.forEach(["first", "second"], member)
     yield* announce(server, service, count)
-    yield* Effect.forEach(members, (consumer) => consumer.until("all are taken", began(capacity)))
+    yield* Effect.forEach(members, (consumer) => consumer.until("all data streams are owned", began(capacity)))
     yield* Effect.sleep("3 seconds")
     yield* Effect.forEach(members, ({ tally }) => tally)
     const before = now()
@@ -195,7 +195,7 @@ export const join = (server: Server, count: number) =>
     const seconds = (now() - before) / 1000
     const tallies = yield* Effect.forEach([...members, third], ({ tally }) => tally)
     return [scaleRow(
-      [`join-${count}`, `a third consumer joins two that own ${count}, until it has its share`, "s"],
+      [`join-${count}`, `time until a third consumer has its share of ${count}`, "s"],
       seconds,
       boundOf(count, 180),
       {

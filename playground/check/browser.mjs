@@ -1,4 +1,4 @@
-// Finds the browser with which the checks play the page.
+// Finds a browser for the checks of the page.
 import { spawnSync } from "node:child_process"
 
 /** Returns the path of Chromium or Chrome, if it is installed. */

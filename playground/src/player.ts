@@ -109,7 +109,7 @@ export class Player {
     if (world !== undefined) void this.load(world.scenario, world.seed, [], true, world.clients)
   }
 
-  /** Advances virtual time by a little. */
+  /** Stops playing, and advances virtual time by one step. */
   step(millis = 50): void {
     const { world } = this
     if (world === undefined || world.isOver) return

@@ -94,7 +94,7 @@ const useKeys = (player: Player) =>
     const pressed = (event: KeyboardEvent) => {
       const { ctrlKey, key, metaKey, target } = event
       if (ctrlKey || metaKey || (target as HTMLElement).closest("input, select, textarea, summary") !== null) return
-      // Ignore the space bar on a focused button, which it presses
+      // On a focused button, the space bar presses the button
       if (key === " " && (target as HTMLElement).closest("button, a") !== null) return
       const action = actions[key]
       if (action === undefined) return

@@ -1,4 +1,4 @@
-/** The acts by which the reader or a scenario's script controls the fleet, and their short form in the address. */
+/** The acts with which the reader or a scenario's script controls the fleet, and their short form in the address. */
 
 export const verbs = [
   "acquire",

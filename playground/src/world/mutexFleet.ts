@@ -25,7 +25,7 @@ export const config: Mutex.Options = {
 }
 
 export interface Habits {
-  /** The first order of a process. */
+  /** Returns the order that a process gets when it starts, if any. */
   readonly first?: ((client: Simulation.Client) => Order | undefined) | undefined
   /** The interval at which work writes to the ledger, in milliseconds. */
   readonly writes?: number | undefined

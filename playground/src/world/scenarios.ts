@@ -33,7 +33,7 @@ const acquire = (hold?: number, rest?: number): Order => ({ _tag: "Acquire", hol
 
 const indexed = (first: (index: number) => Order | undefined): Habits => ({ first: ({ index }) => first(index) })
 
-/** Acts by which each process acquires the mutex `gap` milliseconds after the previous one. */
+/** Acts that make each process acquire the mutex `gap` milliseconds after the previous one. */
 const inTurn = (count: number, gap: number, hold?: number, from = 200): ReadonlyArray<Act> =>
   Array.from({ length: count }, (_, index) => ({
     at: from + index * gap,

@@ -26,7 +26,7 @@ export interface Part {
   /** Milliseconds until the deadline of its lease, by its own clock. */
   readonly timeLeft: number | undefined
   readonly token: number | undefined
-  /** The ordinal of its token, from 1, which is shorter than the token. */
+  /** The ordinal of its token, from 1, because tokens are long numbers. */
   readonly ordinal: number | undefined
   /** Its place in the queue, from 1. Undefined for a process that is not waiting. */
   readonly place: number | undefined

@@ -342,7 +342,7 @@ describe("an id", () => {
           const { cause } = (yield* Effect.flip(request)) as { readonly cause: unknown }
           assert.strictEqual(
             (cause as Error).message.replace(/ script: .*/, ""),
-            `ERR "${text}" is not the id of a message: it is <milliseconds>-<sequence>`
+            `ERR "${text}" is not a message id: expected <milliseconds>-<sequence>`
           )
         }
       }

@@ -31,7 +31,7 @@ const groupInfoText = "local function lastDelivered(input, group)\nlocal groups 
 
 const groupMarkText = "local markPrefix = 'simba:given-after:'\nlocal function markOf(name)\nreturn string.sub(name, 1, #markPrefix) == markPrefix and string.sub(name, #markPrefix + 1) or nil\nend\nlocal function readMark(input, group)\nfor _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do\nlocal mark = markOf(field(info, 'name'))\nif mark then\nreturn mark\nend\nend\nend\nlocal function writeMark(input, group, entry)\nredis.call('XGROUP', 'CREATECONSUMER', input, group, markPrefix .. entry)\nend\n"
 
-const idProblemText = "local function idProblem(id)\nlocal most = '18446744073709551615'\nlocal millis, sequence = string.match(id, '^0*(%d*)%-0*(%d*)$')\nif not string.match(id, '^%d+%-%d+$') or compareText(millis, most) > 0 or compareText(sequence, most) > 0 then\nreturn 'ERR \"' .. id .. '\" is not the id of a message: it is <milliseconds>-<sequence>'\nend\nend\n"
+const idProblemText = "local function idProblem(id)\nlocal most = '18446744073709551615'\nlocal millis, sequence = string.match(id, '^0*(%d*)%-0*(%d*)$')\nif not string.match(id, '^%d+%-%d+$') or compareText(millis, most) > 0 or compareText(sequence, most) > 0 then\nreturn 'ERR \"' .. id .. '\" is not a message id: expected <milliseconds>-<sequence>'\nend\nend\n"
 
 const infoFieldText = "local function field(info, name)\nfor i = 1, #info, 2 do\nif info[i] == name then\nreturn info[i + 1]\nend\nend\nend\n"
 
