@@ -1,3 +1,4 @@
+/** The build of the page, which runs in the browser without Node. */
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"

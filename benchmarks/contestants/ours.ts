@@ -1,5 +1,5 @@
 /**
- * The contestant effect-simba, used as in an application: `Mutex.acquire` in a scope, `Mutex.withLock`, one Redis layer
+ * The effect-simba contestant, used as in an application: `Mutex.acquire` in a scope, `Mutex.withLock`, one Redis layer
  * per process.
  */
 import { Mutex } from "@effect-simba/core"

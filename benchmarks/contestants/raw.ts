@@ -1,4 +1,4 @@
-/** The contestant raw: ioredis alone, doing the minimum that a lock needs. It is the practical limit of speed. */
+/** The `raw` contestant: ioredis alone, doing the minimum that a lock needs. It shows the practical speed limit. */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
 import { type Connect, type Contestant, namesFor, type PairsRequest } from "../lib/contestant.ts"

@@ -1,5 +1,5 @@
 /**
- * The contestant raw with effect-simba's scripts and messages. It shows the cost of a hand-off in that protocol,
+ * The `raw` contestant with effect-simba's scripts and messages. It shows the cost of a hand-off in that protocol,
  * without the library and Effect.
  */
 import { Redis } from "ioredis"

@@ -1,4 +1,4 @@
-/** The scripts of the contestant raw: a minimal lock, a queue with direct hand-over, and renewal. */
+/** The scripts of the `raw` contestant: a minimal lock, a queue with direct hand-over, and renewal. */
 
 /** KEYS key. ARGV id, lease ms. */
 export const take = "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])"

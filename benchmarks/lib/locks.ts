@@ -1,4 +1,4 @@
-/** Makes a contestant out of any library that returns locks as promises. The peers and raw use it. */
+/** Builds a contestant from any library that returns locks as promises. The peers and raw use it. */
 import { Effect, Exit, Scope } from "effect"
 import {
   type Connect,

@@ -1,4 +1,4 @@
-/** Makes the rows of the tables from the contestants' measurements. */
+/** Builds the rows of the tables from the contestants' measurements. */
 import type { Bench, Entrant, Outcome } from "./bench.ts"
 import { median, quartiles, rounded, spread } from "./statistics.ts"
 
@@ -68,7 +68,7 @@ export const verdict = (
 export const overMeasured = (values: ReadonlyArray<number>): number =>
   median(values.filter((value) => !Number.isNaN(value)))
 
-/** Makes an additional figure for each entrant from all of its samples. */
+/** Computes an additional figure for each entrant from all of its samples. */
 export const column = <A>(
   title: string,
   outcomes: ReadonlyArray<Outcome<A>>,
@@ -84,7 +84,7 @@ const spreadOf = (values: ReadonlyArray<number>) => {
 }
 
 /**
- * Makes a row from the results of each entrant's repetitions. `over` reduces them to one value, by default the median.
+ * Builds a row from the results of each entrant's repetitions. `over` reduces them to one value, by default the median.
  * The ratio is the median of the ratios within each repetition, so that a slow minute of the machine does not distort
  * it.
  */

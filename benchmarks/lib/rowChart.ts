@@ -1,4 +1,4 @@
-/** Makes charts whose points are rows. */
+/** Builds charts whose points are rows. */
 import type { Chart } from "./chart.ts"
 import type { Row } from "./row.ts"
 

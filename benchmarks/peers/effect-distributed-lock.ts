@@ -1,4 +1,6 @@
-/** The peer effect-distributed-lock. It runs on Effect 3, so this file must not use the suite's own Effect. */
+/**
+ * The contestant for effect-distributed-lock. It runs on Effect 3, so this file must not use the suite's own Effect.
+ */
 import { fromLocks } from "../lib/locks.ts"
 import { connect, holding, load } from "./folder.ts"
 

@@ -1,3 +1,4 @@
+/** The contestant for redis-semaphore. */
 import { fromLocks } from "../lib/locks.ts"
 import { type Client, connect, load } from "./folder.ts"
 

@@ -1,3 +1,4 @@
+/** The contestant for redlock 5. */
 import { load } from "./folder.ts"
 import { fromRedlock, type MakeRedlock } from "./redlock.ts"
 

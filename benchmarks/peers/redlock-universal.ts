@@ -1,3 +1,4 @@
+/** The contestant for redlock-universal. */
 import { fromLocks } from "../lib/locks.ts"
 import { type Client, connect, holding, load } from "./folder.ts"
 

@@ -1,4 +1,4 @@
-/** The contestant for redlock 5 and its fork, which have the same API. */
+/** The contestant for redlock 5 and for its fork @sesamecare-oss/redlock, which have the same API. */
 import { fromLocks } from "../lib/locks.ts"
 import { type Client, connect, holding } from "./folder.ts"
 

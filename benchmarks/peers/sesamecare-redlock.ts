@@ -1,3 +1,4 @@
+/** The contestant for @sesamecare-oss/redlock, a fork of redlock. */
 import { load } from "./folder.ts"
 import { fromRedlock, type MakeRedlock } from "./redlock.ts"
 

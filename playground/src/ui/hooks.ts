@@ -1,4 +1,4 @@
-/** Hooks that components share, for changes of the player and for the theme. */
+/** Shared hooks: one renders on changes of the player, and others follow the reader's settings. */
 import { useEffect, useReducer, useState } from "preact/hooks"
 import { dark, light, type Palette } from "../draw/shapes.ts"
 import type { Player } from "../player.ts"

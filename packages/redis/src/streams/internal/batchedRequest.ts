@@ -30,8 +30,8 @@ export const inCalls = <A, B>(
   Effect.map(Effect.forEach(Arr.chunksOf(items, batchSize), (items) => whole(items, call)), Arr.flatten)
 
 /**
- * Makes a request for one item out of a call for many, whose results are in the order of the items. `keysOf` returns an
- * item's keys, for the error about a key of another type.
+ * Turns a call for many items into a request for one. The call returns its results in the order of the items. `keysOf`
+ * returns an item's keys, for the error about a key of another type.
  */
 export const make = <A, B>(
   operation: string,
