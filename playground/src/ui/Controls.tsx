@@ -46,7 +46,7 @@ export const Controls = ({ onExport, player }: { readonly player: Player; readon
         <output>{player.speed}×</output>
       </label>
       <output class="clock" aria-label="Virtual time">
-        {(at / 1000).toFixed(2)} s{player.isPlaying && player.isLate ? " (at full speed)" : ""}
+        {(at / 1000).toFixed(2)} s{player.isPlaying && player.isLate ? " (this machine cannot keep up)" : ""}
       </output>
       <span class="gap" />
       <button type="button" aria-label="Zoom in" onClick={() => player.zoom(0.6)}>+</button>

@@ -319,7 +319,7 @@ export const readEntryState = script(
   }) => [[input], [group, entry]]
 )
 
-/** Reads the extents of data streams. */
+/** Reads the extents of data streams: their lengths, and their first and last ids. */
 export const readExtents = script(
   "\n" + infoFieldText + extentText + "local replies = {}\nfor i, stream in ipairs(KEYS) do\nreplies[i] = extentOf(stream)\nend\nreturn replies\n",
   replies.eachOf(Schema.Union([Schema.Tuple([]), Schema.Tuple([replies.Count, replies.EntryId, Schema.Union([Schema.Literal(""), replies.EntryId]), Schema.Union([Schema.Literal(""), replies.Count]), Schema.Union([Schema.Literal(""), replies.EntryId])])])),

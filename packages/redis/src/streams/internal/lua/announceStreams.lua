@@ -10,7 +10,7 @@
 --- ARGV[1] group
 --- ARGV[2n] stream
 --- ARGV[2n+1] payload
---- Reply: { entry: EntryId, Flag }[]. Whether it was added.
+--- Reply: { entry: EntryId, Flag }[]. The entry of each announcement, and whether it was added.
 
 local input, announced, group = KEYS[1], KEYS[2], ARGV[1]
 

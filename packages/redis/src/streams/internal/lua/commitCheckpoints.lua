@@ -7,7 +7,7 @@
 --- KEYS[3n-1] streamLease
 --- KEYS[3n] checkpoint
 --- KEYS[3n+1] stream
---- ARGV[1] retention: ms  for which a checkpoint is kept
+--- ARGV[1] retention: ms  time for which a checkpoint is kept
 --- ARGV[5n-3] leaseValue  value of the stream lease
 --- ARGV[5n-2] entry
 --- ARGV[5n-1] id  of the message

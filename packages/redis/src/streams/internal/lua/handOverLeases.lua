@@ -21,9 +21,9 @@
 --- ARGV[8n-3] consumer
 --- ARGV[8n-2] value  of the entry lease: consumer@@epoch
 --- ARGV[8n-1] token: number
---- ARGV[8n] receiver  its consumer
+--- ARGV[8n] receiver  name of the receiving consumer
 --- ARGV[8n+1] session  of the receiver
---- ARGV[8n+2] confirm: ms  within which the receiver must confirm
+--- ARGV[8n+2] confirm: ms  time within which the receiver must confirm
 --- Reply: each 'HandedOver' | 'NotOwner'.
 
 --- @include include/ownerCheck.lua

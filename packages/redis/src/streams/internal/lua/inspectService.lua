@@ -5,7 +5,7 @@
 --- KEYS[3] members
 --- ARGV[1] group
 --- Reply: { announced: Natural, pending: Natural, oldest: Natural, deadLetters: Natural, { consumer: text, pending:
----   Natural, idle: Natural }[], Member[] }. Idle times are in ms; `oldest` is the longest of a pending entry.
+---   Natural, idle: Natural }[], Member[] }. Idle times are in ms; `oldest` is the longest idle time of an entry.
 
 local input, deadLetters, members, group = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 

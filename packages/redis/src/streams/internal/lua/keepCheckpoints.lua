@@ -1,7 +1,7 @@
 --- Extends the retention of checkpoints.
 ---
 --- KEYS[n] checkpoint
---- ARGV[1] retention: ms  for which a checkpoint is kept
+--- ARGV[1] retention: ms  time for which a checkpoint is kept
 --- Reply: '1'.
 
 local retention = ARGV[1]

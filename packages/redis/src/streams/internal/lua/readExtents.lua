@@ -1,9 +1,9 @@
---- Reads the extents of data streams.
+--- Reads the extents of data streams: their lengths, and their first and last ids.
 ---
 --- KEYS[n] stream
 --- Reply: each { } | { length: Count, last: EntryId, first: '' | EntryId, added: '' | Count,
----   lastDeleted: '' | EntryId }. An empty list if there is no such stream. `first` is '' without messages, and the
----   last two are '' before Redis 7.0.
+---   lastDeleted: '' | EntryId }. An empty list if there is no such stream. `first` is '' if there are no messages, and
+---   the last two are '' before Redis 7.0.
 
 --- @include include/extent.lua
 

@@ -3,8 +3,8 @@
 --- KEYS[2n-1] stream
 --- KEYS[2n] checkpoint
 --- ARGV[1] most: number  maximum messages to count one by one
---- Reply: each { messages: Count, isMore: '' | '1', age: '' | Count, first: '' | EntryId }. '1' if there may be
----   more; ms since the first, and its id, or '' without a message.
+--- Reply: each { messages: Count, isMore: '' | '1', age: '' | Count, first: '' | EntryId }. `isMore` is '1' if
+---   there may be more. `age` is ms since the first message, and `first` its id; both are '' if there is none.
 
 local most = ARGV[1]
 

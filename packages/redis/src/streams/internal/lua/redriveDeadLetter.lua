@@ -10,8 +10,8 @@
 --- KEYS[3] announced
 --- KEYS[4] checkpoint
 --- ARGV[1] group
---- ARGV[2] letter  its id
---- ARGV[3] stream  its data stream, or ''
+--- ARGV[2] letter  id of the dead letter
+--- ARGV[3] stream  the letter's data stream, or ''
 --- ARGV[4] text  of an announcement whose fields are packed into one, or ''
 --- Reply: Flag. Whether there is such a letter.
 

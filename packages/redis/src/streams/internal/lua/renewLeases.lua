@@ -14,7 +14,8 @@
 --- ARGV[4n+1] epoch
 --- ARGV[4n+2] token: number
 --- ARGV[4n+3] handler  'busy' or 'idle' if that changed, 'progress', both, or ''
---- Reply: { Natural, 'TakenOver' | 'Vanished' }[]. The one-based index of each that was not renewed, and why.
+--- Reply: { Natural, 'TakenOver' | 'Vanished' }[]. The one-based index of each data stream that was not
+---   renewed, and why.
 
 local input, failures = KEYS[1], KEYS[2]
 local group, consumer, lease = ARGV[1], ARGV[2], ARGV[3]

@@ -17,9 +17,9 @@
 --- ARGV[4] from  id of the checkpoint, or '' if there is none
 --- ARGV[5] id  of the message
 --- ARGV[6] offset: number | ''  number of messages added up to it
---- ARGV[7] retention: ms  for which a checkpoint is kept
---- Reply: 'Moved' | 'Changed' | 'NotOwner' | 'Owned'. 'Changed' if the lease or the checkpoint differs. 'Owned' if an
----   operator does not force it.
+--- ARGV[7] retention: ms  time for which a checkpoint is kept
+--- Reply: 'Moved' | 'Changed' | 'NotOwner' | 'Owned'. 'Changed' if the lease or the checkpoint differs. 'Owned' if
+---   there is an owner and the operator does not force the move.
 
 local streamLease, checkpoint = KEYS[1], KEYS[2]
 local leaseValue, entry, force, from = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

@@ -1,4 +1,4 @@
---- Reads the extent of a data stream.
+--- Reads the extent of a data stream: its length, and its first and last ids.
 --- @include infoField.lua
 
 -- Returns { length, last id, first id, messages ever added, largest id deleted by XDEL }, { } if there is no such
