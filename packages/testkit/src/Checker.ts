@@ -1,25 +1,25 @@
 /**
  * Rules that must hold in every history of a simulation.
  *
- * Checkers read the server. They need from programs only what a server cannot know: when protected work begins and
- * ends, and what a lease returned.
+ * Checkers read the server's state themselves. From programs they need only what a server cannot know: when protected
+ * work begins and ends, and what a lease returned.
  *
  * Programs report these facts with `client.note(kind, { resource, id, ... })`:
  *
- * - `waiting`, `waited`: the program requests a `resource`, then owns it (`served` is 1) or has given up; `wait`
- *   identifies the wait. `recovery` is how long after a fault the next request may take, in milliseconds.
- * - `granted`: the program owns the resource, with `id`, and with `token` if there is one.
+ * - `waiting`, `waited`: the program requests a `resource`, then owns it (`served` is 1) or gives up; `wait` identifies
+ *   the wait. `recovery` is the maximum time from a fault to the next request, in milliseconds.
+ * - `granted`: the program owns the resource as `id`, with `token` if leases have tokens.
  * - `ensured`: the lease has just confirmed that it is held; `left` is the number of milliseconds until its deadline.
- * - `begin`, `step`, `stopped`, `end`: protected work under `id`; after `stopped` only its finalizers run.
- * - `writing`: the program sends the write named `write` to an external resource, under `id`. The resource notes
- *   `written`, with the write's `token`, and whether it was `accepted` (1 or 0).
+ * - `begin`, `step`, `stopped`, `end`: protected work of the owner `id`; after `stopped` only its finalizers run.
+ * - `writing`: the owner `id` sends the write named `write` to an external resource. The resource notes `written`, with
+ *   the write's `token`, and whether it was `accepted` (1 or 0).
  *
  * **Example** (The rules that fit a lock)
  *
  * ```ts
  * import { Checker } from "@effect-simba/testkit"
  *
- * // These read only the server
+ * // These rules read only the server
  * const always = [Checker.rules.oneOwner, Checker.rules.nothingIsLeft]
  *
  * // For leases with tokens, where programs note `granted` and `ensured`
@@ -52,7 +52,7 @@ import { all as allOf } from "./internal/simulation/ownershipTracker.ts"
 import type { Checker as AnyChecker } from "./internal/simulation/setup.ts"
 
 /**
- * A rule for every history: it receives each event and reports violations.
+ * A rule for every history. It receives each event and reports violations.
  *
  * **Example** (No work takes longer than a second)
  *
@@ -142,24 +142,30 @@ const nothingIsLeft: Checker = {
 }
 
 /**
- * Each rule by its name, for simulations that do not fit `all`.
+ * The individual rules by name, for locks to which not all of them apply.
  *
  * @category testing
  * @since 0.1.0
  */
 export const rules: {
-  /** An owner has a successor only after its release, after its lease expired, or after the server lost data. */
+  /**
+   * A resource changes its owner only after a release, after the lease has expired, or after the server has lost data.
+   */
   readonly oneOwner: Checker
   /**
-   * Each grant has a larger token than all before it, unless the server lost data, and the owner receives that token.
+   * Each grant has a larger token than all earlier grants, unless the server has lost data. The owner receives that
+   * token.
    */
   readonly tokensGrow: Checker
   /**
    * `ensure` succeeds only before the local deadline, and only while the server agrees.
    *
-   * Exceptions: the server lost data since the grant, its wall clock stepped forward since the first request, the
-   * client's wall clock was set while its machine was suspended, the process is in its first turn after a pause, or the
-   * lease was released by force, for as long as it would have lasted.
+   * Exceptions:
+   *
+   * - The server has lost data since the grant, or its wall clock has stepped forward since the first request.
+   * - The client's wall clock was set while its machine was suspended.
+   * - The process is in its first event-loop turn after a pause.
+   * - The lease was released by force and would not have expired yet.
    */
   readonly ensureIsTruthful: Checker
   /**
@@ -171,63 +177,62 @@ export const rules: {
   /** No process releases a resource that its own work still uses. */
   readonly releasedAfterWork: Checker
   /**
-   * Protected work does not start while other work runs, under another lease or the same one.
+   * Protected work does not start while other protected work runs, under the same lease or another one.
    *
-   * Exceptions: the process of the other work was paused past its deadline, the server lost data, or its wall clock was
-   * stepped. After `stopped` only finalizers run, which may continue.
+   * Exceptions: the process of the other work was paused past its deadline, the server lost data, or the server's wall
+   * clock was stepped. Finalizers, which run after `stopped`, do not count as work.
    */
   readonly workNeverOverlaps: Checker
   /**
-   * Resources that check tokens accept no write with a smaller token after one with a larger token.
+   * A resource that checks tokens does not accept a write with a smaller token than one that it has accepted before.
    *
-   * The rule watches `fencedKey` in Redis, unless the server lost data since, and external resources. The external
-   * resource refuses no write whose lease was valid on the server when it was sent, unless the server lost data or its
-   * wall clock was stepped since.
+   * The rule watches `fencedKey` in Redis, where a loss of data is an exception, and external resources. It also
+   * requires that an external resource refuses no write whose lease was valid on the server when it was sent, unless
+   * the server has lost data or its wall clock was stepped since.
    */
   readonly writesAreFenced: Checker
   /**
-   * Among subscribed waiters, the earliest place is granted first.
+   * Of all subscribed waiters, the one with the earliest place is granted the resource first.
    *
-   * Exceptions: since it queued, the server lost data, its wall clock was stepped,
-   * or a fault affected the waiter. Ids of one `line` are not compared.
+   * Exceptions: since the waiter queued, the server lost data, the server's wall clock was stepped, or a fault affected
+   * the waiter. Ids of one `line` are not compared.
    */
   readonly firstComeFirstServed: Checker
   /**
    * Waiters of one process for one resource are served in the order in which they noted `waiting`.
    *
-   * Exceptions: waiters that give up, or were affected by a fault since. `all` leaves it out, because it
-   * applies only to locks whose waiters form a line within the process.
+   * Exceptions: waiters that give up, and waiters that a fault has affected since. `all` leaves out this rule, because
+   * it applies only to locks whose waiters form a line within the process.
    */
   readonly inOrderWithinLines: Checker
   /**
    * Every grant that ends without work has a reason.
    *
-   * A grant is wasted when its owner has neither noted `granted` nor released it. Reasons are a fault that affected the
-   * owner since `recovery` before the grant, a loss of data, and a step of the server's clock. `bound` (default 0)
-   * consecutive grants may be wasted without a reason. So this finds a lock that passes from owner to owner without any
-   * work.
+   * A grant is wasted if its owner neither notes `granted` nor releases it. Valid reasons are a fault that affected the
+   * owner no earlier than `recovery` before the grant, a loss of data, and a step of the server's clock. Up to `bound`
+   * consecutive grants (default: 0) may be wasted without a reason. The rule finds locks that pass from owner to owner
+   * without any work being done.
    */
   readonly noFlapping: (
     options: { readonly recovery: Duration.Input; readonly bound?: number }
   ) => Checker
   /**
-   * While a waiter is subscribed and undisturbed, others get no more grants than were ahead of it when it queued, plus
-   * `barges`.
+   * While a waiter is subscribed and undisturbed, others get at most as many grants as were ahead of it when it queued,
+   * plus `barges`.
    *
-   * `barges` is how often others may barge in without queueing. Each turn takes at most `turn`. After a fault and
-   * `recovery`, the count of a waiter starts from zero.
+   * `barges` is the number of grants that may go to parties that did not queue. Each turn takes at most `turn`. After a
+   * fault and `recovery`, the counts of a waiter start from zero.
    *
-   * The places of `foreign` ids are unknown: their grants are barges, and their waits are not checked. While there are
-   * faults, a barge within `notice` (default zero) after the lock became free does not count: it won a race against the
-   * message to the next waiter, which can happen repeatedly.
+   * The places of `foreign` ids are unknown, so their grants count as barges and their waits are not checked. While
+   * there are faults, a barge within `notice` (default: zero) after the lock became free does not count: it won a race
+   * against the message to the next waiter, which can happen repeatedly.
    *
-   * With or without faults, a barge within `race` (default zero) after the lock became free does not count if the next
-   * request arrives within that time, too: the notified waiter lost a race. Pass the time of a message and a request.
-   * More than 40 lost races in a row are a violation.
+   * With or without faults, a barge within `race` (default: zero) after the lock became free does not count if the next
+   * request also arrives within that time: the notified waiter lost a race. Pass the time that a message and a request
+   * take together. More than 40 consecutive lost races are a violation.
    *
-   * `foreignPlace` returns the place that a foreign contender takes if it queues at this time of the server, in
-   * milliseconds since 1970. A grant to a foreign contender does not count as long as that place is ahead of the
-   * waiter's.
+   * `foreignPlace` returns the place that a foreign contender would take at this server time, in milliseconds since
+   * 1970. A grant to a foreign contender does not count while that place is ahead of the waiter's.
    */
   readonly servedInTurn: (options: {
     readonly barges: number
@@ -241,20 +246,20 @@ export const rules: {
   /**
    * While the lock is free, no undisturbed waiter sleeps longer than `bound`.
    *
-   * The limit is `afterLoss` if the server lost the owner or its clock was stepped, or if several others are
+   * The limit is `afterLoss` if the server lost the owner, if its clock was stepped, or if several other waiters are
    * unresponsive. For a paused or suspended waiter, time counts from its resumption. A disturbed waiter has `recovery`
-   * (default zero) to retry: a lost command costs its timeout and the pause after it.
+   * (default: zero) to retry, because a lost command costs its timeout and the pause after it.
    */
   readonly nobodyOversleeps: (options: {
     readonly bound: Duration.Input
     readonly afterLoss: Duration.Input
     readonly recovery?: Duration.Input | undefined
   }) => Checker
-  /** When faults are over, all current waiters are served before the liveness phase ends. */
+  /** All waiters that are waiting when faults end are served before the liveness phase ends. */
   readonly everybodyIsServed: Checker
   /**
-   * When all scopes are closed, nothing is left: no keys except those that may remain, no subscription, connection,
-   * fiber or timer.
+   * After all scopes are closed, nothing is left: no subscription, connection, fiber or timer, and no keys except those
+   * that may remain.
    */
   readonly nothingIsLeft: Checker
 } = {
@@ -280,7 +285,7 @@ export const rules: {
 }
 
 /**
- * All checkers for a lock with tokens, a queue and protected work.
+ * All rules for a lock with tokens, a queue and protected work.
  *
  * **Example** (A lock that polls every 1.5 seconds)
  *

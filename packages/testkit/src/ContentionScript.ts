@@ -1,8 +1,8 @@
 /**
- * Scripts of contention, for property tests of programs that use mutexes and of stores that provide them.
+ * Random scripts of contention, for property tests of programs that use mutexes and of stores that provide them.
  *
- * A script says which worker acquires which mutex, when, and how. `play` runs it under `TestClock`, and tests assert on
- * its history.
+ * A script lists which worker acquires which mutex, when, and how. `run` plays it under `TestClock`, and tests assert
+ * on the resulting history.
  *
  * **Example** (Never two at a time, in any order)
  *
@@ -40,26 +40,26 @@ import { draw, millis } from "./internal/contentionScript/steps.ts"
 
 type Step =
   & {
-    /** When it starts, in milliseconds after the start of the script. */
+    /** When the step starts, in milliseconds after the start of the script. */
     readonly at: number
-    /** A process. Attempts of one worker do not wait for each other: each one is a fiber. */
+    /** The worker, which stands for a process. Steps of one worker do not wait for each other: each one is a fiber. */
     readonly worker: string
     readonly mutex: string
-    /** How long it works once it owns the mutex, in milliseconds. */
+    /** How long the worker holds the mutex, in milliseconds. */
     readonly hold: number
   }
   & (
-    /** `acquire` waits forever, `acquireIfAvailable` does not wait. */
+    /** `acquire` waits indefinitely. `acquireIfAvailable` does not wait. */
     | { readonly kind: "acquire" | "acquireIfAvailable" }
     /**
      * `timeout` waits for at most `patience` milliseconds. `interrupt` is interrupted after `patience` milliseconds,
-     * whether it waits or works.
+     * whether it is waiting or working.
      */
     | { readonly kind: "timeout" | "interrupt"; readonly patience: number }
   )
 
 /**
- * Attempts to acquire, in any order.
+ * The attempts to acquire mutexes, in any order.
  *
  * **Example** (A race, written by hand)
  *
@@ -79,28 +79,28 @@ type Step =
 export type Script = ReadonlyArray<Step>
 
 type Options = {
-  /** How many workers, or their names. Default: 3. */
+  /** The number of workers, or their names. Default: 3. */
   readonly workers?: number | ReadonlyArray<string> | undefined
-  /** How many mutexes, or their names. Default: 2. */
+  /** The number of mutexes, or their names. Default: 2. */
   readonly mutexes?: number | ReadonlyArray<string> | undefined
-  /** How many steps. Default: 1 to 20. */
+  /** The minimum and maximum number of steps. Default: 1 to 20. */
   readonly length?: readonly [minimum: number, maximum: number] | undefined
-  /** All steps start within this time. Default: 10 seconds. */
+  /** The period in which all steps start. Default: 10 seconds. */
   readonly within?: Duration.Input | undefined
-  /** Default: 1 millisecond to 3 seconds. */
+  /** The range of `hold`. Default: 1 millisecond to 3 seconds. */
   readonly hold?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
-  /** Default: 1 millisecond to 3 seconds. */
+  /** The range of `patience`. Default: 1 millisecond to 3 seconds. */
   readonly patience?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
-  /** The kinds of steps. Default: all. */
+  /** The kinds of steps to generate. Default: all. */
   readonly kinds?: ReadonlyArray<Step["kind"]> | undefined
 }
 
 /**
- * Generates scripts, in chronological order.
+ * Generates scripts in chronological order.
  *
  * **Details**
  *
- * A failing script is shrunk: fewer, earlier and shorter steps.
+ * A failing script is shrunk to fewer, earlier and shorter steps.
  *
  * **Example** (Two processes, one mutex, and no attempt that gives up)
  *
@@ -125,13 +125,15 @@ type Holding = {
   readonly worker: string
   readonly mutex: string
   readonly token: number
-  /** When it sent its request, and when its work started and ended: milliseconds after the start of the script. */
+  /**
+   * When the step sent its request, and when its work started and ended, in milliseconds after the start of the script.
+   */
   readonly asked: number
   readonly from: number
   readonly to: number
-  /** Positions of its start and its end among all events, to order events within one millisecond. */
+  /** The positions of its start and end among all events, to order events within one millisecond. */
   readonly order: readonly [from: number, to: number]
-  /** Whether its lease was lost during the work. */
+  /** Whether the lease was lost during the work. */
   readonly lost: boolean
 }
 
@@ -151,17 +153,17 @@ type Holding = {
  * @since 0.1.0
  */
 export interface History {
-  /** Steps that got their mutex, in the order of their starts. */
+  /** Steps that acquired their mutex, in the order in which they started their work. */
   readonly holdings: ReadonlyArray<Holding>
-  /** Steps for which the mutex was not free. */
+  /** Steps that were refused because the mutex was not free. */
   readonly refused: ReadonlyArray<Step>
-  /** Steps that ended by a timeout or an interruption. */
+  /** Steps that ended because of a timeout or an interruption. */
   readonly abandoned: ReadonlyArray<Step>
-  /** Steps that got an error. */
+  /** Steps that failed with an error. */
   readonly failed: ReadonlyArray<{ readonly step: Step; readonly error: SimbaError.AcquireError | LeaseLost }>
   /** Steps that were still waiting at the end. */
   readonly unserved: ReadonlyArray<Step>
-  /** Whether all workers shared one `Mutex`, and so one line. Default: false. */
+  /** Whether all workers shared one `Mutex`, and so formed one line. Default: false. */
   readonly isOneProcess?: boolean
 }
 
@@ -224,7 +226,7 @@ const play = Effect.fnUntraced(function*(
   return { holdings, refused, abandoned, failed, unserved } satisfies History
 })
 
-/** Runs an effect, and advances the clock until it is done. */
+/** Runs an effect, and advances the clock until it has completed. */
 const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>, tick: Effect.Effect<void>) {
   const fiber = yield* Effect.forkChild(effect)
   while (fiber.pollUnsafe() === undefined) yield* tick
@@ -232,7 +234,7 @@ const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, 
 })
 
 /**
- * Plays a script on `Mutex`, advances `TestClock` until all workers are done, and returns the history.
+ * Plays a script on `Mutex`, advancing `TestClock` until all workers are done. Returns the history.
  *
  * **Example** (An attempt that does not wait is refused while another works)
  *
@@ -260,13 +262,13 @@ export const run = <E, R>(
   script: Script,
   options: {
     /**
-     * One `Mutex` for all workers, or a function that makes one for each, as if they were processes. Provide shared
-     * layers from outside.
+     * One `Mutex` for all workers, or a function that makes one for each worker, as if the workers were processes.
+     * Provide shared layers from outside.
      */
     readonly layer: Layer.Layer<Mutex.Mutex, E, R> | ((worker: string) => Layer.Layer<Mutex.Mutex, E, R>)
     /**
-     * How much longer than the sum of all work the script may take before waiting steps count as `unserved`. Default: 1
-     * minute.
+     * How much longer than the sum of all work the script may take before the steps that still wait count as
+     * `unserved`. Default: 1 minute.
      */
     readonly grace?: Duration.Input | undefined
   }
@@ -277,7 +279,7 @@ export const run = <E, R>(
       const build = (layer: Layer.Layer<Mutex.Mutex, E, R>) =>
         Effect.map(Scope.provide(Layer.build(layer), scope), Context.get(Mutex.Mutex))
       const workers = [...new Set(script.map(({ worker }) => worker))]
-      // Also wait in real time: a layer may load a module
+      // Wait in real time too: a layer may load a module
       const mutexes = yield* driven(
         typeof layer === "function"
           ? Effect.forEach(workers, (worker) => build(layer(worker)))
@@ -295,7 +297,7 @@ export const run = <E, R>(
 
 const span = ({ from, to, token, worker }: Holding) => `${worker} (${from} to ${to} ms, token ${token})`
 
-/** Problems of two holdings of one mutex, the earlier first. */
+/** Compares all pairs of holdings of the same mutex, the earlier one first, and reports the wrong ones. */
 const pairs = (history: History, wrong: (earlier: Holding, later: Holding) => string | undefined) =>
   history.holdings.flatMap((later, index) =>
     history.holdings.slice(0, index).flatMap((earlier) => {
@@ -311,9 +313,9 @@ const notGrowing = (history: History) =>
   pairs(history, ({ token }, later) => later.token <= token ? "has no larger token than" : undefined)
 
 /**
- * Since when each holding had its place in the fleet's queue: since the first fiber of the place requested it, and no
- * earlier than the end of its previous holding. `since` includes abandoned steps, because the place may have come
- * from them.
+ * When a holding got its place in the fleet's queue: when the first fiber of that place requested it, but not before
+ * the process's previous holding ended. `since` also considers abandoned steps, because the place may have come from
+ * them.
  */
 const placeOf = (history: History, { asked, mutex, order, worker }: Holding) => {
   const isSame = (other: Step | Holding) => other.mutex === mutex && other.worker === worker
@@ -322,7 +324,7 @@ const placeOf = (history: History, { asked, mutex, order, worker }: Holding) => 
   return { since: Math.max(last, Math.min(asked, ...before)), latest: Math.max(last, asked) }
 }
 
-/** Whether a lease follows another one within one grant of its process: their tokens are in one stride. */
+/** Whether the lease followed another one within the same grant to its process: their tokens then lie in one stride. */
 const sharesTurn = ({ holdings }: History, { mutex, token, worker }: Holding) =>
   holdings.some((other) =>
     other.mutex === mutex && other.worker === worker && other.token < token &&
@@ -351,20 +353,21 @@ const rules = {
 type Rule = keyof typeof rules
 
 /**
- * Describes which rules a history violates; empty if none.
+ * Describes how a history violates the rules. Returns an empty array if it violates none.
  *
  * **Details**
  *
  * - `neverTwo`: no mutex has two owners at a time.
- * - `tokensGrow`: each holding has a larger token than all before it, mutex by mutex.
- * - `inOrder`: earlier attempts own the mutex earlier. Between workers, the time at which each got its place counts;
- *   after each turn a worker queues at a new place. Holdings that share a turn (`localTurn`) share its place.
- * - `nobodyFailed`: no step got an error.
- * - `everybodyServed`: no step waits at the end.
+ * - `tokensGrow`: each holding has a larger token than all earlier holdings of the same mutex.
+ * - `inOrder`: attempts that came earlier own the mutex earlier. Between workers, attempts are ordered by the time at
+ *   which each got its place. A worker queues at a new place after each turn, and holdings within one turn (see
+ *   `localTurn`) share its place.
+ * - `nobodyFailed`: no step failed with an error.
+ * - `everybodyServed`: no step is still waiting at the end.
  *
  * **Gotchas**
  *
- * `inOrder` needs a network without delays, where the first request arrives first.
+ * `inOrder` requires a network without delays, so that the first request arrives first.
  *
  * **Example** (Rules that must hold even under faults)
  *

@@ -1,8 +1,8 @@
 /**
- * Faults between a client and the fake server, link by link.
+ * Injects faults between clients and the fake server, for each link separately.
  *
- * A link is named after its client. The seed of the server determines all faults, and each link has its own random
- * stream.
+ * Each link is named after its client, and draws its faults from its own random stream. All streams derive from the
+ * server's seed.
  *
  * **Example** (A reply that never comes)
  *
@@ -26,21 +26,21 @@ import { FakeRedis } from "./FakeRedis.ts"
 import type { Direction as LinkDirection, LinkFaults } from "./internal/client/link.ts"
 
 /**
- * The faults of a link, for each command and message.
+ * The faults of a link, which are drawn for each command and message.
  *
  * **Details**
  *
- * Delays are in milliseconds, drawn between the two numbers; the others are probabilities. Each connection keeps the
- * order of its messages, except late ones; messages of different connections may overtake each other.
+ * Delays are in milliseconds and drawn from the given range. The other values are probabilities. Each connection keeps
+ * the order of its messages, except for late ones. Messages on different connections may overtake each other.
  *
- * - `requestDelay`, `replyDelay`: to the server and back.
- * - `messageDelay`: for published messages. Default: as for replies.
+ * - `requestDelay`, `replyDelay`: the delay on the way to the server and back.
+ * - `messageDelay`: the delay of published messages. Default: that of replies.
  * - `loseRequest`: the command never arrives.
- * - `loseReply`: the command ran, and its reply never arrives.
- * - `hang`: the command runs, and neither a reply nor a timeout follows. The program waits for at most `lasts`. A
+ * - `loseReply`: the command runs, but its reply never arrives.
+ * - `hang`: the command runs, but gets neither a reply nor a timeout. The program must not wait longer than `lasts`. A
  *   client on a socket gets the reply, and all later ones of the connection, after `lasts`.
- * - `reset`: the connection breaks after a command was sent. Some or none of the messages in flight arrive.
- * - `straggle`: how much later these messages arrive: possibly after commands on a new connection.
+ * - `reset`: the connection breaks after a command was sent. Any number of the messages in flight still arrive.
+ * - `straggle`: the additional delay of those messages, which may arrive after commands on a new connection.
  * - `lateMessage`: the delay of a published message that later messages overtake, as between the nodes of a Cluster.
  *
  * **Example** (A bad line)
@@ -62,11 +62,11 @@ export type Faults = LinkFaults
 type Direction = LinkDirection | "both"
 
 /**
- * The network of one client.
+ * The network between one client and the server.
  *
  * **Details**
  *
- * Holds are counted: a link that was cut twice must be healed twice.
+ * Cuts are counted: a link that was cut twice must be healed twice.
  *
  * **Example** (An outage of ten seconds for one client)
  *
@@ -89,20 +89,20 @@ type Direction = LinkDirection | "both"
  */
 export interface Link {
   readonly name: string
-  /** Replaces the faults from now on. */
+  /** Replaces the link's faults. */
   readonly set: (faults: Faults) => Effect.Effect<void>
-  /** Holds all messages back, in order, until `release`. */
+  /** Holds back all messages, in order, until `release`. */
   readonly clog: (direction?: Direction) => Effect.Effect<void>
   readonly release: (direction?: Direction) => Effect.Effect<void>
-  /** Holds all messages back while the scope is open. */
+  /** Holds back all messages while the scope is open. */
   readonly clogged: (direction?: Direction) => Effect.Effect<void, never, Scope.Scope>
   /**
-   * Cuts the link until `heal`. As with TCP, messages arrive after healing if the connection is still open. Clients
-   * detect the silence, close their connection, and cannot open another one.
+   * Cuts the link until `heal`. As with TCP, messages arrive after the link is healed if their connection is still
+   * open. Clients detect the silence, close their connections, and cannot open new ones.
    */
   readonly partition: (direction?: Direction) => Effect.Effect<void>
   readonly heal: (direction?: Direction) => Effect.Effect<void>
-  /** Breaks the connections. */
+  /** Breaks all connections. */
   readonly reset: Effect.Effect<void>
 }
 
@@ -111,7 +111,7 @@ const both = ["requests", "replies"] as const
 const directions = (direction: Direction = "both") => direction === "both" ? both : [direction]
 
 /**
- * Returns the link of the client with that name, even before the client exists.
+ * Returns the link of the client with that name. The client need not exist yet.
  *
  * **Example** (Five seconds without requests, then a broken connection)
  *

@@ -1,8 +1,8 @@
 /**
- * An in-memory Redis server on the time of `Clock`.
+ * An in-memory Redis server that runs on `Clock`.
  *
- * Under `TestClock`, `TestClock.adjust` moves leases, timeouts and expiry. The server runs the production scripts, and
- * provides Effect's `Redis` service and `Subscriber`.
+ * Under `TestClock`, `TestClock.adjust` makes leases, timeouts and keys expire. The server runs the production scripts.
+ * Its clients are Effect's `Redis` service and `Subscriber`.
  *
  * **Example** (Two clients of one server)
  *
@@ -57,7 +57,7 @@ type Command = {
   readonly role: "commands" | "subscriber" | "reserved"
   readonly args: ReadonlyArray<string>
   readonly reply: Reply
-  /** Server time in microseconds since the epoch. No two commands share one. */
+  /** Server time in microseconds since the epoch. No two commands share a timestamp. */
   readonly micros: number
 }
 
@@ -69,20 +69,20 @@ type Command = {
  */
 export interface Options {
   /**
-   * Milliseconds to add to the `Clock` for the server's wall clock. Default: a 13-digit time under a clock that starts
-   * at 0, such as `TestClock`, and 0 under any other clock.
+   * Milliseconds to add to `Clock` for the server's wall clock. By default, a clock that starts at 0, such as
+   * `TestClock`, is moved to a 13-digit time, and any other clock is used unchanged.
    */
   readonly epoch?: number | undefined
-  /** Determines all random choices, on the server and in the network. Default: `fake-redis`. */
+  /** The seed for all random choices on the server and in the network. Default: `fake-redis`. */
   readonly seed?: string | number | undefined
   /**
-   * How late the server removes an expired key that nobody accesses, drawn between the two numbers, because real
-   * servers are late, too. Default: 0 to 100 milliseconds.
+   * How long after its deadline an expired key that nobody accesses is removed: a random delay between the two, because
+   * real servers are late too. Default: 0 to 100 milliseconds.
    */
   readonly expiryDelay?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
-  /** How many of the last writes `failover` can lose. Default: 16. */
+  /** The maximum number of recent writes that `failover` can lose. Default: 16. */
   readonly undoDepth?: number | undefined
-  /** How many of the last commands the trace keeps. Default: 10,000. */
+  /** The number of commands that the trace keeps. Default: 10,000. */
   readonly trace?: number | undefined
 }
 
@@ -94,26 +94,26 @@ export interface Options {
  */
 export interface ClientOptions {
   /**
-   * The client's name in the trace, and its link's name in `FakeNetwork`. Clients with the same name share one link.
+   * The client's name in the trace, and its link's name in `FakeNetwork`. Clients with the same name share a link.
    * Default: `client`.
    */
   readonly name?: string | undefined
-  /** The database. Default: 0. */
+  /** The number of the database. Default: 0. */
   readonly db?: number | undefined
   /**
-   * The shapes of replies. With 3, as from `IoRedis.layer`, scores and values come in pairs, and XREAD returns
-   * alternating names and entries. With 2, they are as from `client: { protocol: 2 }` and from other clients. Default:
-   * 3.
+   * The protocol that determines the shapes of replies. With 3, as from `IoRedis.layer`, scores and values come in
+   * pairs, and XREAD returns alternating names and entries. With 2, replies are shaped as with `client: { protocol: 2
+   * }` or from other clients. Default: 3.
    */
   readonly protocol?: 2 | 3 | undefined
-  /** As of a real client. Default: 1 second. */
+  /** The timeout of a command. Default: 1 second. */
   readonly commandTimeout?: Duration.Input | undefined
-  /** As of a real client. Default: 2 seconds. */
+  /** The timeout for connecting. Default: 2 seconds. */
   readonly connectTimeout?: Duration.Input | undefined
 }
 
 /**
- * The server, for tests that inspect it and break it.
+ * The server, for tests that inspect or break it.
  *
  * **Example** (What a program leaves behind)
  *
@@ -141,41 +141,41 @@ export interface ClientOptions {
 export class FakeRedis extends Context.Service<FakeRedis, {
   /** @internal */
   readonly server: FakeServer
-  /** The existing keys of all databases, in order. */
+  /** All existing keys of all databases, sorted. */
   readonly keys: Effect.Effect<ReadonlyArray<Key>>
-  /** The value of a key, without touching it; `undefined` if it does not exist. */
+  /** The value of a key, read without accessing the key. `undefined` if it does not exist. */
   readonly dump: (key: string, db?: number) => Effect.Effect<Dump | undefined>
-  /** The last commands, in the order in which the server ran them. */
+  /** The most recent commands, in the order in which the server ran them. */
   readonly trace: Effect.Effect<ReadonlyArray<Command>>
   readonly clearTrace: Effect.Effect<void>
   /** The server's wall clock, in milliseconds. */
   readonly now: Effect.Effect<number>
-  /** Steps the server's wall clock; a negative step sets it back. */
+  /** Steps the server's wall clock. A negative step sets it back. */
   readonly stepClock: (step: Duration.Input) => Effect.Effect<void>
-  /** Removes a key as expiry does, with its event. Returns whether the key existed. */
+  /** Removes a key and publishes the event, as expiry does. Returns whether the key existed. */
   readonly forceExpire: (key: string, db?: number) => Effect.Effect<boolean>
-  /** Removes a key as eviction does, with its event. Returns whether the key existed. */
+  /** Removes a key and publishes the event, as eviction does. Returns whether the key existed. */
   readonly evict: (key: string, db?: number) => Effect.Effect<boolean>
-  /** Forgets all scripts, as SCRIPT FLUSH or a failover does. */
+  /** Discards all scripts, as SCRIPT FLUSH or a failover does. */
   readonly flushScripts: Effect.Effect<void>
-  /** Breaks the connections of one client, or of all. Commands in flight fail, and may have been executed. */
+  /** Breaks the connections of one client, or of all clients. Commands in flight fail, and may have been executed. */
   readonly dropConnections: (client?: string) => Effect.Effect<void>
-  /** Restarts the server: connections, scripts and settings are lost, and so is the data unless `keepData` is set. */
+  /** Restarts the server. Connections, scripts and settings are lost, and the data too unless `keepData` is set. */
   readonly restart: (options: { readonly keepData: boolean }) => Effect.Effect<void>
   /**
-   * Fails over to a replica that lacks the last writes. Returns how many it lacks. Dies if that is more than the server
-   * remembers: see `undoDepth`.
+   * Fails over to a replica that lacks the last writes. Returns the number of lost writes. Dies if that number would
+   * exceed `undoDepth`.
    */
   readonly failover: (options: { readonly loseLastWrites: number }) => Effect.Effect<number>
   /** Refuses commands with this error until it is set to `undefined`. */
   readonly setErrorState: (state: ErrorState | undefined) => Effect.Effect<void>
   /** The number of subscriptions. */
   readonly subscriptions: Effect.Effect<number>
-  /** The number of connections, of one client or of all. */
+  /** The number of connections of one client, or of all clients. */
   readonly connections: (client?: string) => Effect.Effect<number>
 }>()("@effect-simba/testkit/FakeRedis") {}
 
-/** Any 13-digit time will do: a shorter one would hide bugs with long numbers. */
+/** An arbitrary time of 13 digits: a shorter one could hide bugs with large numbers. */
 const testEpochMillis = 1_750_000_000_000
 
 const make = Effect.fnUntraced(function*(options: Options = {}) {
@@ -230,7 +230,7 @@ const fromServer = (server: FakeServer): FakeRedis["Service"] => {
  *
  * **Gotchas**
  *
- * Each build of this layer is a separate server. Provide the same build to clients that must communicate.
+ * Each build of this layer is a separate server. Provide the same build to all clients that must communicate.
  *
  * **Example** (A server with its own seed)
  *
@@ -250,8 +250,9 @@ export const layer = (options?: Options): Layer.Layer<FakeRedis> => Layer.effect
  *
  * **Details**
  *
- * It behaves like `IoRedis.layer`. A command during an outage fails at once. Commands in flight fail when the
- * connection breaks. The connection is restored in the background, and each subscription receives a `Gap`.
+ * The client behaves like that of `IoRedis.layer`. During an outage, commands fail immediately, and commands in flight
+ * fail when the connection breaks. The client reconnects in the background, and each subscription then receives a
+ * `Gap`.
  *
  * **Gotchas**
  *

@@ -1,5 +1,5 @@
 /**
- * `FakeRedis` for any client in any language: RESP2 and RESP3 over TCP and Unix sockets.
+ * Serves `FakeRedis` to any client in any language: RESP2 and RESP3 over TCP and Unix sockets.
  *
  * **Example** (A server for another process)
  *
@@ -26,11 +26,9 @@ import { FakeRedis } from "./FakeRedis.ts"
 import { serve } from "./internal/socket/connection.ts"
 
 type Options = {
-  /** Default: a free one. */
+  /** The port to listen on. Default: a free port. */
   readonly port?: number | undefined
-  /**
-   * The address to listen on. Other machines can connect only to an address that they can reach. Default: `127.0.0.1`.
-   */
+  /** The local address to listen on. Default: `127.0.0.1`, which only this machine can reach. */
   readonly host?: string | undefined
   /** The path of a Unix socket, instead of a port. */
   readonly path?: string | undefined
@@ -38,12 +36,12 @@ type Options = {
   readonly client?: string | undefined
 }
 
-/** The port is 0, or the path empty, if the server has none. */
+/** The port is 0 for a Unix socket, and the path is empty for TCP. */
 type Address = {
   readonly host: string
   readonly port: number
   readonly path: string
-  /** In the form that clients take: `redis://127.0.0.1:6379`, or `unix:///tmp/redis.sock`. */
+  /** The URL in the form that clients accept: `redis://127.0.0.1:6379`, or `unix:///tmp/redis.sock`. */
   readonly url: string
 }
 
@@ -57,11 +55,11 @@ const addressOf = (address: NetAddress.SocketAddress): Address => {
 }
 
 /**
- * Serves the clients of the current `SocketServer` until it is interrupted.
+ * Serves the clients of the current `SocketServer` until the effect is interrupted.
  *
  * **When to use**
  *
- * Use it on a platform other than Node, with its `SocketServer`.
+ * Use it on platforms other than Node, with the platform's `SocketServer`.
  *
  * **Example** (The socket server of another platform)
  *
@@ -88,13 +86,13 @@ export const run = (
   })
 
 /**
- * Listens on a Node socket while the scope is open, and serves the current `FakeRedis`.
+ * Listens on a Node socket while the scope is open. Serves the current `FakeRedis`.
  *
  * **Details**
  *
- * Time is the clock of the `FakeRedis` layer: under `TestClock`, keys of socket clients expire when a test says so.
- * `FakeNetwork.link("socket")` stalls, delays and breaks the connections. A byte stream cannot skip a request or a
- * reply, so a lost one breaks the connection.
+ * The server runs on the clock of the `FakeRedis` layer, so under `TestClock` the test decides when keys of socket
+ * clients expire. `FakeNetwork.link("socket")` stalls, delays and breaks their connections. A byte stream cannot skip a
+ * request or a reply, so the loss of one breaks the connection.
  *
  * **Example** (Another client, and a minute that takes no time)
  *

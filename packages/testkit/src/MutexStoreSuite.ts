@@ -1,5 +1,5 @@
 /**
- * The contract of `MutexStore`, as tests. A store that passes them can back `Mutex`.
+ * The contract of `MutexStore`, as a test suite. A store that passes it can back `Mutex`.
  *
  * @since 0.1.0
  */
@@ -27,16 +27,16 @@ import { striding } from "./internal/suite/strides.ts"
 
 type Options = {
   /**
-   * For a store behind real I/O: the suite sleeps for real, and its tests run side by side. Otherwise the store uses
-   * `Clock`, and the suite moves it with `TestClock`.
+   * Whether the store does real I/O. If so, the suite sleeps in real time, and its tests run concurrently. Otherwise
+   * the store must use `Clock`, and the suite advances it with `TestClock`.
    */
   readonly live: boolean
   /**
-   * Whether the store can count subscribers, and so skips dead waiters. If it cannot, as behind a proxy, the suite
-   * requires that each of them costs at most a confirm period. Default: true.
+   * Whether the store can count subscribers, and therefore skips dead waiters. If it cannot, as behind a proxy, the
+   * suite requires that each dead waiter costs at most a confirm period. Default: true.
    */
   readonly countsSubscribers?: boolean | undefined
-  /** How many random histories are compared with the model. Default: 100, live 25. */
+  /** The number of random histories to compare with the model. Default: 100, or 25 if `live`. */
   readonly runs?: number | undefined
   /** The seed of the random histories. */
   readonly seed?: number | string | undefined

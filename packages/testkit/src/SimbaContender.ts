@@ -1,9 +1,10 @@
 /**
  * A model of a Simba contender (3.1.1 or newer) on Redis, for tests of mixed fleets.
  *
- * It follows the wire protocol of the original, including its weaknesses: tickets in whole seconds, a queue entry that
- * remains after its acquisition, a single notified waiter per release, dead or alive, a revocation at the first failed
- * renewal, and a next poll up to a second after the owner key has expired.
+ * It follows the wire protocol of the original, including its weaknesses. Tickets are in whole seconds. A queue entry
+ * remains after its contender has acquired the mutex. A release notifies a single waiter, dead or alive. The contender
+ * gives up its lease at the first failed renewal. Its next poll may come up to a second after the owner key has
+ * expired.
  *
  * @since 0.1.0
  */
@@ -63,15 +64,15 @@ return 1
 
 type Options<E, R> = {
   readonly mutex: string
-  /** Its id, constant for its whole life, such as `7:4711@host`. */
+  /** The contender's id, which never changes, such as `7:4711@host`. */
   readonly id: string
-  /** As configured there. Default: 10 seconds. */
+  /** The `ttl` that is configured in Simba. Default: 10 seconds. */
   readonly ttl?: Duration.Input | undefined
-  /** As configured there. Default: 6 seconds. */
+  /** The `transition` that is configured in Simba. Default: 6 seconds. */
   readonly transition?: Duration.Input | undefined
-  /** How long it waits after a leadership before it contends again. Default: 0. */
+  /** How long the contender pauses after each leadership before it contends again. Default: 0. */
   readonly rest?: Duration.Input | undefined
-  /** Its work while it leads. Afterwards, it releases the mutex. */
+  /** The work of a leader. When it ends, the contender releases the mutex. */
   readonly lead: Effect.Effect<void, E, R>
 }
 
@@ -81,7 +82,7 @@ const parse = (reply: string): { readonly owner: string; readonly millis: number
 }
 
 /**
- * Contends until it is interrupted. An interrupted leadership is released.
+ * Contends until the effect is interrupted. If it is the leader by then, it releases the mutex.
  *
  * **Example** (A mixed fleet)
  *
@@ -115,7 +116,7 @@ export const contend = Effect.fnUntraced(function*<E, R>(options: Options<E, R>)
   const release = redis.eval(releaseScript)(key, options.id)
   const released = yield* subscriber.subscribe(`${key}:${options.id}`)
 
-  /** Ends at the first renewal that fails or returns another owner. */
+  /** Completes at the first renewal that fails or returns another owner. */
   const holding = Effect.gen(function*() {
     for (;;) {
       yield* Effect.sleep(ttl)
@@ -138,7 +139,7 @@ export const contend = Effect.fnUntraced(function*<E, R>(options: Options<E, R>)
       continue
     }
     const late = yield* Random.nextBetween(-200, 1000)
-    // Simba reacts only to its turn, and ignores all other messages
+    // Simba reacts only to its own turn, and ignores all other messages
     yield* Effect.timeoutOption(
       Effect.repeat(Queue.take(released), {
         until: (notice) => notice._tag === "Message" && notice.text.startsWith("released@@")

@@ -1,8 +1,8 @@
 /**
- * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides.
+ * Runs many clients of a program against a fake Redis, in virtual time, with faults that are drawn from a seed.
  *
- * A run has a phase with faults and a phase without, and then closes everything. The same seed gives the same history,
- * byte for byte.
+ * A run first has a phase with faults, then a phase without, and then closes everything. The same seed gives the same
+ * history, byte for byte.
  *
  * **Example** (A program under every fault)
  *
@@ -56,7 +56,7 @@ import * as timeline from "./internal/simulation/timeline.ts"
  *
  * **Details**
  *
- * A program that fails is restarted a second later, in a new process. A defect is a violation. `outside` acts on an
+ * A program that fails is restarted a second later in a new process. A defect is a violation. `outside` acts on an
  * external resource, such as another database.
  *
  * **Example** (A counter in a file)
@@ -91,20 +91,19 @@ export type LockModel = AnyLockModel
  *
  * **Details**
  *
- * Times are in milliseconds, `every` is the mean time between two faults, and of a pair, a number between the two is
- * drawn.
+ * Times are in milliseconds. `every` is the mean time between two faults. Of a pair, a number in that range is drawn.
  *
  * - Per command or message: `requestDelay`, `replyDelay`, `messageDelay`, `lateMessage`, `loseRequest`, `loseReply`,
  *   `reset`, `straggle`, `hang`; see `FakeNetwork`.
  * - Per client, repeatedly: `clog` (one direction), `partition` (one direction or both), `deafen` (its connections stay
  *   open, but no published message arrives, as from a node that left a Cluster), `pause` (a stall or SIGSTOP),
  *   `suspend` (which also stops the monotonic clock), `kill` (a new process starts after `lasts`).
- * - `processor`: the tasks of a process take time, as in a busy process, its fibers continue in any order, and yield in
- *   unusual places. Drawn for each process: how many milliseconds a task takes (`task`), in a quarter of the processes
- *   how likely a task takes longer (`stall`), and after how many operations a fiber yields (`yieldAfter`).
+ * - `processor`: the processes are busy. Their tasks take time, and their fibers continue in any order and yield in
+ *   unusual places. Each process draws how many milliseconds a task takes (`task`), and after how many operations a
+ *   fiber yields (`yieldAfter`). In a quarter of the processes, some tasks take longer (`stall`).
  * - Clocks: `clockOffset` and `clockRate` (the maximum difference of a client), `clockStep`, `serverClockStep`.
- * - The server: `errorState`, `restart` (`loseData` is the probability that it forgets), `failover` (a replica that
- *   lacks up to `lose` writes, and whose `clock` differs), `flushScripts`, `dropConnections`, `evict`.
+ * - The server: `errorState`, `restart` (`loseData` is the probability that it loses its data), `failover` (to a
+ *   replica that lacks up to `lose` writes, and whose `clock` differs), `flushScripts`, `dropConnections`, `evict`.
  *
  * **Example** (A bad network, and a server that loses data)
  *
@@ -124,11 +123,11 @@ export type LockModel = AnyLockModel
 export type Faults = AnyFaults
 
 /**
- * Every fault except `hang`, at rates that leave time for work in between.
+ * All faults except `hang`, at rates that leave time for work in between.
  *
  * **Details**
  *
- * `hang` is missing because its duration depends on the program: add it for a program whose commands time out.
+ * `hang` is left out because its duration depends on the program. Add it for a program whose commands time out.
  *
  * @category constants
  * @since 0.1.0
@@ -170,34 +169,34 @@ export const allFaults: Faults = {
  */
 export interface Options<E> {
   readonly seed: number | string
-  /** How many clients, at least 1. Default: 3. */
+  /** The number of clients, at least 1. Default: 3. */
   readonly clients?: number | undefined
   readonly program: (client: Client) => Effect.Effect<void, E, Redis | Subscriber | Scope.Scope>
   readonly lock: LockModel
   readonly checkers: ReadonlyArray<engine.Checker>
   /** The faults that may happen. Default: none. */
   readonly faults?: Faults | undefined
-  /** The faults of `faults` that do happen. Default: a random half of them in each run. */
+  /** The names of the faults that do happen. Default: each run draws a random half of `faults`. */
   readonly enabled?: ReadonlyArray<FaultName> | undefined
-  /** Ordinary delays, in milliseconds. Default: 0.1 to 1. */
+  /** The ordinary delays of the network, in milliseconds. Default: 0.1 to 1. */
   readonly network?: { readonly requestDelay: Range; readonly replyDelay: Range } | undefined
-  /** Virtual time with faults. Default: 60 seconds. */
+  /** The virtual time with faults. Default: 60 seconds. */
   readonly duration?: Duration.Input | undefined
-  /** Virtual time without faults after that. Default: 5 seconds. */
+  /** The virtual time without faults that follows. Default: 5 seconds. */
   readonly calm?: Duration.Input | undefined
-  /** How long the clients may take to converge after that. Default: 60 seconds. */
+  /** The maximum time that the clients may take to converge after that. Default: 60 seconds. */
   readonly liveness?: Duration.Input | undefined
-  /** How long closed resources may take to disappear. Default: 30 seconds. */
+  /** The maximum time that resources may take to disappear after they are closed. Default: 30 seconds. */
   readonly closing?: Duration.Input | undefined
   /**
-   * How many of its last writes the server can lose when the caller of `begin` makes it fail over. Default: as many as
-   * `faults` require.
+   * The maximum number of recent writes that the server can lose when the caller of `begin` makes it fail over.
+   * Default: as many as `faults` may lose.
    */
   readonly undoDepth?: number | undefined
 }
 
 /**
- * One event of a history; `at` is virtual time in milliseconds since the start.
+ * One event of a history. `at` is the virtual time in milliseconds since the start.
  *
  * **Example** (Who had the lock)
  *
@@ -214,7 +213,7 @@ export interface Options<E> {
 export type Event = AnyEvent
 
 /**
- * The outcome of a run, equal for equal seeds and options.
+ * The outcome of a run. The same seed and options give the same outcome.
  *
  * **Example** (The faults of a run)
  *
@@ -230,10 +229,10 @@ export type Event = AnyEvent
  */
 export interface Result {
   readonly seed: number | string
-  /** In an exploration: this run's deviations, for `replay`. */
+  /** For a run of an exploration: its deviations, to pass to `replay`. */
   readonly schedule?: string
   readonly clients: number
-  /** Milliseconds with faults. */
+  /** The virtual time with faults, in milliseconds. */
   readonly duration: number
   readonly enabled: ReadonlyArray<FaultName>
   readonly violations: ReadonlyArray<engine.Violation>
@@ -244,7 +243,7 @@ export interface Result {
 
 const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
 
-/** A run without clients, or with `enabled` faults that the plan does not have, would prove nothing. */
+/** Refuse options that would prove nothing: no clients, or `enabled` faults that `faults` lacks. */
 const setupOf = <E>(options: Options<E>): engine.Setup<E> => {
   const { clients = 3, faults = {} } = options
   if (!Number.isSafeInteger(clients) || clients < 1) {
@@ -282,7 +281,7 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
 }
 
 /**
- * One run. Nothing in it waits for real time.
+ * Runs one simulation. Nothing in it waits in real time.
  *
  * **Example** (A lock without renewal)
  *
@@ -323,19 +322,19 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
 export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map(loadVm, (vm) => runWith(options, vm))
 
 /**
- * A simulation that its caller drives: it lets time pass and injects faults.
+ * A simulation that its caller drives, by letting time pass and injecting faults.
  *
  * **Details**
  *
- * Its functions are plain, so that web pages and other programs outside of Effect can call them. Each acts at the
- * current instant of virtual time, and appears in the history as a fault.
+ * Its functions are plain, so that web pages and other programs without Effect can call them. Each acts at the current
+ * instant of virtual time, and is recorded in the history as a fault.
  *
  * @see {@link begin}
  * @category models
  * @since 0.1.0
  */
 export interface Live extends live.Live {
-  /** The result so far, as from `run`. */
+  /** The result so far, in the form that `run` returns. */
   readonly result: () => Result
 }
 
@@ -357,17 +356,17 @@ export interface Live extends live.Live {
 export type Parcel = live.Parcel
 
 /**
- * Begins a simulation whose caller lets time pass.
+ * Begins a simulation in which the caller lets time pass.
  *
  * **When to use**
  *
- * Use it to watch a fleet, as the playground does, or to inject a certain fault at a certain moment. `run` runs a plan
- * to its end.
+ * Use it to watch a fleet, as the playground does, or to inject a particular fault at a particular moment. Use `run` to
+ * run a plan from start to end.
  *
  * **Details**
  *
- * The phases, and so the history, are those of `run`. With the duration `Infinity` and without `faults`, only the
- * caller causes faults.
+ * The phases and the history are those of `run`. With an infinite `duration` and without `faults`, all faults come from
+ * the caller.
  *
  * **Example** (A process that is killed after a second)
  *
@@ -409,11 +408,12 @@ export const begin = <E>(options: Options<E>): Effect.Effect<Live> =>
   })
 
 /**
- * Searches for a shorter history with the same kind of violation: fewer faults, fewer clients, less time.
+ * Searches for a shorter history with the same kind of violation: with fewer faults, with fewer clients, or in less
+ * time.
  *
  * **Details**
  *
- * Returns the shortest history found, or its argument if that has no violation.
+ * Returns the shortest history found, or the given result if it has no violation.
  *
  * **Example** (The shortest history that fails, in the log)
  *
@@ -445,15 +445,15 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
  *
  * **Details**
  *
- * `vary` lists how a schedule may deviate from the one in which nothing goes wrong. By default: a request, a reply or a
- * published message is 1 ms late; a request or a reply is lost; a connection breaks; a process is killed; work under
- * `Client.interruptible` is interrupted; a runnable fiber continues 1 ms later than others.
+ * `vary` lists how a schedule may deviate from the normal one, in which nothing goes wrong. By default, a request, a
+ * reply or a published message is 1 ms late; a request or a reply is lost; a connection breaks; a process is killed;
+ * work under `Client.interruptible` is interrupted; or a runnable fiber continues 1 ms later than the others.
  *
- * On request a process is cut off, paused or suspended, its clocks run at another rate, the server's clock is set, or a
- * replica takes over without the last write. `where` selects the places at which processes may deviate.
+ * If requested, a process is cut off, paused or suspended, its clocks run at another rate, the server's clock is set,
+ * or a replica takes over without the last write. `where` restricts where processes may deviate.
  *
- * Keep it small: with `n` single deviations there are about `n * n / 2` schedules with two. Use `Client.ready` to leave
- * out the start of the processes.
+ * Keep the program small: `n` possible single deviations lead to about `n * n / 2` schedules with two. Use
+ * `Client.ready` to exclude the start of the processes.
  *
  * @see {@link explore}
  * @category options
@@ -462,8 +462,8 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
 export interface Plan<E> extends Omit<Options<E>, "seed" | "faults" | "enabled" | "network"> {
   readonly vary?: Partial<Deviations> | undefined
   /**
-   * Whether the program has done its work, so that the exploration may end before `duration`; called every 50 ms.
-   * Default: never. It reduces the number of schedules of long-lived programs, such as consumers of streams.
+   * Whether the program has done its work, so that the exploration may end before `duration`. Called every 50 ms.
+   * Default: never. It saves schedules for long-lived programs, such as consumers of streams.
    */
   readonly isOver?: ((view: Parameters<engine.Checker["start"]>[0]) => boolean) | undefined
 }
@@ -487,19 +487,22 @@ export interface Explored {
   /** The number of schedules that were run. */
   readonly schedules: number
   /**
-   * The number of skipped schedules, including those in `branches`: their last kill has the same outcome as an earlier
-   * one.
+   * The number of schedules that were skipped because their last kill has the same outcome as an earlier kill. Includes
+   * those in `branches`.
    */
   readonly skipped: number
-  /** The number of different histories. */
+  /** The number of distinct histories. */
   readonly states: number
-  /** The number of schedules that ended in a violation. */
+  /** The number of schedules that ended with a violation. */
   readonly violations: number
-  /** The first violation, with the fewest deviations. */
+  /** The first violation found, which has the fewest deviations. */
   readonly first: Result | undefined
   /** Whether all schedules were run. */
   readonly isComplete: boolean
-  /** The schedules with one more deviation than `within`: parts of an exploration that can run in other threads. */
+  /**
+   * The schedules with one more deviation than `within`. Each is a part of the exploration that can run in another
+   * thread.
+   */
   readonly branches: ReadonlyArray<string>
 }
 
@@ -520,25 +523,26 @@ const explorable = <E>(plan: Plan<E>) => {
 }
 
 /**
- * Runs a program under every schedule with at most `deviations` (default: 1) deviations, in order of their number.
+ * Runs a program under every schedule with at most `deviations` deviations (default: 1), those with fewer deviations
+ * first.
  *
  * **When to use**
  *
- * Use `run` to find bugs that need many faults or much time, and `explore` to show that a short program has no bug that
- * a few faults reveal.
+ * Use `run` to find bugs that need many faults or much time. Use `explore` to show that a short program has no bug that
+ * a few faults would reveal.
  *
  * **Details**
  *
- * Everything arrives in order and after 0.1 ms, except for deviations. The exploration starts when all processes are at
- * `Client.ready`, and ends after `duration`, or sooner with `isOver`; for liveness properties, `liveness` follows.
- * `explore` ends at the first violation, unless `all` is set. With `within`, only schedules that begin with that one
- * run.
+ * Except for deviations, everything arrives in order and after 0.1 ms. The exploration starts when all processes are at
+ * `Client.ready`, and ends after `duration`, or sooner with `isOver`. The phase `liveness` follows, for liveness
+ * properties. `explore` ends at the first violation, unless `all` is set. With `within`, it runs only schedules that
+ * extend that one.
  *
  * **Gotchas**
  *
- * Schedules that lead to the same state are all run, because the state of a process is in its fibers, which cannot be
- * compared. Only a kill with the same outcome as the kill before it is skipped: nothing was sent, run or noted between the
- * two, and the next process starts at the same instant.
+ * Schedules that lead to the same state are all run: the state of a process is in its fibers, which cannot be compared.
+ * The only exception is a kill with the same outcome as the kill before it. Between the two, nothing was sent, run or
+ * noted, and the next process starts at the same instant.
  *
  * **Example** (A check before a wait)
  *
@@ -550,7 +554,7 @@ const explorable = <E>(plan: Plan<E>) => {
  *
  * const lock: Simulation.LockModel = { resources: ["a"], ownerKey: (resource) => `lock:${resource}` }
  *
- * // Between the check and the write, another process may take the lock
+ * // Another process may take the lock between the check and the write
  * const acquire = (client: Simulation.Client) =>
  *   Effect.gen(function*() {
  *     const redis = yield* Redis
@@ -598,7 +602,7 @@ export const explore = <E>(plan: Plan<E>, options?: {
   })
 
 /**
- * Runs one schedule of an exploration again: `schedule` comes from its result.
+ * Replays one schedule of an exploration. `schedule` comes from its result.
  *
  * **Example** (The history of a schedule)
  *
@@ -647,11 +651,11 @@ const summary = (result: Result, lines: number): string => {
  *
  * **Details**
  *
- * - `summary` (default): the seed, the faults, the violations, and for a failure the last `lines` (default 60) lines of
- *   the history and half as many of the timeline.
- * - `trace`: the history, one line per event. Equal for equal seeds and options.
- * - `timeline`: who owned what.
- * - `svg`: who owned what, and the faults, as an SVG picture.
+ * - `summary` (default): the seed, the faults and the violations. For a failure, also the last `lines` lines of the
+ *   history (default: 60) and half as many of the timeline.
+ * - `trace`: the history, with one line per event. Equal for equal seeds and options.
+ * - `timeline`: the owners of each resource over time.
+ * - `svg`: the owners and the faults over time, as an SVG picture.
  *
  * **Example** (A picture of each failure)
  *

@@ -37,21 +37,21 @@ import type { Redis } from "./internal/client/effectRedis.ts"
 import * as notedMutex from "./internal/simulation/notedMutex.ts"
 import type { Client } from "./Simulation.ts"
 
-/** The services that the hook requires. They must not become `any` when the layer is merged with others. */
+/** The services that hooks in the options require. They must not become `any` when the layer is merged with others. */
 type HookServices<R> = [R] extends [infer Services] ? Services : never
 
 type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
 
 /**
- * Provides one contender on a fake Redis, and its `Redis`.
+ * Provides a `Mutex` for one simulated process on a fake Redis, and its `Redis`.
  *
  * **When to use**
  *
- * Build it several times, with different names, to test how processes affect each other.
+ * Build it several times with different names to test how processes affect each other.
  *
  * **Details**
  *
- * `store` is `RedisMutex.layerStore` of `@effect-simba/redis`.
+ * Pass `RedisMutex.layerStore` of `@effect-simba/redis` as `store`.
  *
  * **Example** (Two processes)
  *
@@ -84,11 +84,12 @@ export const layerClient = <E, R = never>(
   )
 
 /**
- * Provides `Mutex` on a fake Redis, with the production scripts, codecs and layers, and `Redis` and `FakeRedis`.
+ * Provides `Mutex` on a fake Redis, with the production scripts, codecs and layers. Also provides `Redis` and
+ * `FakeRedis`.
  *
  * **Details**
  *
- * `store` is `RedisMutex.layerStore` of `@effect-simba/redis`. Use `FakeRedis` to inspect the server and to break it.
+ * Pass `RedisMutex.layerStore` of `@effect-simba/redis` as `store`. Use `FakeRedis` to inspect or break the server.
  *
  * **Example** (A service that fences its writes)
  *
@@ -121,8 +122,8 @@ export const layerFakeRedis = <E, R = never>(
  *
  * **Details**
  *
- * Notes all grants, the waits of `acquire` and `withLock`, and the work of `withLock`, `withLockIfAvailable` and
- * `whileLeader`. The program under test need not call `note`. Finalizers of the work count as work.
+ * It notes all grants, the waits of `acquire` and `withLock`, and the work of `withLock`, `withLockIfAvailable` and
+ * `whileLeader`, including finalizers. The program under test need not call `note`.
  *
  * **Example** (An unchanged program in a simulation)
  *

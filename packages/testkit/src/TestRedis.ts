@@ -1,5 +1,5 @@
 /**
- * A fake Redis server with one client, in one layer, for most tests.
+ * A layer with a fake Redis server and one client, which is enough for most tests.
  *
  * @since 0.1.0
  */
@@ -9,11 +9,11 @@ import * as FakeRedis from "./FakeRedis.ts"
 import type { Redis } from "./internal/client/effectRedis.ts"
 
 /**
- * Provides a server and a client, for code that needs `Redis`. Its time is the test's `Clock`.
+ * Provides a fake Redis server and a client, for code that needs `Redis`. The server runs on the test's `Clock`.
  *
  * **Gotchas**
  *
- * Each build is a separate server.
+ * Each build of this layer is a separate server.
  *
  * **Example** (A feature of Effect that uses Redis)
  *

@@ -3,25 +3,25 @@
 /**
  * Rules that must hold in every history of a simulation.
  *
- * Checkers read the server. They need from programs only what a server cannot know: when protected work begins and
- * ends, and what a lease returned.
+ * Checkers read the server's state themselves. From programs they need only what a server cannot know: when protected
+ * work begins and ends, and what a lease returned.
  *
  * Programs report these facts with `client.note(kind, { resource, id, ... })`:
  *
- * - `waiting`, `waited`: the program requests a `resource`, then owns it (`served` is 1) or has given up; `wait`
- *   identifies the wait. `recovery` is how long after a fault the next request may take, in milliseconds.
- * - `granted`: the program owns the resource, with `id`, and with `token` if there is one.
+ * - `waiting`, `waited`: the program requests a `resource`, then owns it (`served` is 1) or gives up; `wait` identifies
+ *   the wait. `recovery` is the maximum time from a fault to the next request, in milliseconds.
+ * - `granted`: the program owns the resource as `id`, with `token` if leases have tokens.
  * - `ensured`: the lease has just confirmed that it is held; `left` is the number of milliseconds until its deadline.
- * - `begin`, `step`, `stopped`, `end`: protected work under `id`; after `stopped` only its finalizers run.
- * - `writing`: the program sends the write named `write` to an external resource, under `id`. The resource notes
- *   `written`, with the write's `token`, and whether it was `accepted` (1 or 0).
+ * - `begin`, `step`, `stopped`, `end`: protected work of the owner `id`; after `stopped` only its finalizers run.
+ * - `writing`: the owner `id` sends the write named `write` to an external resource. The resource notes `written`, with
+ *   the write's `token`, and whether it was `accepted` (1 or 0).
  *
  * **Example** (The rules that fit a lock)
  *
  * ```ts
  * import { Checker } from "@effect-simba/testkit"
  *
- * // These read only the server
+ * // These rules read only the server
  * const always = [Checker.rules.oneOwner, Checker.rules.nothingIsLeft]
  *
  * // For leases with tokens, where programs note `granted` and `ensured`
@@ -45,10 +45,10 @@
 export * as Checker from "./Checker.ts"
 
 /**
- * Scripts of contention, for property tests of programs that use mutexes and of stores that provide them.
+ * Random scripts of contention, for property tests of programs that use mutexes and of stores that provide them.
  *
- * A script says which worker acquires which mutex, when, and how. `play` runs it under `TestClock`, and tests assert on
- * its history.
+ * A script lists which worker acquires which mutex, when, and how. `run` plays it under `TestClock`, and tests assert
+ * on the resulting history.
  *
  * **Example** (Never two at a time, in any order)
  *
@@ -71,10 +71,10 @@ export * as Checker from "./Checker.ts"
 export * as ContentionScript from "./ContentionScript.ts"
 
 /**
- * Faults between a client and the fake server, link by link.
+ * Injects faults between clients and the fake server, for each link separately.
  *
- * A link is named after its client. The seed of the server determines all faults, and each link has its own random
- * stream.
+ * Each link is named after its client, and draws its faults from its own random stream. All streams derive from the
+ * server's seed.
  *
  * **Example** (A reply that never comes)
  *
@@ -95,10 +95,10 @@ export * as ContentionScript from "./ContentionScript.ts"
 export * as FakeNetwork from "./FakeNetwork.ts"
 
 /**
- * An in-memory Redis server on the time of `Clock`.
+ * An in-memory Redis server that runs on `Clock`.
  *
- * Under `TestClock`, `TestClock.adjust` moves leases, timeouts and expiry. The server runs the production scripts, and
- * provides Effect's `Redis` service and `Subscriber`.
+ * Under `TestClock`, `TestClock.adjust` makes leases, timeouts and keys expire. The server runs the production scripts.
+ * Its clients are Effect's `Redis` service and `Subscriber`.
  *
  * **Example** (Two clients of one server)
  *
@@ -123,10 +123,10 @@ export * as FakeNetwork from "./FakeNetwork.ts"
 export * as FakeRedis from "./FakeRedis.ts"
 
 /**
- * Runs many clients of a program against a fake Redis, in virtual time, under faults that one seed decides.
+ * Runs many clients of a program against a fake Redis, in virtual time, with faults that are drawn from a seed.
  *
- * A run has a phase with faults and a phase without, and then closes everything. The same seed gives the same history,
- * byte for byte.
+ * A run first has a phase with faults, then a phase without, and then closes everything. The same seed gives the same
+ * history, byte for byte.
  *
  * **Example** (A program under every fault)
  *
@@ -183,7 +183,7 @@ export * as Simulation from "./Simulation.ts"
 export * as TestMutex from "./TestMutex.ts"
 
 /**
- * A fake Redis server with one client, in one layer, for most tests.
+ * A layer with a fake Redis server and one client, which is enough for most tests.
  *
  * @since 0.1.0
  */

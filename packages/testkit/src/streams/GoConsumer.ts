@@ -1,10 +1,11 @@
 /**
- * A model of a Go consumer, as redis-stream-client-go runs it, for tests of mixed fleets.
+ * A model of a Go consumer, which runs redis-stream-client-go, for tests of mixed fleets.
  *
  * It follows the wire protocol of the original, including its weaknesses. It overwrites the server's setting for
- * keyspace events. It reads all entries at once, locks entries instead of data streams, and re-creates a vanished lock
- * when it renews. Its reader stops permanently at the first lock that it does not get in 32 attempts, and it never
- * sweeps without a signal. On shutdown it marks its unfinished streams as done.
+ * keyspace events. It reads all entries at once, locks entries instead of data streams, and re-creates a lock that has
+ * vanished when it renews it. Its reader stops permanently at the first lock that it does not get within 32 attempts.
+ * It takes over an entry only when it is notified of an expiry, or when it starts. On shutdown it marks its unfinished
+ * streams as done.
  *
  * @since 0.1.0
  */
@@ -25,12 +26,12 @@ const recoveryIdleMillis = "40000"
 const recoveryCount = "1000"
 const setting = "notify-keyspace-events"
 
-/** The number of lock attempts, the timeout of each, and the pause between them. */
+/** The maximum number of attempts to lock an entry, the timeout of each, and the pause between them. */
 const lockTries = 32
 const lockTimeout = "100 millis"
 const lockPause = "10 millis"
 
-/** How often a failed read is retried. */
+/** The maximum number of retries of a failed read. */
 const readRetries = 5
 
 const extendScript = Redis.script((key: string, value: string) => [key, value, leaseMillis], {
@@ -62,37 +63,45 @@ const Announcement = Schema.fromJsonString(Schema.Struct({
 const decode = Schema.decodeUnknownEffect(Announcement)
 
 type Options<E, R> = {
-  /** The service whose load-balancer stream it reads. */
+  /** The service whose load-balancer stream the consumer reads. */
   readonly service: string
-  /** Its `POD_NAME`. Its name in the group, and the value of its locks, is `redis-consumer-<id>`. */
+  /**
+   * Its `POD_NAME`. The consumer's name in the group, which is also the value of its locks, is `redis-consumer-<id>`.
+   */
   readonly id: string
-  /** The database whose expiries it receives. The original always uses 0. Default: 0. */
+  /** The database whose key expiries the consumer receives. The original always uses 0. Default: 0. */
   readonly db?: number | undefined
   /**
-   * Whether it starts on a server that already has a setting for keyspace events, even its own, and replaces it by
-   * `KEx`. The original refuses unless it is forced. Default: true.
+   * Whether the consumer starts on a server that already has a setting for keyspace events, and replaces it with `KEx`.
+   * The original refuses to start even if the setting is its own, unless it is forced. Default: true.
    */
   readonly force?: boolean | undefined
   /**
-   * How many of its claims it never renews, between 0 and 1: the original starts a renewal before it records what it
-   * claimed, so a fast renewal finds nothing to renew. This happened in 3 of 483 claims. Default: 0.
+   * The probability that the consumer never renews an entry that it has claimed. The original starts the renewal before
+   * it records the claim, so a fast renewal finds nothing to renew. This happened in 3 of 483 claims. Default: 0.
    */
   readonly unrenewed?: number | undefined
-  /** The work on a data stream. When it succeeds, the data stream is done. A lost lock does not interrupt it. */
+  /**
+   * The work on a data stream. The data stream is done when the work succeeds. The loss of a lock does not interrupt
+   * it.
+   */
   readonly work: (stream: string) => Effect.Effect<unknown, E, R>
 }
 
 type Consumer = {
   readonly name: string
   /**
-   * All its events so far. `Added`: it has the lock of this entry. `Disowned`: it could not renew it. `Expired`: it was
-   * notified that a lock expired. `Claimed`: whether it then got the entry. `Done`: it finished the stream.
-   * `Terminated`: its reader has stopped permanently.
+   * All events so far. `Added`: it has locked the entry. `Disowned`: it could not renew the lock. `Expired`: it was
+   * notified that a lock has expired. `Claimed`: it has tried to claim that entry, and `isMine` is the result. `Done`:
+   * it has finished the stream. `Terminated`: its reader has stopped permanently.
    */
   readonly events: ReadonlyArray<Event>
-  /** The data streams that it believes it owns. */
+  /** The data streams that the consumer believes it owns. */
   readonly owned: Effect.Effect<ReadonlyArray<string>>
-  /** Its shutdown: acknowledges and deletes all entries that it owns, finished or not, until one fails. */
+  /**
+   * Shuts the consumer down: acknowledges and deletes the entries that it owns, finished or not, until one request
+   * fails.
+   */
   readonly done: Effect.Effect<void, Redis.RedisError>
 }
 
@@ -103,7 +112,7 @@ type Event =
 
 type Rows = ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string> | null]>
 
-/** Pairs of a stream and its entries; under RESP3 alternating, because clients flatten maps. */
+/** Pairs of a stream and its entries. Over RESP3 they alternate, because clients flatten maps. */
 type ReadReply = ReadonlyArray<readonly [stream: string, rows: Rows]> | readonly [stream: string, rows: Rows] | null
 
 const rowsOf = (reply: ReadReply): Rows => {
@@ -124,16 +133,17 @@ const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaErro
     ))
 
 /**
- * Joins the service: recovers, reads, renews and claims until the scope closes.
+ * Joins the service: recovers, reads, renews and claims entries until the scope closes.
  *
  * **Details**
  *
- * Closing the scope ends it like a kill, without a release. For an orderly shutdown, run `done` before.
+ * Closing the scope ends the consumer like a kill, without releasing anything. For a graceful shutdown, run `done`
+ * first.
  *
  * **Gotchas**
  *
- * The original subscribes to key events (`K`) with a pattern. This model receives the same expiries through keyevent
- * channels (`E`), because `Subscriber` has no patterns.
+ * The original subscribes to keyspace events (`K`) with a pattern. This model receives the same expiries through
+ * keyevent channels (`E`), because `Subscriber` has no patterns.
  *
  * **Example** (A consumer that is killed after a while)
  *
@@ -165,7 +175,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   const input = `${options.service}-input`
   const group = `${options.service}-group`
   const events: Array<Event> = []
-  /** By stream name, so that a second entry of the same stream displaces the first. */
+  /** Entries by stream name, as in the original: a second entry of the same stream replaces the first. */
   const owned = new Map<string, string>()
 
   const keyOf = ({ entry, stream }: Entry) => `${stream}${separator}${entry}`
@@ -179,7 +189,8 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     for (let tries = 1;; tries++) {
       const reply = yield* Effect.option(attempt)
       if (Option.getOrUndefined(Option.flatten(reply)) === "OK") return true
-      // The original releases locks that it did not get, and so deletes locks with its own name
+      // The original also releases locks that it did not get, and so deletes a lock of another consumer with its own
+      // name
       yield* Effect.ignore(Effect.timeout(unlock(entry), lockTimeout))
       if (tries === lockTries) return false
       yield* Effect.sleep(lockPause)
@@ -197,7 +208,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   })
 
   const renewing = Effect.fnUntraced(function*(entry: Entry) {
-    // By stream name, which may meanwhile stand for another entry
+    // As in the original, check only the stream name, which may belong to another entry by now
     while (owned.has(entry.stream)) {
       const extended = yield* Effect.option(redis.eval(extendScript)(keyOf(entry), name))
       if (Option.isNone(extended) || extended.value !== 1) {
@@ -217,7 +228,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
       (cause) => Effect.logDebug("The work on a data stream failed, and is left unfinished", cause)
     )
 
-  /** The entry is locked: owns it, renews the lock, and runs the work. */
+  /** Owns an entry that is locked: renews the lock, and runs the work. */
   const own = Effect.fnUntraced(function*(entry: Entry, isRenewed = true) {
     owned.set(entry.stream, entry.entry)
     events.push({ _tag: "Added", ...entry })
@@ -226,8 +237,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   })
 
   /**
-   * Locks entries one after another. The first lock that it does not get stops the reader, and later entries are
-   * dropped.
+   * Locks entries one after another. The first lock that it does not get stops the reader, and drops the later entries.
    */
   const takeAll = Effect.fnUntraced(function*(rows: Rows) {
     for (const entry of yield* read(rows)) {
@@ -240,7 +250,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   const recovering = Effect.gen(function*() {
     const all: Array<Rows[number]> = []
     for (;;) {
-      // From the beginning each time: claimed entries are no longer idle
+      // Start from the beginning each time: claimed entries are no longer idle
       const [next, rows] = (yield* redis.send(
         "XAUTOCLAIM",
         input,
@@ -274,18 +284,20 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
 
   const claim = Effect.fnUntraced(function*(entry: Entry) {
     const rows = (yield* redis.send("XCLAIM", input, group, name, claimIdleMillis, entry.entry)) as Rows
-    // First the entry, then the lock: even without the lock, the entry belongs to this consumer
+    // Claim the entry before its lock: the entry belongs to this consumer even if it does not get the lock
     const isMine = rows.length > 0 && (yield* lock(entry))
     events.push({ _tag: "Claimed", ...entry, isMine })
     if (isMine) yield* own(entry, (yield* Random.next) >= (options.unrenewed ?? 0))
   })
 
-  /** The original's `Init`. */
+  /** Configures keyspace events, as the original's `Init` does. */
   const setEvents = Effect.gen(function*() {
     const reply = yield* redis.send<ReadonlyArray<string> | Record<string, string>>("CONFIG", "GET", setting)
     const found = Array.isArray(reply) ? reply[1] : Object.values(reply)[0]
     if (found !== "" && options.force === false) {
-      return yield* new Redis.RedisError({ cause: new Error(`${setting} is "${found}", and it is not forced`) })
+      return yield* new Redis.RedisError({
+        cause: new Error(`${setting} is already "${found}"; set force to replace it`)
+      })
     }
     yield* redis.send("CONFIG", "SET", setting, "KEx")
   })
@@ -294,7 +306,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     for (;;) {
       const notice = yield* Queue.take(expiries)
       if (notice._tag !== "Message") continue
-      // Expiries of all services arrive here
+      // The expiries of all services arrive here
       const [stream, entry, ...rest] = notice.text.split(separator)
       if (stream === undefined || entry === undefined || rest.length > 0) continue
       events.push({ _tag: "Expired", stream, entry })

@@ -1,19 +1,19 @@
 /**
  * Rules that must hold in every history of a simulated fleet that shares data streams.
  *
- * Add them to the checkers of locks, which check the lease of each data stream like any lock.
+ * Use them together with the checkers of locks, which check the lease of each data stream like any other lock.
  *
- * Programs call `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is its name, `#`, and the
- * token of the lease, as `lock.identify` derives it from the stored value:
+ * Programs call `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is the stream's name, `#`
+ * and the token of the lease, as `lock.identify` derives it from the stored value:
  *
  * - `joined`, with `consumer` and `capacity`, and `left`: the period in which this process takes data streams.
- * - `expects`: `message` is the id of a last message of the data stream, after which it may be announced again.
+ * - `expects`: `message` is the id of a final message of the data stream, after which it may be announced again.
  *   `announced`: it was announced.
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler has processed the message with the id `message`; with its `key` if messages run
- *   concurrently. `failed`: it failed, with its `entry`. `tried`: it failed with one `message`.
+ *   concurrently. `failed`: the handler failed, with its `entry`. `tried`: it failed to process one `message`.
  * - `gap`: missing messages were reported to the handler, with the fields of `StreamMessages.Gap`.
- * - `kept`: an external system has that `message` as the last processed one, for handlers that commit nothing.
+ * - `kept`: an external system has stored `message` as the last processed one, for handlers that commit nothing.
  *
  * **Example** (For a fleet without rebalancing)
  *
@@ -35,27 +35,27 @@ import * as ownership from "./internal/checkers/ownership.ts"
 import * as progress from "./internal/checkers/progress.ts"
 
 /**
- * Where the server keeps the state of a service.
+ * Describes where the server keeps the state of a service.
  *
  * **Details**
  *
  * - `streams`: the data streams. `input`, `group`: the stream on which they are announced, and its consumer group.
- * - `deadLetters`, `deadMessages`: the streams of dead letters; `deadId` is the id that an entry had before.
+ * - `deadLetters`, `deadMessages`: the streams of dead letters. `deadId` is the id that an entry had before.
  * - `failures`: a hash from entries to a text that begins with the number of handler failures and a `|`. `members`: a
- *   hash from consumers to a text that begins with their capacity and a `|`. `checkpoint`: a string, the last committed
- *   message; `@@` may follow.
+ *   hash from consumers to a text that begins with their capacity and a `|`. `checkpoint`: a string with the id of the
+ *   last committed message, which `@@` may follow.
  * - `entryLease`: the string by which a Go consumer holds an entry. `announcement`: the data stream that an entry
  *   names.
  * - `holder`: the consumer that the value of a stream's lease names.
  * - `isGoConsumer`: whether this is the name of a Go consumer, or of a client that runs one.
- * - `isMark`: whether this name in the consumer group is not a consumer but the group's mark.
+ * - `isMark`: whether this name in the consumer group is the group's mark instead of a consumer.
  *
- * Needed only if operators or producers do this:
+ * Needed only if operators or producers use these features:
  *
- * - `paused`: a hash with a field for each paused data stream, and an empty one where the service is paused.
+ * - `paused`: a hash with a field for each paused data stream, and a field with an empty name if the service is paused.
  * - `isDraft`: whether a message belongs to a data stream that was deleted and written again. Drafts have larger ids
  *   than the messages that follow, and no notes.
- * - `keyOf`: the key of a message, by its id, if several are processed at once.
+ * - `keyOf`: the key of a message, by its id, if several are processed concurrently.
  * - `sought`: the data stream whose checkpoint an operator has moved with this command. `trimmed`: the data stream from
  *   which this command removes processed messages.
  * - `isUndecodable`: whether a message with these fields cannot be decoded.
@@ -69,38 +69,40 @@ export interface Model extends StreamModel {}
 const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
 
 /**
- * All checkers of data streams; `name` distinguishes them.
+ * All rules for data streams. A checker's `name` identifies its rule.
  *
  * **Details**
  *
- * - `checkpoints advance only past processed messages`: the checkpoint of a data stream, or the `kept` message in its place,
- *   never moves back, and skips no message that is neither processed nor a dead letter, unless the server lost data.
+ * - `checkpoints advance only past processed messages`: the checkpoint of a data stream, or the `kept` message in its
+ *   place, never moves back, and skips no message that is neither processed nor a dead letter, unless the server lost
+ *   data.
  * - `messages come in order`: a handler receives the messages of its data stream one by one, starting after the
  *   checkpoint.
- * - `nothing is forgotten`: every announced data stream is finished once faults are over. Its announcement disappears
- *   only when it was processed to its end, when it is in the dead letters, or through a Go consumer. Malformed
- *   announcements disappear, too.
+ * - `nothing is forgotten`: every announced data stream is finished once faults have ended. An announcement disappears
+ *   only if its data stream was processed to its end, if it is in the dead letters, or through a Go consumer. Malformed
+ *   announcements disappear too.
  * - `orphans are taken`: no announcement is without an owner for longer than `orphan` while a consumer has had free
  *   capacity all that time, and neither the consumer nor the server has had a fault since `recovery` before. For
- *   entries that were last delivered to a Go consumer the limit is `goOrphan`.
- * - `no ping-pong`: no data stream is handed over twice within `stay`, while the members stay the same since `settle`
- *   before the first hand-over. A second hand-over counts only if no data streams were taken or ended in between, so
- *   that shares are the same.
- * - `live Go consumers are left alone`: only Go consumers change the lease of an entry of another owner before it
- *   expires, or work under it.
+ *   entries that were last delivered to a Go consumer, the limit is `goOrphan`.
+ * - `no ping-pong`: no data stream is handed over twice within `stay` if the members have not changed since `settle`
+ *   before the first hand-over. Later, a second hand-over is a violation only if no data streams were taken or ended in
+ *   between, so that shares are the same.
+ * - `live Go consumers are left alone`: until a Go consumer's lease of an entry expires, only Go consumers change it or
+ *   work under it.
  * - `Go consumers have time to finish`: an entry that was delivered to a Go consumer is not taken for 40 seconds before
- *   its first lock (2 seconds if it claimed an entry that was locked before), nor for a fifth of a second after it
- *   unlocked. A client that receives messages late may react to the end of an earlier lease.
+ *   its first lock (2 seconds if the consumer claimed an entry that was locked before), nor for a fifth of a second
+ *   after the consumer unlocked it. A client that receives messages late may react to the end of an earlier lease.
  * - `dead letters are earned`: handler failures, and leases that expired under a handler, are counted no more often
  *   than they happen, and only `maxFailures` of them make a dead letter. A commit resets the count. Malformed
- *   announcements become a dead letter at once.
- * - `dead messages are earned`: a message is a dead letter once, after `attempts` of one handler or if it cannot be decoded.
+ *   announcements become dead letters immediately.
+ * - `dead messages are earned`: a message becomes a dead letter only once, and only after `attempts` of one handler or
+ *   if it cannot be decoded.
  * - `gaps are reported`: messages that were deleted before they were read, and that the checkpoint has passed, are in a
- *   gap, and no gap has more messages than were deleted.
+ *   reported gap, and no gap has more messages than were deleted.
  * - `paused data streams rest`: no handler starts on a data stream that has been paused since `recovery` before.
  * - `only what is read is trimmed`: trimming removes nothing after the checkpoint.
- * - `consumers are reaped`: once faults are over, consumers of the group whose name nobody uses are removed within
- *   `reaped`.
+ * - `consumers are reaped`: once faults have ended, consumers of the group whose name no process uses are removed
+ *   within `reaped`.
  *
  * **Example** (For consumers with the default times)
  *
@@ -125,21 +127,21 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  * @since 0.1.0
  */
 export const all = (model: Model, options: {
-  /** The maximum time that an announcement may be without an owner. */
+  /** The maximum time that an announcement may have no owner. */
   readonly orphan: Duration.Input
   /** The same for entries that were last delivered to a Go consumer. Default: `orphan`. */
   readonly goOrphan?: Duration.Input | undefined
   /** How long after a fault a consumer is excused from taking orphans. */
   readonly recovery: Duration.Input
-  /** How long after a change of members shares may change. */
+  /** How long the shares may keep changing after the members have changed. */
   readonly settle: Duration.Input
-  /** How long a data stream that was handed over stays. */
+  /** The minimum time between two hand-overs of a data stream. */
   readonly stay: Duration.Input
   /** The maximum time that a dead consumer may stay in the group. */
   readonly reaped: Duration.Input
-  /** The clients' option of the same name. */
+  /** The clients' option `maxFailures`. */
   readonly maxFailures: number
-  /** How often a handler tries a message before it dead-letters it. Default: `Infinity`. */
+  /** The number of attempts after which a handler makes a message a dead letter. Default: `Infinity`. */
   readonly attempts?: number | undefined
 }): ReadonlyArray<Checker> => [
   progress.checkpointsGrow(model),

@@ -1,5 +1,5 @@
 /**
- * The contract of `StreamStore`, as tests. A store that passes them can back `StreamClient`.
+ * The contract of `StreamStore`, as a test suite. A store that passes it can back `StreamClient`.
  *
  * @since 0.1.0
  */
@@ -28,21 +28,21 @@ import { listening } from "./internal/suite/signals.ts"
 
 type Options<R = never> = {
   /**
-   * For a store behind real I/O: the suite sleeps for real, and its tests run side by side. Otherwise the store uses
-   * `Clock`, and the suite moves it with `TestClock`.
+   * Whether the store does real I/O. If so, the suite sleeps in real time, and its tests run concurrently. Otherwise
+   * the store must use `Clock`, and the suite advances it with `TestClock`.
    */
   readonly live: boolean
   /** Whether the backend publishes the expiry of leases. Default: false. */
   readonly publishesExpiries?: boolean | undefined
-  /** How many random histories are compared with the model. Default: 100, live 25. */
+  /** The number of random histories to compare with the model. Default: 100, or 25 if `live`. */
   readonly runs?: number | undefined
   /** The seed of the random histories. */
   readonly seed?: number | string | undefined
-  /** Adds a message to a data stream, as its producer does. If it is missing, waiting for messages is not tested. */
+  /** Adds a message to a data stream, as a producer does. Without it, the suite does not test messages. */
   readonly append?:
     | ((stream: StreamName, fields: RawMessage["fields"]) => Effect.Effect<EntryId, unknown, R>)
     | undefined
-  /** Removes the messages before this one. If it is missing, the search for deleted messages is not tested. */
+  /** Removes the messages before the given one. Without it, the suite does not test deleted messages. */
   readonly trim?: ((stream: StreamName, before: EntryId) => Effect.Effect<unknown, unknown, R>) | undefined
 }
 
@@ -80,7 +80,7 @@ export const suite = <E, R = never>(
   })(`StreamStore: ${name}`, (it) => {
     const cases: Cases = {
       it,
-      // The layer provides its requirements
+      // `layer` provides what `append` and `trim` require
       append: options.append as Append | undefined,
       trim: options.trim as Trim | undefined,
       publishesExpiries: options.publishesExpiries === true,

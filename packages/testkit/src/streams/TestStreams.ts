@@ -1,5 +1,5 @@
 /**
- * Data streams for tests of their handlers: a client on an in-memory Redis, under `TestClock`.
+ * Tests of stream handlers: a client on an in-memory Redis, under `TestClock`.
  *
  * **Example** (Testing a handler)
  *
@@ -40,20 +40,21 @@ import type { Redis } from "../internal/client/effectRedis.ts"
 type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
 
 /**
- * Provides one process on a fake Redis, and its `Redis`, to add messages with.
+ * Provides a `StreamClient` for one simulated process on a fake Redis, and its `Redis`, with which tests add messages.
  *
  * **When to use**
  *
- * Build it several times, with different names, to test owners that die, leave and join.
+ * Build it several times with different names to test owners that die, leave and join.
  *
  * **Details**
  *
- * `store` is `RedisStreams.layerStore` of `@effect-simba/redis/streams`. `name` is also the default of `processName`.
+ * Pass `RedisStreams.layerStore` of `@effect-simba/redis/streams` as `store`. `name` is also the default of
+ * `processName`.
  *
  * **Gotchas**
  *
- * When the test ends, the clock stands still. So heal cut links, because commands on them wait for their timeouts. Set
- * `gracePeriod` to 0 if revoked handlers do not end, because the client waits for them.
+ * The clock stands still once the test has ended. Heal links that are still cut, because commands on them would wait
+ * for their timeouts. Set `gracePeriod` to 0 if revoked handlers do not end, because the client would wait for them.
  *
  * **Example** (Two consumers, one of which is cut off)
  *
@@ -97,12 +98,13 @@ export const layerClient = <E>(
   )
 
 /**
- * Provides `StreamClient` on a fake Redis, with the production scripts, codecs and layers, and `Redis` and `FakeRedis`.
+ * Provides `StreamClient` on a fake Redis, with the production scripts, codecs and layers. Also provides `Redis` and
+ * `FakeRedis`.
  *
  * **Details**
  *
- * `store` is `RedisStreams.layerStore` of `@effect-simba/redis/streams`. Use `Redis` to add messages, and `FakeRedis`
- * to inspect the server and to break it.
+ * Pass `RedisStreams.layerStore` of `@effect-simba/redis/streams` as `store`. Use `Redis` to add messages, and
+ * `FakeRedis` to inspect or break the server.
  *
  * **Example** (The production store, in memory)
  *

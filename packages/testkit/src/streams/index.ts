@@ -3,19 +3,19 @@
 /**
  * Rules that must hold in every history of a simulated fleet that shares data streams.
  *
- * Add them to the checkers of locks, which check the lease of each data stream like any lock.
+ * Use them together with the checkers of locks, which check the lease of each data stream like any other lock.
  *
- * Programs call `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is its name, `#`, and the
- * token of the lease, as `lock.identify` derives it from the stored value:
+ * Programs call `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is the stream's name, `#`
+ * and the token of the lease, as `lock.identify` derives it from the stored value:
  *
  * - `joined`, with `consumer` and `capacity`, and `left`: the period in which this process takes data streams.
- * - `expects`: `message` is the id of a last message of the data stream, after which it may be announced again.
+ * - `expects`: `message` is the id of a final message of the data stream, after which it may be announced again.
  *   `announced`: it was announced.
  * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
  * - `processed`: the handler has processed the message with the id `message`; with its `key` if messages run
- *   concurrently. `failed`: it failed, with its `entry`. `tried`: it failed with one `message`.
+ *   concurrently. `failed`: the handler failed, with its `entry`. `tried`: it failed to process one `message`.
  * - `gap`: missing messages were reported to the handler, with the fields of `StreamMessages.Gap`.
- * - `kept`: an external system has that `message` as the last processed one, for handlers that commit nothing.
+ * - `kept`: an external system has stored `message` as the last processed one, for handlers that commit nothing.
  *
  * **Example** (For a fleet without rebalancing)
  *
@@ -31,7 +31,7 @@
 export * as StreamChecker from "./StreamChecker.ts"
 
 /**
- * Data streams for tests of their handlers: a client on an in-memory Redis, under `TestClock`.
+ * Tests of stream handlers: a client on an in-memory Redis, under `TestClock`.
  *
  * **Example** (Testing a handler)
  *

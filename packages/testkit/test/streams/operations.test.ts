@@ -101,7 +101,7 @@ describe("deadMessagesAreEarned", () => {
   it.effect("finds a message that is a dead letter twice", () =>
     finds(
       checker,
-      /^1-0 of s is a dead letter twice/,
+      /^1-0 of s became a dead letter twice/,
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("1-0"))
     ))
 

@@ -1,6 +1,6 @@
 /**
- * Checks the order of arrival: between processes by their places in the queue, and within a process by the order of
- * requests.
+ * Checks that waiters are served in order of arrival: between processes by their places in the queue, and within a
+ * process by the order of their requests.
  */
 import { all } from "../simulation/ownershipTracker.ts"
 import type { Checker } from "../simulation/setup.ts"
@@ -14,16 +14,17 @@ interface Queued {
   readonly command: object
 }
 
-/** Waiters in queue order. */
+/** Checks that a grant does not pass over a waiter with an earlier place. */
 export const firstComeFirstServed: Checker = {
   name: "first come, first served",
   start: (view) => {
     const lineOf = view.lock.line ?? ((id) => id)
     const places = new Map<string, number>()
     const queues = new Map<string, Map<string, Queued>>()
-    // A script may skip a waiter without a subscription, which then has no place until it queues again
+    // The number of departures when each queue was last checked. A waiter that has left may be skipped, and then has no
+    // place until it queues again
     const known = new Map<string, number>()
-    // Released ids, whose later requests do not count
+    // Released ids, whose late requests do not count
     const left = new Set<string>()
     const queueOf = (resource: string) => {
       const queue = queues.get(resource) ?? new Map<string, Queued>()
@@ -67,7 +68,7 @@ export const firstComeFirstServed: Checker = {
           queue.delete(to)
           for (const [id, waiter] of queue) {
             if (lineOf(id) === lineOf(to)) continue
-            // One call may grant the mutex and afterwards queue another waiter
+            // One call may grant the mutex and then queue another waiter
             if (waiter.command === event.command) continue
             // After the server's clock was set back, a later ticket may be smaller
             if (view.serverStepAt() > -Infinity && waiter.at >= since) continue
@@ -86,11 +87,11 @@ interface Asking {
   readonly at: number
   readonly client: string
   readonly line: string
-  /** Whether the request may be sent later than the note. */
+  /** Whether the request may be sent later than the note that announces it. */
   readonly asksLater: boolean
 }
 
-/** Waiters of one process, in the order of their notes. */
+/** Checks that the waiters of one process are served in the order of their notes. */
 export const inOrderWithinLines: Checker = {
   name: "in order within a process",
   start: (view) => {
@@ -100,7 +101,7 @@ export const inOrderWithinLines: Checker = {
     let order = 0
     return {
       onEvent: (event) => {
-        // A waiter that gives up at this instant may note it one step later
+        // A waiter that gives up at the same instant may note that one step later
         if (overtaken.length > 0) {
           for (const { at, key, text, wait } of overtaken) {
             if (event.at > at && asking.get(key) === wait) return view.violated(text)
@@ -120,14 +121,14 @@ export const inOrderWithinLines: Checker = {
             at: event.at,
             client: event.client,
             line: `${process} ${resource}`,
-            // After a leadership or a failure, a contender notes its wait before it sends its request. Its fiber may be
-            // delayed in between, even in a process that keeps the order once faults are over
+            // A contender that retries after a leadership or a failure notes its wait before it sends its request. Its
+            // fiber may be delayed between the two, even in a process that is ordered again once faults have ended
             asksLater: event.fields["recovery"] !== undefined || !view.isOrdered(event.client)
           })
         } else if (event.kind === "waited") {
           const wait = asking.get(key)
           asking.delete(key)
-          // A fiber that is delayed between its note and its request queues later
+          // In an unordered process, a fiber may be delayed between its note and its request, and so queue later
           if (!view.isOrdered(event.client)) return
           if (wait === undefined || Number(event.fields["served"] ?? 0) !== 1) return
           for (const [earlier, other] of asking) {

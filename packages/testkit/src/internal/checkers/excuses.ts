@@ -1,20 +1,20 @@
-/** Decides when a client is excused for relying on a lease that the server does not have. */
+/** Decides when a checker must excuse a client that relies on a lease which the server no longer knows. */
 import type { Event } from "../simulation/history.ts"
 import { all } from "../simulation/ownershipTracker.ts"
 import type { View } from "../simulation/setup.ts"
 import { field } from "./fields.ts"
 
-/** After it resumes, a process finishes its turn or, if computing takes time, its current step. */
+/** A resumed process may first finish its event-loop turn or, if tasks take time, its current step. */
 const step = 1
 
-/** A suspended machine stopped its timers too: the process notices when it next compares its clocks. */
+/** Suspending a machine also stops its timers, so its processes notice only when they next compare their clocks. */
 const comparisonMillis = 1100
 
 interface Grant {
-  /** When the client sent its first request. It may measure its grant's age from this time. */
+  /** When the client sent its first request. The client may measure the age of its grant from this time. */
   readonly askedAt: number
   /**
-   * When the id was granted the resource. A server that lost data may grant it to the same id again, which is a
+   * When the id was granted the resource. A server that has lost data may grant it to the same id again; that is a
    * different grant.
    */
   at: number
@@ -22,11 +22,11 @@ interface Grant {
   forcedUntil: number
 }
 
-/** Tracks ids, to decide which wrong assumptions of their clients are excused. */
+/** Follows the leases of all ids, to decide which wrong beliefs of their clients are excused. */
 export const beliefs = (view: View) => {
   const grants = new Map<string, Grant>()
   const reported = new Set<string>()
-  /** Server time at which the lease of an id expired. */
+  /** Server time at which the lease of each id expired. */
   const ranOut = new Map<string, number>()
   const grantOf = (id: string, at: number) => {
     const known = grants.get(id)
@@ -54,13 +54,13 @@ export const beliefs = (view: View) => {
     isExcused: (client: string, resource: string, id: string, timers: boolean): boolean => {
       const last = view.lastOwner(resource)
       const end = last?.id === id ? last.until : ranOut.get(id) ?? -Infinity
-      // A busy process is late by the event-loop turn that was running at the deadline
+      // A busy process is late by at most the event-loop turn that was running at the deadline
       const late = view.serverNow() - end
       if (late >= 0 && late <= view.lateness(client)) return true
       const { askedAt, at, forcedUntil } = grants.get(id) ?? { askedAt: -1, at: -1, forcedUntil: -Infinity }
       return view.lossAt() >= at || view.serverForwardAt() >= askedAt || view.serverNow() < forcedUntil ||
-        // The client's wall clock was set after its request, and its machine was suspended: neither clock measured the
-        // sleep
+        // The client's machine was suspended, and its wall clock set after the request: neither of its clocks measured
+        // the sleep
         (view.sleptUntil(client) >= at && view.clockStepAt(client) >= askedAt) ||
         view.now() - view.resumedAt(client) <=
           Math.max(step, view.lateness(client)) + (timers && view.wasSuspended(client) ? comparisonMillis : 0)

@@ -1,4 +1,4 @@
-/** Fields of events, as checkers read and print them. */
+/** Reads and prints the fields of events, for checkers. */
 import type { Fields } from "../simulation/history.ts"
 
 export const seconds = (millis: number): string => `${(millis / 1000).toFixed(3)} s`

@@ -1,10 +1,13 @@
-/** Checks ownership: there is one owner at a time, and tokens grow. */
+/** Checks that each resource has one owner at a time, and that tokens grow. */
 import { all } from "../simulation/ownershipTracker.ts"
 import type { Checker } from "../simulation/setup.ts"
 import { beliefs } from "./excuses.ts"
 import { field, seconds } from "./fields.ts"
 
-/** An owner has a successor only after its release, after its lease expired, or after the server lost data. */
+/**
+ * Checks that a resource changes its owner only after a release, after the lease expired, or after the server lost
+ * data.
+ */
 export const oneOwner: Checker = {
   name: "one owner at a time",
   start: (view) => ({
@@ -22,7 +25,10 @@ export const oneOwner: Checker = {
   })
 }
 
-/** Each grant has a larger token than all before it, unless the server lost data, and the owner receives that token. */
+/**
+ * Checks that each grant has a larger token than all earlier grants, unless the server lost data, and that the owner
+ * receives that token.
+ */
 export const tokensGrow: Checker = {
   name: "tokens grow",
   start: (view) => {
@@ -35,7 +41,7 @@ export const tokensGrow: Checker = {
       onEvent: (event) => {
         onEvent(event)
         if (event._tag === "Owner" && event.to !== undefined) {
-          // Not a grant: a loss of data or a clock that was set back restored a former owner
+          // Not a grant: a loss of data or a step back of the clock has restored an earlier owner
           if (view.lossAt() >= event.at || event.command === undefined) return
           const { resource, to, token } = event
           if (token === undefined || Number.isNaN(token)) {
@@ -55,8 +61,8 @@ export const tokensGrow: Checker = {
           const noted = Number(event.fields["token"])
           const next = reported.get(id) ?? token ?? 0
           const spare = (token: number) => view.lock.spareTokens?.(token) ?? 0
-          // The client may rely on an earlier grant to the same id, if a clock that was set back hid the end of that
-          // grant
+          // The client may rely on an earlier grant to the same id: if the server's clock was set back, the end of that
+          // grant went unnoticed
           const isEarlier = granted.has(`${id} ${noted}`) && isExcused(event.client, resource, id, false)
           const isRight = token !== undefined && noted >= next && noted <= token + spare(token)
           if (!isRight && !isEarlier && view.lossAt() < 0) {
@@ -64,7 +70,7 @@ export const tokensGrow: Checker = {
           }
           reported.set(id, noted)
           const before = largest.get(resource)
-          // Excuses an owner from before a loss of data that has not detected it, or whose id was granted again
+          // Accepts an owner that has not yet noticed a loss of data, or whose id was granted the resource again
           if (before?.id === id && token !== undefined && before.token < noted && noted <= token + spare(token)) {
             largest.set(resource, { ...before, token: noted })
           }

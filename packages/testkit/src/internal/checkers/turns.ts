@@ -1,4 +1,4 @@
-/** Checks turns: each grant is used, and each waiter is served before others have overtaken it too often. */
+/** Checks that grants are used, and that no waiter is passed over too often. */
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import { all } from "../simulation/ownershipTracker.ts"
@@ -6,14 +6,15 @@ import type { Checker, View } from "../simulation/setup.ts"
 import { field, seconds } from "./fields.ts"
 
 /**
- * On the same network, two parties each win half of their races, so nobody loses this many in a row by chance.
+ * The maximum number of consecutive lost races. On the same network, two parties each win about half of their races, so
+ * nobody loses this many by chance.
  */
 const mostRaces = 40
 
-/** Commands of a dead process may arrive this much later, and look like those of its successor. */
+/** Commands of a dead process may arrive up to this much later, and look like commands of its successor. */
 const stragglingMillis = 4000
 
-/** The running process behind each id. */
+/** Tracks which running process is behind each id. */
 const owners = (view: View) => {
   const clients = new Map<string, string | undefined>()
   const born = new Map<string, number>()
@@ -36,7 +37,7 @@ const owners = (view: View) => {
       for (const [id, client] of [...clients]) if (client === gone) clients.set(id, undefined)
     },
     clientOf: (id: string) => clients.get(id),
-    /** Whether no fault has affected a client since `since`. */
+    /** Whether no fault has affected a client since `since`, or in the `recovery` before that. */
     isUndisturbed: (client: string, since: number, recovery: number) =>
       view.isRunning(client) && view.lossAt() < since && view.serverStepAt() < since &&
       view.disturbedAt(client) + recovery < since && view.resumedAt(client) + recovery < since
@@ -70,7 +71,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (event._tag !== "Owner") return
         if (event.to !== undefined) {
           const channel = view.lock.channel?.(event.resource, event.to)
-          // A `try` does not subscribe
+          // A waiter without a place, such as a `try`, does not subscribe
           if (channel !== undefined && (!placed.has(event.to) || view.subscribers(channel) === 0)) silent.add(event.to)
           else silent.delete(event.to)
         }
@@ -81,7 +82,8 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (released.some(({ id }) => id === from)) return
         if (command !== undefined && all(view.lock.forced?.(command.args, command.reply)).length > 0) return
         const client = clientOf(from)
-        // A fault undid the owner's grant or release, refused the release, or delayed a request of an abandoned attempt
+        // A fault may have undone the owner's grant or release, had the release refused, or delayed a request of an
+        // abandoned attempt
         const over = left.has(from) || reported.has(from) || silent.has(from)
         if (client !== undefined && over && view.disturbedAt(client) > -Infinity) return
         if (client === undefined || !isUndisturbed(client, since, recovery)) return
@@ -89,7 +91,8 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         inVain.set(resource, count)
         if (count > bound) {
           view.violated(
-            `${resource} was granted to ${from}, which never had it, ${count} consecutive times without reason`
+            `${resource} was granted to ${from}, which never used it; ` +
+              `consecutive wasted grants without a reason: ${count}`
           )
         }
       }
@@ -105,11 +108,14 @@ interface Turn {
   ahead: number
   passed: number
   turns: number
-  /** Whether the last grant was a barge. It counts unless the notified waiter's request arrives shortly after it. */
+  /**
+   * Whether the last grant was a barge that may have won a race. It counts unless the notified waiter's request follows
+   * soon.
+   */
   isRacing: boolean
-  /** Consecutive barges that did not count. */
+  /** The number of consecutive barges that did not count. */
   races: number
-  /** Whether a wait of its client failed, and no later request proves that another wait continues. */
+  /** Whether the client reported a failed wait, and no later request shows that it still waits here. */
   mayHaveFailed: boolean
 }
 
@@ -132,11 +138,11 @@ export const servedInTurn = (options: {
     const freeSince = new Map<string, number>()
     const { isUndisturbed, onEvent } = owners(view)
     const waiting = new Map<string, Turn>()
-    /** Released ids: their later requests do not count. */
+    /** Released ids, whose late requests do not count. */
     const left = new Set<string>()
     const granted = new Set<string>()
     const lineOf = view.lock.line ?? ((id) => id)
-    /** Ends the former waits of a line that queues again. */
+    /** Ends the earlier waits of a line that queues again. */
     const supersede = (resource: string, id: string) => {
       for (const [other, wait] of [...waiting]) {
         if (wait.resource === resource && lineOf(other) === lineOf(id)) waiting.delete(other)
@@ -147,7 +153,7 @@ export const servedInTurn = (options: {
       for (const other of waiting.values()) if (other.resource === resource && other.place < place) ahead++
       return ahead
     }
-    /** Whether a waiter is undisturbed. If not, its counts start again from zero. */
+    /** Whether a waiter is undisturbed. If it is not, its counts restart from zero. */
     const isLive = (id: string, wait: Turn) => {
       const channel = view.lock.channel?.(wait.resource, id)
       if (
@@ -162,13 +168,15 @@ export const servedInTurn = (options: {
     }
     const isWithin = (millis: number, resource: string, at: number) =>
       at - (freeSince.get(resource) ?? -Infinity) <= millis
-    /** A request that arrives just after a barge: its waiter was notified, and lost a race. */
+    /** Counts a lost race: a request has arrived just after a barge, so its waiter had been notified. */
     const lostRace = (resource: string, id: string) => {
       for (const [waiter, wait] of waiting) {
         if (wait.resource !== resource || !wait.isRacing) continue
         wait.isRacing = false
         if (++wait.races > mostRaces) {
-          view.violated(`${waiter} waits for ${resource}, for which ${id} and others lost ${wait.races} races in a row`)
+          view.violated(
+            `${waiter} waits for ${resource}, for which ${id} and others lost ${wait.races} consecutive races`
+          )
         }
       }
     }
@@ -189,7 +197,7 @@ export const servedInTurn = (options: {
         if (event._tag === "Command") {
           const { args, client, reply } = event.command
           for (const { id, resource } of all(view.lock.asked?.(args, reply))) {
-            // The owner before this command
+            // Still the owner from before this command
             const owner = view.owner(resource)?.id
             if (owner !== undefined && owner !== id && isWithin(race, resource, event.at)) lostRace(resource, id)
           }
@@ -230,7 +238,7 @@ export const servedInTurn = (options: {
           waiting.delete(event.to)
           granted.add(event.to)
           const isBarge = event.from === undefined && isForeign(event.to)
-          // A Simba contender won a race against a message, which faults may delay repeatedly
+          // The Simba contender won a race against a message, which faults may delay repeatedly
           const raced = isBarge && view.phase() === "safety" && isWithin(notice, event.resource, event.at)
           const isRacing = isBarge && isWithin(race, event.resource, event.at)
           const foreignPlace = isForeign(event.to) ? options.foreignPlace?.(view.serverNow()) ?? Infinity : Infinity

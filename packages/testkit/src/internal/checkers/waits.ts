@@ -1,4 +1,4 @@
-/** Checks waiting: nobody sleeps while the lock is free, and everybody is served in the end. */
+/** Checks that nobody sleeps while the lock is free, and that all waiters are served in the end. */
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import type { Checker } from "../simulation/setup.ts"
@@ -8,11 +8,11 @@ interface Waiting {
   readonly client: string
   readonly resource: string
   readonly at: number
-  /** The `recovery` of this waiter. Milliseconds. */
+  /** The waiter's own `recovery`, in milliseconds, if its program noted one. */
   readonly recovery: number | undefined
 }
 
-/** The waiters, by the notes of their programs. */
+/** Tracks who is waiting, from the notes of the programs. */
 const waits = () => {
   const waiting = new Map<string, Waiting>()
   return {
@@ -42,10 +42,10 @@ const waits = () => {
 }
 
 /**
- * While the lock is free, no undisturbed waiter sleeps longer than `bound`. The limit is `afterLoss` if the server lost
- * the owner or its clock was stepped, or if several others are unresponsive. For a paused or suspended waiter, time
- * counts from its resumption. A disturbed waiter has `recovery` (default zero) to retry: a lost command costs its
- * timeout and the pause after it.
+ * Checks that no undisturbed waiter sleeps longer than `bound` while the lock is free. The limit is `afterLoss` if the
+ * server lost the owner, if its clock was stepped, or if several other waiters are unresponsive. For a paused or
+ * suspended waiter, time counts from its resumption. A disturbed waiter has `recovery` (default: zero) to retry,
+ * because a lost command costs its timeout and the pause after it.
  *
  * @category checkers
  * @since 0.1.0
@@ -62,7 +62,7 @@ export const nobodyOversleeps = (options: {
     const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery ?? 0))
     const { onEvent, waiting } = waits()
     const freeSince = new Map<string, number>()
-    // A hand-off notifies a waiter and the next one behind it. If both are unresponsive, the others sleep until their
+    // A hand-off notifies one waiter and the next one behind it. If both are unresponsive, the others sleep until their
     // next poll
     const manySilent = (free: number, waiter: string) =>
       view.names().filter((name) =>
@@ -99,7 +99,7 @@ export const nobodyOversleeps = (options: {
 })
 
 /**
- * Every waiter that is waiting when faults end is served before the liveness phase ends.
+ * Checks that all waiters that are waiting when faults end are served before the liveness phase ends.
  *
  * @category checkers
  * @since 0.1.0

@@ -1,4 +1,4 @@
-/** Checks the work of owners: it does not overlap, and stale writes are refused. */
+/** Checks that protected work does not overlap, and that stale writes are refused. */
 import type { Checker } from "../simulation/setup.ts"
 import { beliefs } from "./excuses.ts"
 import { field, seconds } from "./fields.ts"
@@ -10,8 +10,8 @@ interface Working {
 }
 
 /**
- * Protected work does not start while other work runs, under another lease or the same one. Work of a process that was
- * paused past its deadline is excused until shortly after the process resumes. Finalizers do not count.
+ * Checks that protected work does not start while other protected work runs, under the same lease or another one. A
+ * process that was paused past its deadline is excused until shortly after it resumes. Finalizers do not count as work.
  */
 export const workNeverOverlaps: Checker = {
   name: "work never overlaps",
@@ -47,9 +47,9 @@ export const workNeverOverlaps: Checker = {
 }
 
 /**
- * A resource that checks tokens accepts no token below the largest one so far, unless Redis lost that token. A resource
- * outside Redis also refuses no write that an owner sent within its lease, by the server's clock, unless data or time
- * was lost since.
+ * Checks that a resource which checks tokens accepts none below the largest one so far, unless Redis lost that token. A
+ * resource outside Redis must also accept every write that its owner sent within its lease, by the server's clock,
+ * unless data was lost or the clock stepped since.
  */
 export const writesAreFenced: Checker = {
   name: "writes are fenced",
@@ -82,7 +82,7 @@ export const writesAreFenced: Checker = {
         const resource = field(event.fields, "resource")
         const write = field(event.fields, "write")
         if (event.kind === "writing") {
-          // After a loss of data, a former owner may own the resource again
+          // After a loss of data, a previous owner may own the resource again
           const isOwner = view.owner(resource)?.id === id && view.lossAt() < grantedAt(id)
           sent.set(write, { at: event.at, agreed: isOwner })
         } else if (event.kind === "written") {

@@ -44,7 +44,7 @@ export const make = Effect.fnUntraced(function*(server: FakeServer, options: Cli
   const commands = new Connection(settings, "commands")
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {
-      // Unreachable: build the layer nevertheless; commands fail until the network lets the client through
+      // Build the layer even if the server is unreachable: commands fail until the network lets the client through
       const timer = host.timers.at(host.timers.now() + settings.connectTimeout, () => resume(Effect.void))
       commands.onReady = () => {
         timer.cancel()
@@ -82,7 +82,7 @@ export const make = Effect.fnUntraced(function*(server: FakeServer, options: Cli
         reserved.close()
       })
     }),
-    // The pool's reclaim loop would otherwise run once for every minute that a test skips
+    // Otherwise the pool's reclaim loop would run once for every minute that a test skips
     pool: { idleTimeout: Duration.infinity }
   })
   return Context.make(Redis.Redis, redis).pipe(

@@ -1,5 +1,6 @@
 /**
- * One connection of a fake client. It behaves like the ioredis layer: commands fail at once, and it reconnects forever.
+ * One connection of a fake client. It behaves like a connection of the ioredis layer: commands fail immediately while
+ * it is broken, and it reconnects indefinitely.
  */
 import { type Push, type Reply, ReplyError } from "@effect-simba/fake-redis/Engine"
 import * as Effect from "effect/Effect"
@@ -16,7 +17,6 @@ export interface Settings {
   readonly client: string
   readonly db: number
   readonly protocol: 2 | 3
-  /** Milliseconds. */
   readonly commandTimeoutMillis: number
   readonly connectTimeout: number
 }
@@ -27,7 +27,7 @@ interface Pending {
   timer: Timer | undefined
 }
 
-/** 50 ms, doubling up to a second, with a jitter of a fifth. */
+/** Backoff: 50 ms, doubling up to a second, with a jitter of 20 percent. */
 const reconnectDelay = (attempt: number, random: () => number) =>
   Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
 
@@ -44,7 +44,7 @@ export class Connection {
   private readonly pending = new Set<Pending>()
   private lastHeard = 0
   private failures = 0
-  /** Numbers the connections, so that late messages on earlier ones are dropped. */
+  /** The number of the current connection attempt, to drop late messages from earlier connections. */
   private attempts = 0
   private timer: Timer | undefined
   private silence: Timer | undefined
@@ -59,7 +59,7 @@ export class Connection {
     this.state = "connecting"
     const attempt = ++this.attempts
     const mine = () => this.attempts === attempt
-    // Without faults the connection is open before `wire` is assigned
+    // Without faults, the connection opens before `wire` is assigned
     let held = false
     let openedAlready = false
     const opened = () => {
@@ -87,7 +87,7 @@ export class Connection {
     })
   }
 
-  /** Closes the connection and opens another one. */
+  /** Drops the connection and opens a new one. */
   replace(): void {
     this.wire?.abandon()
     this.broken()
@@ -127,7 +127,7 @@ export class Connection {
     this.failPending()
   }
 
-  /** Detects a dead connection: an expected reply does not arrive, although the connection is open. */
+  /** Detects a half-open connection: an expected reply does not arrive. */
   private watchSilence(): void {
     if (this.silence !== undefined || this.role === "reserved") return
     const { commandTimeoutMillis, host } = this.settings
@@ -175,7 +175,7 @@ export class Connection {
         if (!(reply instanceof ReplyError)) {
           return resume(Effect.succeed((protocol === 2 ? reply : inResp3(command, args, reply)) as A))
         }
-        // After a failover, the old primary is a replica: disconnect from it
+        // After a failover, the old primary is a replica, so reconnect
         if (reply.message.startsWith("READONLY") && this.wire === wire) this.replace()
         fail(reply)
       }

@@ -1,7 +1,7 @@
 /**
- * The network between one client and the server. Each connection consists of two pipes that keep their order, as TCP
- * does; messages on different connections may overtake each other. Without faults nothing is delayed: the reply arrives
- * before `send` returns, without a fiber or a timer.
+ * The network between one client and the server. Each connection consists of two pipes that keep the order of their
+ * messages, as TCP does. Messages on different connections may overtake each other. Without faults there are no delays:
+ * the reply arrives before `send` returns, without a fiber or a timer.
  */
 import type { Prng, Range } from "../simulation/prng.ts"
 import { type Timer, type Timers, tolerance } from "../simulation/timers.ts"
@@ -13,28 +13,25 @@ export interface LinkFaults {
   readonly requestDelay?: Range | undefined
   readonly replyDelay?: Range | undefined
   readonly messageDelay?: Range | undefined
-  /** Probabilities that a request, or a reply, never arrives. If only the reply is lost, the command was executed. */
+  /** The probabilities that a request or a reply never arrives. If only the reply is lost, the command was executed. */
   readonly loseRequest?: number | undefined
   readonly loseReply?: number | undefined
   /**
-   * Probability, per command, that it runs but gets neither a reply nor a timeout. The sender waits for at most
+   * The probability, per command, that it runs but gets neither a reply nor a timeout. The sender waits for at most
    * `lasts`.
    */
   readonly hang?: { readonly chance: number; readonly lasts: number } | undefined
-  /** Probability, per request, that the connection breaks right after sending it. */
+  /** The probability, per request, that the connection breaks right after the request was sent. */
   readonly reset?: number | undefined
-  /**
-   * The extra delay, in milliseconds, of messages that were in flight when the connection broke and that still arrive.
-   */
+  /** The extra delay, in milliseconds, of messages that were in flight when the connection broke and still arrive. */
   readonly straggle?: Range | undefined
-  /** Probability, per published message, that it takes `by` milliseconds longer: later messages overtake it. */
+  /**
+   * The probability, per published message, that it takes `by` milliseconds longer, so that later messages overtake it.
+   */
   readonly lateMessage?: { readonly chance: number; readonly by: Range } | undefined
 }
 
-/**
- * What happens to one request, reply or message: it takes this many milliseconds longer, is lost, or the connection
- * breaks.
- */
+/** What happens to one request, reply or message: a delay in milliseconds, its loss, or a broken connection. */
 export type Fate = number | "lost" | "cut"
 
 const none: Range = [0, 0]
@@ -71,7 +68,10 @@ export class Pipe {
     if (!held) this.drain()
   }
 
-  /** The connection broke: of the messages in flight, the first `keep` still arrive, `straggle` later. */
+  /**
+   * Breaks the connection. Of the messages in flight, only the first `keep` still arrive, and `later` milliseconds
+   * later.
+   */
   sever(keep: number, later: number): void {
     this.queue.length = Math.min(this.queue.length, keep)
     for (const parcel of this.queue) parcel.at += later
@@ -98,7 +98,7 @@ export class Pipe {
   }
 }
 
-/** What the link needs from the server. */
+/** What a connection needs from the server. */
 export interface ServerSide<Reply> {
   readonly execute: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
   readonly close: () => void
@@ -110,12 +110,12 @@ export interface ClientSide<Push> {
   readonly broken: () => void
 }
 
-/** One connection, from the client's side. */
+/** The client's end of a connection. */
 export interface Wire<Reply> {
   readonly send: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
-  /** The server closes the connection in order: messages that were sent before still arrive. */
+  /** Closes the connection gracefully: messages that were sent earlier still arrive. */
   readonly close: () => void
-  /** The client closes the connection: messages in flight may arrive late or never. */
+  /** Drops the connection: messages in flight may arrive late or never. */
   readonly abandon: () => void
 }
 
@@ -123,17 +123,17 @@ export interface LinkEvent {
   readonly link: string
   readonly what: "lost request" | "lost reply" | "hung" | "late message" | "reset" | "refused"
   readonly args?: ReadonlyArray<string>
-  /** How late a message is, or how long the sender of a command waits. Milliseconds. */
+  /** How late the message is, or how long the sender of the command waits, in milliseconds. */
   readonly lasts?: number
 }
 
-/** What travels over a link. */
+/** A message on a link. */
 export type Cargo =
   | { readonly kind: "request"; readonly args: ReadonlyArray<string> }
   | { readonly kind: "reply"; readonly args: ReadonlyArray<string>; readonly reply: unknown }
   | { readonly kind: "message"; readonly push: unknown }
 
-/** What a link does to each of its connections. */
+/** The operations of a link on each of its connections. */
 interface Breakable {
   readonly isOpen: boolean
   readonly pipe: (direction: Direction) => Pipe
@@ -144,12 +144,12 @@ interface Breakable {
 export class Link {
   readonly name: string
   faults: LinkFaults = {}
-  /** Decides what happens to each message, in addition to `faults`. */
+  /** Decides the fate of each message, in addition to `faults`. */
   fate: ((what: "request" | "reply" | "message", args: ReadonlyArray<string>) => Fate) | undefined
-  /** Whether published messages are withheld, although the connections are open. */
+  /** Whether published messages are dropped although connections stay open. */
   isDeaf = false
   onEvent: ((event: LinkEvent) => void) | undefined
-  /** Called when something is sent. The function that it returns is called on arrival, if any. */
+  /** Called when something is sent. May return a function to call on arrival. */
   onSend: ((cargo: Cargo) => () => void) | undefined
   private readonly timers: Timers
   private readonly prng: Prng
@@ -167,7 +167,7 @@ export class Link {
     return this.holds[direction] > 0
   }
 
-  /** Holds are counted: two holds need two releases. */
+  /** Holds are counted: after two holds, two releases are needed. */
   hold(direction: Direction): void {
     if (this.holds[direction]++ > 0) return
     for (const connection of [...this.connections]) connection.pipe(direction).hold(true)
@@ -184,7 +184,7 @@ export class Link {
     return () => this.holdListeners.delete(listener)
   }
 
-  /** Whether the client gets no reply to this command; on a socket, no reply in time. */
+  /** Draws whether a command hangs: it gets no reply or, on a socket, no reply in time. */
   hangs(args: ReadonlyArray<string>): boolean {
     const { hang } = this.faults
     if (hang === undefined || !this.prng.chance(hang.chance)) return false
@@ -192,17 +192,17 @@ export class Link {
     return true
   }
 
-  /** Breaks every connection, on both sides. */
+  /** Breaks all connections on both ends. */
   reset(): void {
     for (const connection of [...this.connections]) connection.reset()
   }
 
-  /** The client has died: messages that it has sent may arrive, and nothing else happens. */
+  /** Cuts the connections of a client that has died: requests in flight may still arrive, and nothing else does. */
   cut(): void {
     for (const connection of [...this.connections]) connection.abandon()
   }
 
-  /** How many connections the client holds open or opens. */
+  /** The number of connections that the client has open or is opening. */
   get size(): number {
     let size = 0
     for (const connection of this.connections) if (connection.isOpen) size++
@@ -210,8 +210,8 @@ export class Link {
   }
 
   /**
-   * A byte stream cannot skip a request or a reply: if one is lost, the connection breaks, and if a command hangs, its
-   * reply and all later ones wait.
+   * Opens a connection. With `isStream` it carries a byte stream, which cannot skip a request or a reply: if one is
+   * lost, the connection breaks, and if a command hangs, its reply and all later ones are delayed.
    */
   connect<Reply, Push>(
     open: (wire: ConnectionEnd<Push>) => ServerSide<Reply>,
@@ -229,7 +229,7 @@ export class Link {
   }
 }
 
-/** Messages from the server that are not replies. */
+/** The server's end of a connection, for everything but replies. */
 export interface ConnectionEnd<Push> {
   readonly push: (push: Push) => void
   readonly closed: () => void
@@ -245,7 +245,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   private readonly requests: Pipe
   private readonly replies: Pipe
   private server: ServerSide<Reply> | undefined
-  /** From the client's side. */
+  /** Whether the client regards the connection as open. */
   isOpen = true
 
   constructor(
@@ -343,7 +343,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
     this.back(deliver, this.delay(faults.messageDelay ?? faults.replyDelay) + fate)
   }
 
-  /** The server has dropped the connection. */
+  /** Called when the server has dropped the connection. */
   closed(): void {
     this.server = undefined
     this.back(() => this.end(), this.delay(this.link.faults.replyDelay))
@@ -378,7 +378,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
     this.leave(later)
   }
 
-  /** The server sees the close in order, after the messages that still arrive. */
+  /** Lets the server see the close, after all messages that still arrive. */
   private leave(later: number): void {
     this.requests.push(() => {
       this.link.forget(this)

@@ -1,4 +1,7 @@
-/** The commands that `Redis.send` refuses, as `IoRedis.layer` does: they would break the shared connection. */
+/**
+ * The commands that `Redis.send` refuses because they would break the shared connection. `IoRedis.layer` refuses the
+ * same ones.
+ */
 import * as Effect from "effect/Effect"
 import * as Redis from "./effectRedis.ts"
 

@@ -1,6 +1,6 @@
 /**
- * The shapes that ioredis gives to replies that have their own type in RESP3, its default protocol: pairs for scores
- * and values, and alternating keys and values for maps. All other replies are the same in RESP2 and RESP3.
+ * Converts RESP2 replies to the shapes in which ioredis returns them over RESP3, its default protocol: pairs for scores
+ * and values, and alternating keys and values for maps. Other replies are the same in both protocols.
  */
 import type { Reply } from "@effect-simba/fake-redis/Engine"
 

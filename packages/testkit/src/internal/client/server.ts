@@ -1,4 +1,4 @@
-/** One in-memory server with its time, its links and its trace: the implementation of `FakeRedis`. */
+/** The implementation of `FakeRedis`: one in-memory server with its clock, its links and its trace. */
 import {
   Engine,
   fromBytes,
@@ -23,7 +23,7 @@ export interface ServerOptions {
   readonly timers: Timers
   readonly prng: Prng
   readonly lua: LuaVm
-  /** Added to the clock, in milliseconds. */
+  /** What to add to `clock` for the server's wall clock, in milliseconds. */
   readonly epoch: number
   readonly expiryDelay: readonly [minimum: number, maximum: number]
   readonly undoDepth: number
@@ -32,7 +32,7 @@ export interface ServerOptions {
 
 export type Role = "commands" | "subscriber" | "reserved"
 
-/** A command as the server saw it. */
+/** A command as the server received it. */
 export interface TraceEntry {
   readonly client: string
   readonly role: Role
@@ -45,7 +45,7 @@ export interface TraceEntry {
 export class FakeServer {
   readonly engine: Engine
   readonly timers: Timers
-  /** Called after the commands of a session have run, and after expiry. */
+  /** Called with each command of a session after it has run, and without one after keys have expired. */
   readonly listeners = new Set<(entry: TraceEntry | undefined) => void>()
   onLinkEvent: ((event: LinkEvent) => void) | undefined
   private readonly options: ServerOptions
@@ -54,7 +54,7 @@ export class FakeServer {
     number,
     { readonly client: string; readonly role: Role }
   >()
-  /** Counts unsubscriptions. */
+  /** Counts ended subscriptions. */
   departures = 0
   private readonly listening = new Map<string, Set<number>>()
   private entries: Array<TraceEntry> = []
@@ -75,14 +75,14 @@ export class FakeServer {
     this.engine.onCommand = (trace) => this.traced(trace)
   }
 
-  /** The wall clock, in microseconds. */
+  /** The server's wall clock, in microseconds. */
   micros(): number {
     return Math.floor((this.options.clock.currentTimeMillisUnsafe() + this.options.epoch + this.step) * 1000)
   }
 
   stepClock(millis: number): void {
     this.step += millis
-    // No two commands share an instant, but the clock may be set back
+    // No two commands share a timestamp, but the clock may be set back
     this.last = this.micros() - 1
     this.wake?.timer.cancel()
     this.wake = undefined
@@ -103,13 +103,13 @@ export class FakeServer {
     return [...this.links.values()]
   }
 
-  /** The server's side of a new connection. */
+  /** Opens the server's end of a connection. */
   accept(client: string, role: Role, db: number, end: ConnectionEnd<Push>): ServerSide<Reply> {
     const session = this.engine.connect((push) => end.push(push), { db, onClose: () => this.closed(session, end) })
     return this.serve(session, client, role)
   }
 
-  /** The server's side of a new connection over a socket. */
+  /** Opens the server's end of a connection on a socket. */
   acceptSocket(client: string, end: ConnectionEnd<string>): ServerSide<string> {
     const session = this.engine.connectBinary((push) => end.push(writePush(push, session.protocol())), {
       onClose: () => this.closed(session, end)
@@ -151,7 +151,7 @@ export class FakeServer {
     this.sessions.delete(session)
   }
 
-  /** The number of connections that listen to a channel. */
+  /** The number of connections that are subscribed to a channel. */
   subscribers(channel: string): number {
     return this.listening.get(channel)?.size ?? 0
   }
@@ -171,7 +171,7 @@ export class FakeServer {
     }
   }
 
-  /** Runs an effect that may change the state, and reschedules the next expiry. */
+  /** Runs code that may change the state, then sets the timer for the next expiry. */
   run<A>(change: () => A): A {
     const result = change()
     this.arm()
@@ -220,7 +220,7 @@ export class FakeServer {
     this.entries = []
   }
 
-  /** The live keys, without keys that have expired but are not removed yet. */
+  /** All keys, except those that have expired but are not removed yet. */
   keys(): ReadonlyArray<KeyInfo> {
     const now = Math.floor(this.micros() / 1000)
     return this.engine.keys().filter((key) => key.expiresAt === undefined || now <= key.expiresAt)
@@ -232,7 +232,7 @@ export class FakeServer {
     return count
   }
 
-  /** Breaks the connections of one client, or of all, as a network does that drops their state. */
+  /** Breaks the connections of one client, or of all clients, as if the network had lost their state. */
   dropConnections(client?: string): void {
     for (const link of this.links.values()) if (client === undefined || link.name === client) link.reset()
   }
@@ -241,7 +241,7 @@ export class FakeServer {
     this.run(() => this.engine.restart({ keepData }))
   }
 
-  /** Fails over to a replica that lacks the last writes. Returns how many it lacks. */
+  /** Fails over to a replica that lacks the last writes. Returns the number of lost writes. */
   failover(lose: number): number {
     if (lose > this.options.undoDepth) {
       throw new RangeError(`cannot lose ${lose} writes: this server remembers ${this.options.undoDepth}; see undoDepth`)

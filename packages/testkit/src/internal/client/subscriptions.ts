@@ -1,4 +1,7 @@
-/** All subscriptions of a fake client on one connection, as in the ioredis layer; every reconnect is a gap. */
+/**
+ * All subscriptions of a fake client share one connection, as in the ioredis layer. After every reconnect, each of them
+ * receives a gap.
+ */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { ReplyError } from "@effect-simba/fake-redis/Engine"
@@ -12,7 +15,7 @@ import type * as Redis from "./effectRedis.ts"
 const capacity = 256
 const page = 500
 
-/** A heartbeat is sent every three seconds, and fails after one second. */
+/** The interval of heartbeats. A heartbeat fails if it gets no reply within the command timeout. */
 const heartbeatMillis = 3000
 
 type Listener = (message: string | undefined) => void
@@ -85,7 +88,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
     settle(Exit.void)
   }
 
-  /** A heartbeat without a reply reveals a dead connection. */
+  /** Models the heartbeat: without a reply to it, the connection counts as dead. */
   const unwatch = link.onHold(() => {
     if (!opened) return
     host.timers.at(host.timers.now() + host.random() * heartbeatMillis + settings.commandTimeoutMillis, () => {
@@ -100,7 +103,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
     })
   )
 
-  /** The first subscription opens the connection, and waits for at most the connect timeout. */
+  /** Opens the connection for the first subscription. Waits for at most the connect timeout. */
   const open = Effect.suspend((): Effect.Effect<void, BackendError> => {
     if (opened) return Effect.void
     if (connection.state === "closed") connection.connect()

@@ -1,4 +1,4 @@
-/** Generators of the steps of contention scripts, and how they shrink. */
+/** Generates the steps of contention scripts, and shrinks them. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
@@ -23,7 +23,7 @@ interface Drawn {
   readonly patience: number
 }
 
-/** Shrinks to fewer steps first, then to earlier starts and to small round numbers. */
+/** Shrinks first to fewer steps, then to earlier starts and to small round numbers. */
 const simpler = (steps: ReadonlyArray<Drawn>): ReadonlyArray<ReadonlyArray<Drawn>> => {
   const candidates: Array<ReadonlyArray<Drawn>> = []
   for (let size = Math.floor(steps.length / 2); size >= 1; size = Math.floor(size / 2)) {
@@ -59,7 +59,7 @@ export const draw = (options: NonNullable<Parameters<typeof arbitrary>[0]>): Arb
     Arbitrary.map((steps) =>
       steps.map(({ at, kind, patience, ...rest }): Step =>
         kind === "acquire" || kind === "acquireIfAvailable"
-          ? { ...rest, at: at + 0, kind } // -0 is among the numbers
+          ? { ...rest, at: at + 0, kind } // Adding 0 turns -0 into 0
           : { ...rest, at: at + 0, kind, patience }
       ).sort((a, b) => a.at - b.at)
     )

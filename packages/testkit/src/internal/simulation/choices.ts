@@ -1,50 +1,56 @@
 /**
- * The choices of one run of an exploration. Without deviations, each point takes the first choice, in which nothing
+ * The choices of one run of an exploration. By default each choice point takes the normal alternative, in which nothing
  * goes wrong. A schedule lists the deviations of a run, so that it can be replayed.
  */
 
-/** A place at which a process may deviate: one of its messages, an arrival, or a runnable fiber. */
+/** A place at which a process may deviate: one of its messages, something that arrives, or a runnable fiber. */
 export interface Place {
   /** The process, such as `c1`. */
   readonly client: string
   readonly at: "request" | "reply" | "message" | "arrival" | "fiber"
-  /** The command of a request or of a reply. */
+  /** The command of the request or reply. */
   readonly args: ReadonlyArray<string>
 }
 
-/** How a schedule may deviate from the one in which nothing goes wrong. Times are in milliseconds. */
+/** How schedules may deviate from the normal one, in which nothing goes wrong. Times are in milliseconds. */
 export interface Deviations {
-  /** How much later a request, a reply or a published message arrives, and everything behind it on its connection. */
+  /**
+   * By how much a request, a reply or a published message may be late, and with it everything behind it on its
+   * connection.
+   */
   readonly delays: ReadonlyArray<number>
-  /** Whether a request or a reply may get lost. */
+  /** Whether a request or a reply may be lost. */
   readonly losses: boolean
   /** Whether a connection may break before a request, a reply or a published message arrives. */
   readonly cuts: boolean
   /**
-   * How long a process may be cut off before it sends a request: nothing reaches it, and nothing that it sends arrives.
+   * How long a process may be cut off when it sends a request: nothing that it sends arrives, and nothing reaches it.
    */
   readonly partitions: ReadonlyArray<number>
   /** How long a process may be paused when data arrive or a timer fires. */
   readonly pauses: ReadonlyArray<number>
-  /** The same for a suspended machine, whose monotonic clock stands still. */
+  /** How long a machine may be suspended then. Its monotonic clock stands still meanwhile. */
   readonly suspensions: ReadonlyArray<number>
-  /** How fast a process's clocks may run from the start of the exploration: 0.96 loses four percent. */
+  /** The rates at which a process's clocks may run from the start of the exploration: 0.96 loses four percent. */
   readonly rates: ReadonlyArray<number>
-  /** Whether a process may be killed when something arrives. Its successor starts 50 to 150 ms later, at a multiple of 100 ms. */
+  /**
+   * Whether a process may be killed when something arrives. Its successor starts 50 to 150 ms later, at a multiple of
+   * 100 ms.
+   */
   readonly kills: boolean
   /** Whether the work of `Client.interruptible` may be interrupted when something arrives at its process. */
   readonly interruptions: boolean
-  /** How much later a runnable fiber may continue, while all others do. */
+  /** By how much a runnable fiber may be delayed while all others continue. */
   readonly setAside: ReadonlyArray<number>
   /** By how much the server's wall clock may step after a command. */
   readonly serverSteps: ReadonlyArray<number>
   /** Whether a replica may take over after a command, without the last write. */
   readonly failovers: boolean
-  /** Where processes may deviate. Default: everywhere. */
+  /** The places at which processes may deviate. Default: all. */
   readonly where?: ((place: Place) => boolean) | undefined
 }
 
-/** Everything that can happen to processes and to the network. */
+/** The default deviations: short delays, losses, broken connections, kills and interruptions. */
 export const usual: Deviations = {
   delays: [1],
   losses: true,
@@ -60,13 +66,13 @@ export const usual: Deviations = {
   failovers: false
 }
 
-/** One deviation: the point of the run, and the choice by number or by name. */
+/** One deviation: the number of a choice point, and the alternative taken there. */
 export interface Deviation {
   readonly point: number
   readonly choice: string
 }
 
-/** For example `4 request lost, 17 pause 600 ms`. In the empty schedule nothing goes wrong. */
+/** Formats a schedule, such as `4 c1 request lost, 17 c1 paused for 600 ms`. The empty schedule is the normal one. */
 export const format = (schedule: ReadonlyArray<Deviation>): string =>
   schedule.map(({ choice, point }) => `${point} ${choice}`).join(", ")
 
@@ -76,7 +82,7 @@ export const parse = (text: string): ReadonlyArray<Deviation> =>
     return { point: Number(piece.slice(0, space)), choice: piece.slice(space + 1) }
   })
 
-/** A schedule does not fit its run: the program or its options have changed. */
+/** Thrown if a schedule does not fit its run, because the program or its options have changed. */
 export class NoSuchChoice extends RangeError {
   constructor({ choice, point }: Deviation, alternatives: ReadonlyArray<string>) {
     super(
@@ -87,14 +93,17 @@ export class NoSuchChoice extends RangeError {
 
 export class Choices {
   readonly schedule: ReadonlyArray<Deviation>
-  /** What could be chosen at each point after the last deviation. */
+  /** The alternatives at each choice point after the last deviation. */
   readonly open: Array<ReadonlyArray<string>> = []
-  /** Whether the exploration has begun and not ended, so that points occur. */
+  /** Whether the exploration is under way, so that there are choice points. */
   isOpen = false
-  /** The number of choices after the last deviation that have the same outcome as an earlier one. */
+  /**
+   * The number of alternatives that were left out after the last deviation, because an earlier one has the same
+   * outcome.
+   */
   skipped = 0
   private taken = 0
-  /** The available choices, instead of the one that the schedule names. */
+  /** The alternatives at the point where the schedule names one that does not exist. */
   private refused: ReadonlyArray<string> | undefined
   private count = 0
 
@@ -102,17 +111,17 @@ export class Choices {
     this.schedule = schedule
   }
 
-  /** The point at which `open` begins. */
+  /** The number of the first choice point in `open`. */
   get from(): number {
     return this.count - this.open.length
   }
 
-  /** Leaves out a choice with the same outcome as one at an earlier point. */
+  /** Leaves out an alternative with the same outcome as one at an earlier point. */
   skip(): void {
     if (this.isOpen && this.taken === this.schedule.length) this.skipped++
   }
 
-  /** Takes one of these alternatives, or the choice in which nothing goes wrong. */
+  /** Returns the alternative that the schedule takes here, or `undefined` for the normal one. */
   choose(alternatives: ReadonlyArray<string>): string | undefined {
     if (!this.isOpen || alternatives.length === 0) return undefined
     const point = this.count++
@@ -127,7 +136,7 @@ export class Choices {
     return next.choice
   }
 
-  /** Fails if a deviation did not occur. */
+  /** Throws if a deviation of the schedule did not occur. */
   check(): void {
     const next = this.schedule[this.taken]
     if (next !== undefined) throw new NoSuchChoice(next, this.refused ?? [])

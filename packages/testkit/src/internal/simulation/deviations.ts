@@ -1,16 +1,19 @@
-/** The points at which a run of an exploration may deviate from the one in which nothing goes wrong. */
+/** Adds the choice points to a run of an exploration, and carries out the deviations that are chosen. */
 import type { Choices, Deviations, Place } from "./choices.ts"
 import { faultActions } from "./faultActions.ts"
 import type { Process, ProcessSlot } from "./process.ts"
 import type { Processes } from "./processes.ts"
 import type { RunState } from "./runState.ts"
 
-/** A multiple of 100 ms, so that two kills have the same outcome if nothing happens between them. */
+/**
+ * When the next process starts after a kill: at a multiple of 100 ms, so that two kills have the same outcome if
+ * nothing happens between them.
+ */
 const restartAt = (time: number) => Math.ceil((time + 50) / 100) * 100
 
 const millisIn = (choice: string) => Number(/ (-?[\d.]+) ms$/.exec(choice)?.[1])
 
-/** A choice names a client and what happens to it, such as `c1 request lost`. */
+/** Installs the choice points. Each alternative names a client and what happens to it, such as `c1 request lost`. */
 export const install = (
   state: RunState,
   processes: Processes,
@@ -33,7 +36,7 @@ export const install = (
     }
   }
 
-  /** The end of the exploration ends all cut-offs and pauses. */
+  /** Ends a cut-off or a pause, unless the exploration has ended and healed it already. */
   const untilOver = (millis: number, end: () => void) =>
     actions.after(millis, () => {
       if (state.phase === "safety") end()
@@ -51,7 +54,7 @@ export const install = (
   const fateOf = (slot: ProcessSlot) => {
     const of = (what: string) => [
       ...delays.map((millis) => `${slot.name} ${what} late by ${millis} ms`),
-      // A published message is never lost while the connection is open
+      // A published message cannot get lost while its connection is open
       ...(deviations.losses && what !== "message" ? [`${slot.name} ${what} lost`] : []),
       ...(deviations.cuts ? [`${slot.name} cut before the ${what}`] : []),
       ...(what === "request" ? partitions.map((millis) => `${slot.name} cut off for ${millis} ms`) : [])
@@ -74,11 +77,12 @@ export const install = (
 
   for (const slot of slots) server.link(slot.name).fate = fateOf(slot)
 
-  /** The state at the last point of a kill, by process. */
+  /** The state of each process at its last choice point with a kill. */
   const lastKills = new WeakMap<Process, string>()
   /**
-   * A kill has the same outcome as the one before it if nothing happened between the two: the process has sent nothing,
-   * the server has run nothing, nothing was noted, and the next process starts at the same instant.
+   * Whether a kill can have another outcome than the previous one. It cannot if nothing has happened in between: the
+   * process has sent nothing, the server has run nothing, nothing was noted, and the next process would start at the
+   * same instant.
    */
   const isNewKill = ({ process }: ProcessSlot) => {
     if (!choices.isOpen) return false

@@ -1,43 +1,43 @@
 /**
- * Runs every schedule with a limited number of deviations, in order of their number. Each run starts from the beginning
- * and replays its deviations. The state of a process is in its fibers, which cannot be compared, so two states that
- * look equal may have different futures. Only a kill with the same outcome as an earlier one is skipped: a killed
- * process has no state.
+ * Runs every schedule with a limited number of deviations, those with fewer deviations first. Each run starts from the
+ * beginning and replays its deviations. The state of a process is in its fibers, which cannot be compared, so states
+ * that look equal are all explored. The only exception is a kill with the same outcome as an earlier one, because a
+ * killed process has no state.
  */
 import { Choices, type Deviation, type Deviations } from "./choices.ts"
 import { format as formatEvent } from "./history.ts"
 import type { Outcome, Setup } from "./setup.ts"
 
 export interface Explored {
-  /** Runs. */
+  /** The number of runs. */
   readonly schedules: number
   /**
-   * Skipped schedules, including those in `branches`: their last deviation is a kill with the same outcome as an
-   * earlier one.
+   * The number of schedules that were skipped because their last kill has the same outcome as an earlier kill. Includes
+   * those in `branches`.
    */
   readonly skipped: number
-  /** The number of different histories. */
+  /** The number of distinct histories. */
   readonly states: number
-  /** Schedules that ended in a violation. */
+  /** The number of schedules that ended with a violation. */
   readonly violations: number
-  /** The first violation, with the fewest deviations. */
+  /** The first violation found, which has the fewest deviations. */
   readonly first: { readonly schedule: ReadonlyArray<Deviation>; readonly outcome: Outcome } | undefined
-  /** Whether every schedule was run, and not only those before a violation. */
+  /** Whether every schedule was run, because the search did not stop at a violation. */
   readonly isComplete: boolean
-  /** The schedules with one more deviation than the one with which the exploration began. */
+  /** The schedules with one more deviation than `within`. */
   readonly branches: ReadonlyArray<ReadonlyArray<Deviation>>
 }
 
 export interface Limits {
-  /** The maximum number of deviations of a schedule. */
+  /** The maximum number of deviations in a schedule. */
   readonly maxDeviations: number
-  /** Ends at the first violation. */
+  /** Whether to stop at the first violation. */
   readonly stopsAtFirst: boolean
-  /** Only schedules that start with this one. */
+  /** Explores only schedules that extend this one. */
   readonly within: ReadonlyArray<Deviation>
 }
 
-/** A hash of the history of a run: two numbers of 32 bits combined into 53 bits. */
+/** Hashes the history of a run to 53 bits, combined from two 32-bit hashes. */
 const digest = ({ events }: Outcome): number => {
   let [a, b] = [0x811c9dc5, 0x9e3779b9]
   for (const event of events) {
@@ -51,14 +51,14 @@ const digest = ({ events }: Outcome): number => {
   return (a >>> 0) * 0x200000 + ((b >>> 0) & 0x1fffff)
 }
 
-/** A run, and the point from which other schedules may branch off. */
+/** A schedule that was run, and the choice points at which others may branch off. */
 interface Branch {
   readonly schedule: ReadonlyArray<Deviation>
   readonly from: number
   readonly open: ReadonlyArray<ReadonlyArray<string>>
 }
 
-/** `deviations`: the kinds that may occur. */
+/** Explores a program. `deviations` says which kinds may occur. */
 export const explore = (
   setup: Setup<never>,
   deviations: Deviations,
@@ -69,7 +69,7 @@ export const explore = (
   let [schedules, skipped, violations, isComplete] = [0, 0, 0, true]
   let first: Explored["first"]
 
-  /** Runs a schedule. Returns where others may branch off, unless the run failed. */
+  /** Runs a schedule. Returns its branch, or `undefined` if there was a violation. */
   const visit = (schedule: ReadonlyArray<Deviation>): Branch | undefined => {
     const choices = new Choices(schedule)
     const outcome = run({ ...setup, explored: { choices, deviations } })

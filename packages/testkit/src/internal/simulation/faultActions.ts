@@ -1,11 +1,11 @@
-/** Applies each fault to the processes, the links and the server of a simulation. */
+/** Carries out faults on the processes, the links and the server of a simulation. */
 import type { Direction } from "../client/link.ts"
 import type { Victims } from "./faults.ts"
 import type { ProcessSlot } from "./process.ts"
 import type { Processes } from "./processes.ts"
 import type { RunState } from "./runState.ts"
 
-/** Which messages a link withholds. */
+/** The messages that a link withholds. */
 type Hindrance = Direction | "messages"
 
 export const faultActions = (state: RunState, processes: Processes): Victims => {
@@ -64,7 +64,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
     resume: (index) => {
       const slot = slots[index]!
       state.end(slot)
-      // Overlapping pauses last until both are over
+      // Overlapping pauses end only when all of them are over
       if (slot.process.state !== "paused" || slot.faults > hindered.filter((one) => one.slot === slot).length) return
       state.fault("resume", slot.name)
       state.resume(slot)
@@ -125,7 +125,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
       const keys = server.keys()
       if (keys.length === 0) return
       const { key } = keys[Math.floor(draw() * keys.length)]!
-      // Clients that block on the key are unblocked at once
+      // Clients that block on the key are unblocked immediately
       state.lossAt = world.now()
       server.run(() => server.engine.evict(0, key))
       lose("evict", key)

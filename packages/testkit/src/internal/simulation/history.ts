@@ -1,4 +1,4 @@
-/** The events of a simulation, in order, and their text form. */
+/** The events of a simulation, and their text form. */
 import { type Reply, ReplyError } from "@effect-simba/fake-redis/Engine"
 import type { TraceEntry } from "../client/server.ts"
 
@@ -6,7 +6,7 @@ export type Phase = "safety" | "liveness" | "closing" | "closed"
 
 export type Fields = Readonly<Record<string, string | number>>
 
-/** One event; `at` is virtual time in milliseconds since the start. */
+/** One event. `at` is the virtual time in milliseconds since the start. */
 export type Event =
   | { readonly _tag: "Phase"; readonly at: number; readonly phase: Phase }
   | { readonly _tag: "Command"; readonly at: number; readonly command: TraceEntry }
@@ -15,7 +15,7 @@ export type Event =
     readonly _tag: "Fault"
     readonly at: number
     readonly fault: string
-    /** A client, or `server`. */
+    /** The name of a client, or `server`. */
     readonly target: string
     readonly text: string
   }
@@ -39,12 +39,12 @@ export type Event =
     readonly at: number
     readonly resource: string
     readonly from: string | undefined
-    /** When the former owner was granted the lock, and the end of its lease by the server's time. */
+    /** When the previous owner was granted the lock, and when its lease ends by the server's clock. */
     readonly since: number
     readonly deadline: number
     readonly to: string | undefined
     readonly token: number | undefined
-    /** The command that changed the owner; none for an expiry or a loss of data. */
+    /** The command that changed the owner. Missing for an expiry or a loss of data. */
     readonly command: TraceEntry | undefined
   }
 
@@ -92,5 +92,5 @@ const describe = (event: Event): string => {
   }
 }
 
-/** One line per event. */
+/** Formats an event as one line. */
 export const format = (event: Event): string => `${event.at.toFixed(3).padStart(12)} ${describe(event)}`

@@ -1,63 +1,66 @@
-/** A simulation that its caller drives: it lets time pass and injects faults. */
+/** A simulation that its caller drives, by letting time pass and injecting faults. */
 import type { ErrorState, Reply } from "@effect-simba/fake-redis/Engine"
 import type { Cargo, LinkFaults } from "../client/link.ts"
 import type { Event } from "./history.ts"
 import type { ProcessSlot } from "./process.ts"
 import type { Running } from "./run.ts"
 
-/** A message in flight between a process and the server. Times are virtual milliseconds. */
+/** A message on its way between a process and the server. Times are virtual, in milliseconds. */
 export interface Parcel {
   readonly client: string
   readonly kind: "request" | "reply" | "message"
-  /** The command of the request, or of the request that a reply belongs to. */
+  /** The command of a request or, for a reply, of its request. */
   readonly args: ReadonlyArray<string>
   readonly reply: Reply | undefined
   /** The channel of a published message. */
   readonly channel: string
   readonly text: string
   readonly sentAt: number
-  /** Undefined while the message is in flight, and forever if it is lost. */
+  /** `undefined` while the message is in flight, and permanently if it is lost. */
   readonly arrivedAt: number | undefined
 }
 
-/** A process as it is now. */
+/** The current state of a process. */
 export interface LiveProcess {
   readonly name: string
   readonly state: "running" | "paused" | "dead"
-  /** Numbers the processes of this client: each start after a kill or a failure has the next number. */
+  /** The number of this client's process: each start after a kill or a failure has the next number. */
   readonly generation: number
   readonly isCut: boolean
-  /** How far its wall clock was stepped, in milliseconds. */
+  /** By how much its wall clock was stepped, in milliseconds. */
   readonly clockStep: number
 }
 
-/** All functions act at once, at the current instant of virtual time. */
+/** All functions act immediately, at the current instant of virtual time. */
 export interface Live {
-  /** Virtual milliseconds since the start. */
+  /** Virtual time in milliseconds since the start. */
   readonly now: () => number
-  /** Lets time pass until that instant. */
+  /** Lets time pass until the given instant. */
   readonly advance: (until: number) => void
-  /** Whether all phases are over, or a checker has found a violation. */
+  /** Whether all phases have ended, or a checker has found a violation. */
   readonly isOver: () => boolean
-  /** The same array for each call, which grows. */
+  /** All events so far. Always the same array, which grows. */
   readonly events: ReadonlyArray<Event>
-  /** Everything that was sent over the links, in order. The same array for each call, too. */
+  /** Everything that was sent over the links, in order. Always the same array, which grows. */
   readonly parcels: ReadonlyArray<Parcel>
   readonly processes: () => ReadonlyArray<LiveProcess>
-  /** A string, hash or sorted set on the server; hashes and sorted sets as pairs. */
+  /**
+   * Reads a string, hash or sorted set on the server. Hashes and sorted sets are returned as alternating keys and
+   * values.
+   */
   readonly read: (key: string) => ReadonlyArray<string>
   /** Adds a process that runs the program. Returns its name. */
   readonly add: () => string
-  /** Ends a process. Its finalizers do not run. */
+  /** Kills a process. Its finalizers do not run. */
   readonly kill: (client: string) => void
-  /** Starts the next process of a killed client. */
+  /** Starts the next process of a client whose process was killed. */
   readonly restart: (client: string) => void
   readonly pause: (client: string) => void
   readonly resume: (client: string) => void
-  /** No request, reply or published message passes until `heal`. */
+  /** Cuts off a process: no request, reply or published message passes until `heal`. */
   readonly cut: (client: string) => void
   readonly heal: (client: string) => void
-  /** Sets the faults of a link from now on. Missing delays are those of the options. */
+  /** Replaces the faults of a link. Delays that are not set are those of the options. */
   readonly setLink: (client: string, faults: LinkFaults) => void
   readonly stepClock: (client: string, millis: number) => void
   readonly stepServerClock: (millis: number) => void
@@ -110,7 +113,7 @@ export const make = ({ actions, add, advance, isOver, processes, state }: Runnin
     if (slot === undefined) throw new RangeError(`there is no process ${client}`)
     return slot
   }
-  /** Acts, and lets the processes react at this instant. */
+  /** Acts, then lets the processes react at the same instant. */
   const act = <Args extends ReadonlyArray<unknown>>(run: (...args: Args) => void) => (...args: Args) => {
     run(...args)
     world.settle()

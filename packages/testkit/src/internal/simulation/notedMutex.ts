@@ -1,4 +1,4 @@
-/** A `Mutex` that notes what its callers do, for the checkers. */
+/** A `Mutex` that notes what its callers do, for the checkers of a simulation. */
 import type { WorkOptions } from "@effect-simba/core/Contender"
 import type { Body, Lease } from "@effect-simba/core/Lease"
 import type { Mutex } from "@effect-simba/core/Mutex"
@@ -11,7 +11,7 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
 
   const granted = (lease: Lease) => note("granted", { resource: lease.mutex, id: lease.id, token: lease.token })
 
-  /** Notes a wait; `served` is for the lease that ends it. */
+  /** Notes a wait from start to end. `served` must be called with the lease that ends it. */
   const waiting = <A, E, R>(
     resource: string,
     make: (served: (lease: Lease) => void) => Effect.Effect<A, E, R>
@@ -26,7 +26,7 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
       return Effect.ensuring(make(served), Effect.sync(() => note("waited", { resource, wait })))
     })
 
-  /** Notes the end even if the work is interrupted while it begins. */
+  /** Notes the work. Notes its end even if it is interrupted right at the start. */
   const noted = <A, E, R>(body: Body<A, E, R>, served: (lease: Lease) => void) => (lease: Lease) => {
     const fields = { resource: lease.mutex, id: lease.id }
     return Effect.acquireUseRelease(

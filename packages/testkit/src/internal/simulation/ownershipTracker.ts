@@ -1,23 +1,24 @@
-/** Tracks the owner of each resource from the server's keys, after each command and expiry. */
+/** Tracks the owner of each resource from the server's keys, after each command and each expiry. */
 import type { Reply } from "@effect-simba/fake-redis/Engine"
 import type { FakeServer, TraceEntry } from "../client/server.ts"
 import type { Event } from "../simulation/history.ts"
 
 /**
- * How to read locks from a server. The testkit knows Redis commands, and no keys of an implementation.
+ * Describes how to read locks from a server. The testkit knows Redis commands, but not the keys of an implementation.
  *
- * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key that begins with the fencing token.
- * - `asked`: the ids that a command requests a resource for.
- * - `queued`: the ids that a command put into the queue, with their places: smaller is earlier.
- * - `released`: the ids that a command released, owners or waiters; for a null reply, the ids that the command would
- *   release.
+ * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key that begins with the fencing
+ *   token.
+ * - `asked`: the ids for which a command requests a resource.
+ * - `queued`: the ids that a command put into the queue, with their places. Smaller places are earlier.
+ * - `released`: the ids that a command released, whether owners or waiters. For a null reply, the ids that the command
+ *   would release.
  * - `forced`: the owners from whom a command took a resource by force.
- * - `channel`: the channel of a waiter. `keep`: keys that may remain when all scopes are closed.
- * - `line` (default: the id): ids of one line, such as those of one process, may pass each other.
+ * - `channel`: the channel of a waiter. `keep`: whether a key may remain when all scopes are closed.
+ * - `line` (default: the id): groups ids, such as those of one process, that may pass each other.
  * - `identify` (default: the value): the id of the owner that the value of an owner key stands for.
- * - `spareTokens` (default: none): how many more tokens a grant with this token reserves, for holders that follow one
- *   another under the same id.
- * - `fencedKey`: a string key into which holders write their tokens, in a way that refuses stale ones.
+ * - `spareTokens` (default: none): how many more tokens the grant of this token reserves for successive holders under
+ *   the same id.
+ * - `fencedKey`: a string key to which holders write their tokens, and which refuses stale ones.
  */
 export interface LockModel {
   readonly resources: ReadonlyArray<string>
@@ -35,13 +36,13 @@ export interface LockModel {
   readonly fencedKey?: (resource: string) => string
 }
 
-/** One id at one resource. */
+/** An id and the resource that it uses. */
 export interface Party {
   readonly resource: string
   readonly id: string
 }
 
-/** None, one, or several: one command may make several changes. */
+/** None, one or several, because one command may make several changes. */
 export type Parties<P extends Party = Party> = P | ReadonlyArray<P> | undefined
 
 const none: ReadonlyArray<never> = []
@@ -52,7 +53,7 @@ export const all = <P extends Party>(parties: Parties<P>): ReadonlyArray<P> =>
 export interface Owned {
   readonly id: string
   readonly token: number | undefined
-  /** Server time in milliseconds, or Infinity. */
+  /** When the lease ends in server time, in milliseconds, or Infinity. */
   readonly until: number
   /** Virtual time of the grant. */
   readonly since: number
@@ -63,7 +64,7 @@ export class OwnershipTracker {
   private readonly server: FakeServer
   private readonly now: () => number
   private readonly owners = new Map<string, Owned>()
-  /** Resources in order, by their owner keys: a command names only a few of thousands of keys. */
+  /** The index of each resource, by its owner key. A command names only a few of thousands of keys. */
   private readonly positions: ReadonlyMap<string, number>
 
   constructor(model: LockModel, server: FakeServer, now: () => number) {
@@ -73,18 +74,21 @@ export class OwnershipTracker {
     this.now = now
   }
 
-  /** The owner, unless its lease has ended. */
+  /** The owner, unless its lease has expired. */
   owner(resource: string): Owned | undefined {
     const owned = this.owners.get(resource)
     return owned !== undefined && this.isLive(owned) ? owned : undefined
   }
 
-  /** The owner, or the former owner if its lease expired and it has no successor. */
+  /** The owner. Returns an owner whose lease has expired until it has a successor. */
   lastOwner(resource: string): Owned | undefined {
     return this.owners.get(resource)
   }
 
-  /** A string and its deadline; nothing after the deadline, even if the server has not removed the key yet. */
+  /**
+   * Reads a string and its deadline. Returns `undefined` after the deadline, even if the server has not removed the key
+   * yet.
+   */
   private read(key: string): { readonly value: string; readonly until: number } | undefined {
     const dump = this.server.engine.dump(0, key)
     if (dump?.type !== "string") return undefined
@@ -96,7 +100,7 @@ export class OwnershipTracker {
     return this.server.micros() / 1000 < owned.until + 1
   }
 
-  /** The resources, in order, whose owner may have changed. */
+  /** The resources whose owner may have changed, in order. */
   private touched(cause: TraceEntry | "expiry" | undefined): Iterable<string> {
     const { ownerKey, resources } = this.model
     if (cause === undefined) return resources
@@ -112,7 +116,10 @@ export class OwnershipTracker {
     return found.size === 0 ? none : [...found].sort((a, b) => a - b).map((position) => resources[position]!)
   }
 
-  /** The changes since the last call, after a command, an expiry, or anything else. */
+  /**
+   * Returns the changes since the previous call. `cause` is the command that has run or an expiry, or missing for
+   * anything else.
+   */
   changesAfter(cause: TraceEntry | "expiry" | undefined): ReadonlyArray<Event> {
     let events: Array<Event> | undefined
     const { model } = this

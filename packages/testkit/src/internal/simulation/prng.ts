@@ -1,4 +1,4 @@
-/** Seeded random numbers (sfc32), in independent streams: the draws of one do not shift those of another. */
+/** Seeded random numbers (sfc32) in independent streams: draws from one stream do not affect the others. */
 
 const hash = (text: string): [number, number, number, number] => {
   let a = 1779033703
@@ -34,7 +34,7 @@ export class Prng {
     for (let i = 0; i < 12; i++) this.next()
   }
 
-  /** Uniform in [0, 1). */
+  /** A uniform number in [0, 1). */
   readonly next = (): number => {
     const sum = (this.a + this.b | 0) + this.d | 0
     this.d = this.d + 1 | 0
@@ -44,17 +44,17 @@ export class Prng {
     return (sum >>> 0) / 4294967296
   }
 
-  /** Uniform in [minimum, maximum). Draws nothing from a range of one value. */
+  /** A uniform number in [minimum, maximum). Draws nothing if the range has a single value. */
   between([minimum, maximum]: Range): number {
     return maximum <= minimum ? minimum : minimum + (maximum - minimum) * this.next()
   }
 
-  /** A whole number in [0, below). */
+  /** A uniform integer in [0, below). */
   int(below: number): number {
     return Math.floor(this.next() * below)
   }
 
-  /** Draws nothing if the probability is zero. */
+  /** True with this probability. Draws nothing if it is zero. */
   chance(probability: number): boolean {
     return probability > 0 && this.next() < probability
   }
@@ -63,7 +63,7 @@ export class Prng {
     return items[this.int(items.length)]!
   }
 
-  /** The stream with that name. It does not depend on earlier draws from this one. */
+  /** Returns the stream with that name, which does not depend on earlier draws. */
   stream(name: string): Prng {
     return new Prng(`${this.seed}/${name}`)
   }

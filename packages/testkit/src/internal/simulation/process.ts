@@ -1,6 +1,6 @@
 /**
- * A simulated process, with its own clocks and scheduler on the world's time. All its tasks pass through one gate,
- * which holds them while the process is paused, and drops them once it is killed.
+ * A simulated process, with its own clocks and scheduler on the world's time. All of its tasks pass through one gate.
+ * The gate holds them back while the process is paused, and drops them once it is killed.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -18,23 +18,23 @@ import { clockOf, type World } from "./world.ts"
 export interface ProcessOptions {
   readonly world: World
   readonly prng: Prng
-  /** The offset of the wall clock from the world's, in milliseconds. */
+  /** The offset of its wall clock from the world's time, in milliseconds. */
   readonly offset: number
-  /** How fast both clocks of the process run: 1.01 gains one percent. */
+  /** The rate at which both of its clocks run: 1.01 gains one percent. */
   readonly rate: number
-  /** The pace of its processor; without a pace, tasks take no time, and arriving data are handled at once. */
+  /** The pace of its processor. Without a pace, tasks take no time, and data are handled as soon as they arrive. */
   readonly pace: Pace | undefined
 }
 
-/** How fast both clocks run. */
+/** The current rate of both clocks. */
 interface Rate {
   readonly value: number
-  /** World time of the last change, and what the monotonic clock showed then. */
+  /** World time when the rate last changed, and the monotonic clock's time then. */
   readonly since: number
   readonly monotonic: number
 }
 
-/** Any 13-digit time. */
+/** An arbitrary 13-digit time. */
 const epochMillis = 1_750_000_000_000
 
 export class Process implements Host {
@@ -43,28 +43,28 @@ export class Process implements Host {
   readonly random: () => number
   readonly processor: Processor | undefined
   readonly context: Context.Context<never>
-  /** Interrupters of the work under `Client.interruptible`, by name. */
+  /** Functions that interrupt the work under `Client.interruptible`, by the name of the work. */
   readonly interruptible = new Map<string, () => void>()
-  /** Called when a timer is due, or data arrive. */
+  /** Called when a timer is due or data arrive. */
   onArrival: (() => void) | undefined
   state: "running" | "paused" | "dead" = "running"
-  /** World time of the last resumption. */
+  /** World time when the process last resumed. */
   resumedAt = -Infinity
-  /** When its machine last woke up. */
+  /** World time when its machine last woke up. */
   sleptUntil = -Infinity
   wasSuspended = false
-  /** How many timers of the process are set. */
+  /** The number of timers that are set. */
   openTimers = 0
-  /** How many of its fibers have not ended. */
+  /** The number of fibers that have not ended. */
   openFibers = 0
-  /** The number of requests and of calls to external systems. */
+  /** The number of requests and of calls to external systems so far. */
   acts = 0
   private readonly world: World
   private readonly prng: Prng
   private readonly computations: Prng
   private rate: Rate
   private wallOffset: number
-  /** How long the monotonic clock stood still since the rate last changed. */
+  /** How long the monotonic clock has stood still since the rate last changed. */
   private suspended = 0
   private suspendedAt: number | undefined
   private deferredTasks: Array<() => void> = []
@@ -150,7 +150,7 @@ export class Process implements Host {
     else if (this.state === "paused") this.deferredMail.push(run)
   }
 
-  /** Uses the processor for this many milliseconds. */
+  /** Keeps the processor busy for this many milliseconds. */
   readonly compute = (millis: number | Range): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { processor } = this
@@ -159,7 +159,7 @@ export class Process implements Host {
       return Effect.callback((resume) => processor.compute(time, () => resume(Effect.void)))
     })
 
-  /** From now on tasks take no time. */
+  /** Makes tasks take no time. */
   calm(): void {
     if (this.processor !== undefined) this.processor.pace = free
   }
@@ -168,7 +168,7 @@ export class Process implements Host {
     this.wallOffset += millis
   }
 
-  /** From now on both clocks run at this rate. Timers that are already set may fire late. */
+  /** Changes the rate of both clocks. Timers that are already set may fire late. */
   setRate(value: number): void {
     const since = this.world.now()
     this.wallOffset = this.wall() - epochMillis - since
@@ -176,7 +176,7 @@ export class Process implements Host {
     this.suspended = 0
   }
 
-  /** `suspend`: the machine sleeps, and its monotonic clock with it. */
+  /** Pauses the process. With `suspend` its machine sleeps, so that the monotonic clock stops too. */
   pause(suspend = false): void {
     if (this.state !== "running") return
     this.state = "paused"
@@ -184,12 +184,12 @@ export class Process implements Host {
     if (suspend) this.suspendedAt = this.world.now()
   }
 
-  /** How long its timers have been stopped so far. Milliseconds. */
+  /** How long its timers have been stopped in the current suspension, in milliseconds. */
   get slept(): number {
     return this.suspendedAt === undefined ? 0 : this.world.now() - this.suspendedAt
   }
 
-  /** Timers and network data resume in either order, as in a real event loop. */
+  /** Resumes the process. Either timers or network data come first, as in a real event loop. */
   resume(): void {
     if (this.state !== "paused") return
     this.state = "running"
@@ -224,19 +224,19 @@ export class Process implements Host {
   }
 }
 
-/** One client, and the process in which it runs now. */
+/** A client, and the process in which it currently runs. */
 export interface ProcessSlot {
   readonly name: string
   readonly index: number
   generation: number
   process: Process
   fiber: Fiber.Fiber<void, unknown> | undefined
-  /** When a fault last affected it. */
+  /** When a fault last affected the process. */
   disturbedAt: number
-  /** Until then, a late message to it is in flight, or one of its commands hangs. */
+  /** Until when a late message to the process is in flight, or one of its commands hangs. */
   lateUntil: number
-  /** When its wall clock was last stepped. */
+  /** When the wall clock of the process was last stepped. */
   steppedAt: number
-  /** Faults that affect it now. */
+  /** The number of faults that currently affect the process. */
   faults: number
 }

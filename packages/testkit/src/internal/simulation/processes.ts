@@ -1,4 +1,4 @@
-/** Starts the processes of a simulation, and restarts a process that was killed or failed. */
+/** Starts the processes of a simulation, and restarts those that were killed or failed. */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -14,20 +14,20 @@ import { drawPace, free } from "./processor.ts"
 import { never, type RunState } from "./runState.ts"
 import type { Client, Outside } from "./setup.ts"
 
-/** The duration of an event-loop turn from which a process counts as disturbed. */
+/** An event-loop turn of at least this duration disturbs its process. */
 const longTurnMillis = 20
 
 export class Processes {
   private readonly state: RunState
   private readonly outside: Outside
   private readonly waiting: Array<() => void> = []
-  /** Whether all processes have been ready, so that the exploration has begun, and perhaps ended. */
+  /** Whether all processes have been ready once, so that the exploration has begun. */
   private haveStarted = false
   /** Called when all processes are ready, before they continue. */
   onReady: (() => void) | undefined
   /** Called when something arrives at a process. */
   onArrival: ((slot: ProcessSlot) => void) | undefined
-  /** See `Processor.setAside`. */
+  /** Returns the delay of a process's runnable fiber; see `Processor.setAside`. */
   setAside: ((slot: ProcessSlot) => number) | undefined
 
   constructor(state: RunState) {
@@ -80,7 +80,7 @@ export class Processes {
       slot.fiber = undefined
       if (this.state.isEnding || Exit.isSuccess(exit)) return
       if (Cause.hasDies(exit.cause)) return this.state.violated("program", `${name} died: ${Cause.pretty(exit.cause)}`)
-      // Operators restart a process that failed
+      // Restart a failed process, as an operator would
       client.note("crashed", { error: String(Cause.squash(exit.cause)) })
       slot.process.kill()
       const { generation } = slot
@@ -88,7 +88,7 @@ export class Processes {
     })
   }
 
-  /** Starts the next process, unless it has started meanwhile. */
+  /** Starts the next process of a client, unless it has already started. */
   restart(slot: ProcessSlot, generation: number): void {
     if (slot.generation !== generation || this.state.isEnding) return
     slot.generation++
@@ -158,7 +158,7 @@ export class Processes {
     }
   }
 
-  /** Waits for all processes, so that an exploration starts when all of them are ready. */
+  /** Waits until all processes are ready, so that an exploration starts at the same point for all. */
   private readonly ready: Effect.Effect<void> = Effect.callback((resume) => {
     const { choices, setup } = this.state
     this.waiting.push(() => resume(Effect.void))

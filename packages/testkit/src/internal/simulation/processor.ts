@@ -1,35 +1,35 @@
 /**
- * The processor of a simulated process, with an event loop like Node's: first the timers that are due, then the data
- * that have arrived, then the tasks that were runnable when their phase started. Each of these takes time, during which
- * other processes, the network and the server continue.
+ * The processor of a simulated process, with an event loop like Node's. A turn handles first the timers that are due,
+ * then the data that have arrived, then the tasks that are runnable. Each of these takes time, during which other
+ * processes, the network and the server continue.
  */
 import type * as Scheduler from "effect/Scheduler"
 import type { Prng, Range } from "./prng.ts"
 import { Restless, type World } from "./world.ts"
 
-/** The possible processors of a simulation, from which each process draws its own. */
+/** The range of processors in a simulation. Each process draws its own. */
 export interface ProcessorFault {
-  /** Milliseconds that a task takes: one of these for each process. */
+  /** How many milliseconds a task takes. Each process draws one of these. */
   readonly task: ReadonlyArray<number>
-  /** In a quarter of the processes: the probability that a task takes `by` milliseconds longer. */
+  /** The probability, in a quarter of the processes, that a task takes `by` milliseconds longer. */
   readonly stall: { readonly chance: number; readonly by: Range }
-  /** The mean number of operations after which a fiber yields, at most 2048: one of these for each process. */
+  /** The mean number of operations after which a fiber yields, at most 2048. Each process draws one of these. */
   readonly yieldAfter: ReadonlyArray<number>
 }
 
-/** How long the tasks of one process take, and in which order they run. */
+/** The speed and the order in which a process runs its tasks. */
 export interface Pace {
-  /** The duration of the next task in milliseconds. */
+  /** Draws the duration of the next task, in milliseconds. */
   readonly cost: () => number
   /** Whether runnable fibers of equal priority run in random order, instead of first come, first served. */
   readonly shuffles: boolean
-  /** How many operations a fiber runs until it yields. */
+  /** Draws the number of operations after which a fiber yields. */
   readonly budget: () => number
-  /** Whether order and yields are the same as in Effect. */
+  /** Whether fibers run in the same order and yield at the same points as in Effect. */
   readonly isOrdered: boolean
 }
 
-/** A processor that takes no time: in explorations, and in the phase after the faults. */
+/** A processor on which tasks take no time: for explorations, and for the phase after the faults. */
 export const free: Pace = { cost: () => 0, shuffles: false, budget: () => 2048, isOrdered: true }
 
 export const drawPace = ({ stall, task, yieldAfter }: ProcessorFault, prng: Prng): Pace => {
@@ -43,15 +43,15 @@ export const drawPace = ({ stall, task, yieldAfter }: ProcessorFault, prng: Prng
     cost: () => each + (stalls.chance(chance) ? stalls.between(stall.by) : 0),
     shuffles,
     isOrdered: !shuffles && mean >= 2048,
-    // At least one operation: in Effect, a fiber runs at least one before it yields. With zero, a fiber that is
-    // interrupted before it has started would yield, and its first task would start it nevertheless
+    // At least two: in Effect, a fiber runs at least one operation before it yields. With less, a fiber that is
+    // interrupted before it starts would yield, and its first task would start it anyway
     budget: () => mean >= 2048 ? 2048 : Math.min(2048, Math.max(2, 1 + Math.floor(-Math.log(1 - yields.next()) * mean)))
   }
 }
 
 type Task = () => void
 
-/** Maximum consecutive tasks without idle time: only a busy loop needs more. */
+/** The maximum number of consecutive tasks without idle time. Only a busy loop exceeds it. */
 const restless = 300_000
 
 const shuffled = <A>(items: Array<A>, prng: Prng): Array<A> => {
@@ -62,7 +62,7 @@ const shuffled = <A>(items: Array<A>, prng: Prng): Array<A> => {
   return items
 }
 
-/** The tasks of one dispatcher by priority, lowest first. Each fiber has a dispatcher of its own. */
+/** The tasks of one dispatcher by priority, lowest first. Each fiber has its own dispatcher. */
 class Tasks {
   private buckets: Array<{ readonly priority: number; readonly tasks: Array<Task> }> = []
   isScheduled = false
@@ -85,11 +85,11 @@ class Tasks {
 export class Processor {
   pace: Pace
   /**
-   * Called after each turn, with its duration in milliseconds. `processes` marks a process with a long turn as
+   * Called after each turn with its duration in milliseconds. `processes` uses it to mark a process with a long turn as
    * disturbed.
    */
   onTurn: ((millis: number) => void) | undefined
-  /** The milliseconds by which a runnable fiber is delayed while others continue. Only explorations set it. */
+  /** Returns the milliseconds by which to delay a runnable fiber while others continue. Only explorations set it. */
   setAside: (() => number) | undefined
   readonly scheduler: Scheduler.Scheduler
   private readonly world: World
@@ -98,13 +98,13 @@ export class Processor {
   private timers: Array<Task> = []
   private data: Array<Task> = []
   private dispatchers: Array<Tasks> = []
-  /** What remains of the current turn, last first. */
+  /** The remaining tasks of the current phase, in reverse order. */
   private rest: Array<Task | Tasks> = []
-  /** World time at which the current and the previous turn of the loop started. */
+  /** World time at which the current and the previous turn started. */
   private turnAt = -Infinity
   private turnBeforeAt = -Infinity
   private phase: "timers" | "data" | "tasks" = "tasks"
-  /** Computations that the current task started, with their continuations. */
+  /** Computations that the current task has started, with their continuations. */
   private computations: Array<{ readonly millis: number; readonly then: Task }> = []
   private busyUntil = -Infinity
   private isActive = false
@@ -146,33 +146,33 @@ export class Processor {
     }
   }
 
-  /** A timer is due. */
+  /** Queues the callback of a timer that is due. */
   readonly ring = (task: Task): void => {
     this.timers.push(task)
     this.wake()
   }
 
-  /** Data have arrived. */
+  /** Queues the handler of data that have arrived. */
   readonly deliver = (task: Task): void => {
     this.data.push(task)
     this.wake()
   }
 
-  /** Uses the processor for this long; nothing else runs before the continuation. */
+  /** Keeps the processor busy for this long. Nothing else runs before the continuation. */
   compute(millis: number, then: Task): void {
     if (this.pace === free) return then()
     this.computations.push({ millis, then })
     this.wake()
   }
 
-  /** Resumes after a pause. */
+  /** Continues after a pause. */
   resume(): void {
     if (!this.isResting) this.world.enqueue(this.run)
   }
 
   /**
-   * An upper bound of its lateness in milliseconds: the time since the start of the previous turn. The checkers excuse
-   * work that outlives its lease by at most this time.
+   * An upper bound of the event loop's lateness in milliseconds: the time since the previous turn started. Checkers
+   * excuse work that outlives its lease by at most this much.
    */
   get lateness(): number {
     return this.turnAt === -Infinity ? 0 : this.world.now() - this.turnBeforeAt
@@ -211,7 +211,7 @@ export class Processor {
     this.world.at(this.busyUntil, this.run)
   }
 
-  /** The next task, if any is left. */
+  /** Returns the next task, if there is one. */
   private take(): Task | undefined {
     for (;;) {
       const item = this.rest.pop()
@@ -239,7 +239,7 @@ export class Processor {
     }
   }
 
-  /** Whether there is anything to do in another turn. */
+  /** Starts another turn. Returns whether there is anything to do in it. */
   private beginTurn(): boolean {
     const now = this.world.now()
     if (!this.isResting && this.turnAt > -Infinity) this.onTurn?.(now - this.turnAt)

@@ -1,6 +1,6 @@
 /**
- * One simulation, from start to end or step by step, synchronously: faults, then calm until everything has converged,
- * then closing.
+ * Runs one simulation, at once or step by step. Everything is synchronous. First there are faults, then a calm phase
+ * until everything has converged, then all scopes are closed.
  */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { install } from "./deviations.ts"
@@ -18,9 +18,9 @@ export interface Running {
   readonly state: RunState
   readonly processes: Processes
   readonly actions: Victims
-  /** Adds a process, and starts it. */
+  /** Adds a process and starts it. */
   readonly add: () => void
-  /** Lets time pass until that instant, or until the simulation is over. */
+  /** Lets time pass until the given instant, or until the simulation is over. */
   readonly advance: (until: number) => void
   readonly isOver: () => boolean
   readonly outcome: () => Outcome
@@ -78,7 +78,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
   return running.outcome()
 }
 
-/** Runs the phases: faults, calm, closing. Each step takes the instant until which time may pass. */
+/** Runs the phases: faults, calm, closing. Each `next` passes the instant until which time may pass. */
 function* phases(
   state: RunState,
   processes: Processes,
@@ -87,7 +87,7 @@ function* phases(
   const { server, setup, slots, violations, world } = state
   let limit = -Infinity
 
-  /** Returns whether no checker has found a violation. */
+  /** Lets time pass. Returns false if a checker has found a violation. */
   const pass = function*(
     millis: number,
     done: () => boolean = () => false,
@@ -150,7 +150,7 @@ function* phases(
   for (const { onClosed } of checks) onClosed?.()
 }
 
-/** Records in the history which commands the server runs, which keys expire, and what happens to connections. */
+/** Records in the history the commands that the server runs, the keys that expire, and what happens to connections. */
 const listen = (state: RunState) => {
   const { server, world } = state
   server.listeners.add((command) => {

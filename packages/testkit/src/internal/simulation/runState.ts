@@ -1,5 +1,6 @@
 /**
- * The state of one simulation: its world, server and processes, what has happened so far, and what a fault affects now.
+ * The state of one simulation: its world, server and processes, what has happened so far, and what faults currently
+ * affect.
  */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { FakeServer, type TraceEntry } from "../client/server.ts"
@@ -12,7 +13,7 @@ import type { ProcessSlot } from "./process.ts"
 import type { Setup, Violation } from "./setup.ts"
 import { World } from "./world.ts"
 
-/** Stands for the instant of an event that has not happened. */
+/** The time of an event that has not happened. */
 export const never = -Infinity
 
 export class RunState {
@@ -31,13 +32,13 @@ export class RunState {
   commands = 0
   /** When a fault last affected the server. */
   serverDisturbedAt = never
-  /** Faults that affect the server now. */
+  /** The number of faults that currently affect the server. */
   serverFaults = 0
   /** When the server last lost data. */
   lossAt = never
   /** When the server's wall clock was last stepped. */
   serverStepAt = never
-  /** When the server's wall clock was last stepped forward, or a new primary's clock was ahead. */
+  /** When the server's wall clock was last stepped forward, or a failover chose a primary whose clock was ahead. */
   serverForwardAt = never
 
   constructor(setup: Setup<unknown>, lua: LuaVm) {
@@ -98,7 +99,7 @@ export class RunState {
     this.emit({ _tag: "Phase", at: this.world.now(), phase })
   }
 
-  /** Records that a fault affects a process, or the server, from now on. */
+  /** Records that a fault begins to affect a process or, without one, the server. */
   begin(slot: ProcessSlot | undefined): void {
     if (slot === undefined) this.serverFaults++
     else slot.faults++
@@ -114,7 +115,7 @@ export class RunState {
     }
   }
 
-  /** A hung command takes longer if the timers of its process were stopped. */
+  /** Resumes a process. A command that hangs then takes longer, if the timers of its process were stopped. */
   resume(slot: ProcessSlot): void {
     const { slept } = slot.process
     if (slot.lateUntil > this.world.now() - slept) slot.lateUntil += slept

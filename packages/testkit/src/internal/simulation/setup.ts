@@ -1,4 +1,4 @@
-/** The parts of a simulation: programs, checkers, and their view of it. */
+/** The types that programs, checkers and the engine of a simulation share. */
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -13,43 +13,42 @@ import type { Range } from "./prng.ts"
 export interface Client {
   readonly name: string
   readonly index: number
-  /** Numbers the processes of this client: each start after a kill or a failure has the next number. */
+  /** The number of this client's process: each start after a kill or a failure has the next number. */
   readonly generation: number
-  /** Uniform in [0, 1), from a stream of this process. */
+  /** Returns a uniform number in [0, 1) from this process's random stream. */
   readonly random: () => number
   readonly phase: () => Phase
   /**
-   * Uses the processor of its process for this many milliseconds, or for a number drawn between two: its other fibers
-   * wait. Without the fault `processor`, this takes no time.
+   * Keeps the processor of the process busy for this many milliseconds, or for a random number in this range, while its
+   * other fibers wait. Takes no time without the fault `processor`.
    */
   readonly compute: (millis: number | Range) => Effect.Effect<void>
-  /** In an exploration: waits until all processes have called it. Only what follows is explored. */
+  /** In an exploration, waits until all processes have called it. Only what happens afterwards is explored. */
   readonly ready: Effect.Effect<void>
   /**
-   * Runs work that an exploration may interrupt whenever something arrives at its process. `name` is the name of the
-   * work.
+   * Runs work that an exploration may interrupt whenever something arrives at the process. `name` identifies the work.
    */
   readonly interruptible: <E, R>(name: string, work: Effect.Effect<void, E, R>) => Effect.Effect<void, E, R>
-  /** Adds a note to the history, for the checkers and the trace. */
+  /** Adds a note to the history, for checkers and the trace. */
   readonly note: (kind: string, fields?: Fields) => void
   /**
-   * Acts on an external system, such as a file or another database. `act` runs there after `delay` milliseconds, even
-   * if the process dies meanwhile, and the reply takes `delay` again.
+   * Acts on an external system, such as a file or another database. `act` runs after `delay` milliseconds, even if the
+   * process dies meanwhile, and the reply takes another `delay`.
    */
   readonly outside: <A>(delay: number, act: (outside: Outside) => A) => Effect.Effect<A>
 }
 
-/** An external system, which faults do not affect. */
+/** An external system that faults do not affect. */
 export interface Outside {
-  /** Its memory: empty when a run begins. */
+  /** The memory of the external system, which is empty when a run begins. */
   readonly state: Map<string, unknown>
   readonly note: (kind: string, fields?: Fields) => void
 }
 
-/** An entry of a stream: ids are text. */
+/** An entry of a stream, with its id as text. */
 export type StreamEntryView = readonly [id: string, fields: ReadonlyArray<string>]
 
-/** A stream with its groups, as it is now. */
+/** The current state of a stream and its groups. */
 export interface StreamView {
   readonly entries: ReadonlyArray<StreamEntryView>
   readonly group: (name: string) => GroupView | undefined
@@ -58,21 +57,21 @@ export interface StreamView {
 interface Delivery {
   readonly consumer: string
   readonly deliveredAt: number
-  /** How often it was delivered. */
+  /** The number of deliveries. */
   readonly deliveries: number
 }
 
-/** A consumer group. Times are server time in milliseconds. */
+/** A consumer group. Times are in server time, in milliseconds. */
 export interface GroupView {
   readonly consumers: ReadonlyArray<string>
   readonly lastDelivered: string
-  /** The consumer to which a pending entry was last delivered. */
+  /** The last delivery of a pending entry. */
   readonly delivery: (entry: string) => Delivery | undefined
-  /** The pending entries of a consumer. */
+  /** The ids of a consumer's pending entries. */
   readonly pendingOf: (consumer: string) => ReadonlyArray<string>
 }
 
-/** The entries that were added to a stream and removed from it. */
+/** The entries that were added to a stream, and those that were removed from it. */
 export interface StreamChanges {
   readonly added: ReadonlyArray<StreamEntryView>
   readonly removed: ReadonlyArray<StreamEntryView>
@@ -85,52 +84,54 @@ export interface View {
   readonly names: () => ReadonlyArray<string>
   readonly lock: LockModel
   readonly owner: (resource: string) => Owned | undefined
-  /** The owner, or the former owner if its lease expired and it has no successor. */
+  /** The owner. Returns an owner whose lease has expired until it has a successor. */
   readonly lastOwner: (resource: string) => Owned | undefined
   /** Server time in milliseconds. */
   readonly serverNow: () => number
   readonly subscribers: (channel: string) => number
-  /** Counts unsubscriptions. */
+  /** Counts ended subscriptions. */
   readonly departures: () => number
   readonly subscriptions: () => number
   readonly connections: () => number
   readonly fibers: () => number
   readonly timers: () => number
-  /** A string on the server. */
+  /** Reads a string on the server. */
   readonly read: (key: string) => string | undefined
-  /** A hash on the server; empty if there is none. */
+  /** Reads a hash on the server. Returns an empty map if it does not exist. */
   readonly hash: (key: string) => ReadonlyMap<string, string>
-  /** A field of a hash on the server. */
+  /** Reads a field of a hash on the server. */
   readonly field: (key: string, field: string) => string | undefined
-  /** A stream on the server. */
+  /** Reads a stream on the server. */
   readonly stream: (key: string) => StreamView | undefined
-  /** Follows a stream: each call returns the changes since the previous call. */
+  /** Follows a stream. Each call of the result returns the changes since the previous call. */
   readonly follow: (key: string) => () => StreamChanges
   /**
-   * When a live key expires, in milliseconds of server time: Infinity for a key without expiry, undefined for an absent
-   * one.
+   * When a live key expires, in milliseconds of server time. Infinity if it does not expire, and `undefined` if it does
+   * not exist.
    */
   readonly expiresAt: (key: string) => number | undefined
   readonly keys: () => ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
-  /** When a fault last affected a client, or the server: the current time if a fault affects it now. */
+  /** When a fault last affected a client or, without one, the server. The current time if a fault still does. */
   readonly disturbedAt: (client?: string) => number
-  /** When the server last lost data, by a fault or by an eviction. */
+  /** When the server last lost data, through a fault or an eviction. */
   readonly lossAt: () => number
   /** When the server's wall clock was last stepped. */
   readonly serverStepAt: () => number
-  /** When the server's wall clock was last stepped forward, or a new primary's clock was ahead. */
+  /** When the server's wall clock was last stepped forward, or a failover chose a primary whose clock was ahead. */
   readonly serverForwardAt: () => number
   /** When a client's wall clock was last stepped. */
   readonly clockStepAt: (client: string) => number
   readonly isRunning: (client: string) => boolean
   readonly resumedAt: (client: string) => number
-  /** An upper bound of the lateness of its event loop, in milliseconds: the current turn and the previous one. */
+  /**
+   * An upper bound of the lateness of a client's event loop, in milliseconds: the time since its previous turn started.
+   */
   readonly lateness: (client: string) => number
-  /** Whether a client's fibers continue in the order in which they became runnable, and yield as in Effect. */
+  /** Whether a client's fibers run in the same order and yield at the same points as in Effect. */
   readonly isOrdered: (client: string) => boolean
-  /** When its machine last woke up. */
+  /** When a client's machine last woke up. */
   readonly sleptUntil: (client: string) => number
-  /** Whether its last pause was a suspension of its machine. */
+  /** Whether a client's last pause was a suspension of its machine. */
   readonly wasSuspended: (client: string) => boolean
   readonly every: (millis: number, run: () => void) => void
   readonly violated: (message: string) => void
@@ -140,11 +141,14 @@ export interface Checker {
   readonly name: string
   readonly start: (view: View) => {
     readonly onEvent?: (event: Event) => void
-    /** Whether everything that must happen after the last fault has happened. The liveness phase ends then. */
+    /**
+     * Whether everything that must follow the last fault has happened. The liveness phase ends when all checkers return
+     * true.
+     */
     readonly isConverged?: () => boolean
     /** Called at the end of the liveness phase. */
     readonly onConverged?: () => void
-    /** Called when all scopes are closed. */
+    /** Called after all scopes are closed. */
     readonly onClosed?: () => void
   }
 }
@@ -153,7 +157,7 @@ export interface Setup<E> {
   readonly seed: string
   /** The choices of an exploration, in which nothing else is random. */
   readonly explored?: { readonly choices: Choices; readonly deviations: Deviations } | undefined
-  /** For an exploration: whether it may end before `duration`. */
+  /** In an exploration, whether it may end before `duration`. */
   readonly isOver?: ((view: View) => boolean) | undefined
   readonly clients: number
   readonly program: (client: Client) => Effect.Effect<void, E, Redis | Subscriber | Scope.Scope>
@@ -161,11 +165,11 @@ export interface Setup<E> {
   readonly checkers: ReadonlyArray<Checker>
   readonly network: { readonly requestDelay: Range; readonly replyDelay: Range }
   readonly faults: Faults
-  /** Which of the faults take part; by default a random half. */
+  /** The faults that may happen in this run. By default, a random half of `faults`. */
   readonly enabled: ReadonlyArray<FaultName> | undefined
-  /** How many of its last writes the server can lose in a failover that is not drawn as a fault. */
+  /** The maximum number of recent writes that the server can lose in a failover that is not one of `faults`. */
   readonly undoDepth?: number | undefined
-  /** Milliseconds. */
+  /** The durations of the phases, in milliseconds. */
   readonly duration: number
   readonly calm: number
   readonly liveness: number

@@ -18,7 +18,7 @@ export interface Timers {
   readonly at: (time: number, run: () => void) => Timer
 }
 
-/** Rounding errors in an instant stay below this; intended delays are longer. */
+/** Rounding errors in instants are smaller than this, and intended delays are longer. */
 export const tolerance = 1e-6
 
 interface Node {
@@ -34,7 +34,7 @@ export class TimerHeap {
   private order = 0
   private live = 0
 
-  /** How many timers are set and not cancelled. */
+  /** The number of timers that are set and not cancelled. */
   get size(): number {
     return this.live
   }
@@ -67,7 +67,7 @@ export class TimerHeap {
     return this.nodes[0]?.time ?? Infinity
   }
 
-  /** Removes the earliest timer. */
+  /** Removes the earliest timer and returns its callback. */
   take(): (() => void) | undefined {
     if (this.next() === Infinity) return undefined
     const node = this.pop()

@@ -1,4 +1,4 @@
-/** The checkers' view of a simulation. */
+/** Builds the view of a simulation that checkers receive. */
 import { follow, streamView } from "../../streams/internal/streamView.ts"
 import type { Process } from "./process.ts"
 import { never, type RunState } from "./runState.ts"

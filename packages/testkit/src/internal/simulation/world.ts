@@ -1,6 +1,6 @@
 /**
- * Virtual time: a heap of timers, and a queue of tasks that empties before time moves on. Everything runs synchronously
- * and in a fixed order, so that equal starts give equal histories.
+ * Virtual time: a heap of timers, and a queue of tasks that must be empty before time moves on. Everything runs
+ * synchronously and in a fixed order, so that equal inputs give equal histories.
  */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Scheduler from "effect/Scheduler"
 import { type Timer, TimerHeap, type Timers, tolerance } from "./timers.ts"
 
-/** A clock whose sleeps are timers: `wall` and `monotonic` in milliseconds. */
+/** A clock whose sleeps are timers. `wall` is in milliseconds. */
 export const clockOf = (timers: Timers, wall: () => number): Clock.Clock => {
   const currentTimeMillisUnsafe = () => Math.floor(wall() + tolerance)
   const currentTimeNanosUnsafe = () => BigInt(Math.round(wall() * 1000)) * 1000n
@@ -37,10 +37,10 @@ interface Bucket {
   readonly tasks: Array<() => void>
 }
 
-/** The maximum rounds of tasks within one instant: only a busy loop needs more. */
+/** The maximum number of rounds of tasks within one instant. Only a busy loop exceeds it. */
 const busy = 100_000
 
-/** Reports a program in a busy loop. */
+/** Thrown if a program is in a busy loop. */
 export class Restless extends Error {
   constructor(at: number) {
     super(`the program does not come to rest at ${at.toFixed(3)} ms: it has a busy loop`)
@@ -64,7 +64,7 @@ export class World implements Timers {
 
   readonly at = (time: number, run: () => void): Timer => this.heap.add(time, run)
 
-  /** How many timers are set. */
+  /** The number of timers that are set. */
   get timers(): number {
     return this.heap.size
   }
@@ -77,7 +77,7 @@ export class World implements Timers {
     else buckets.splice(i, 0, { priority, tasks: [task] })
   }
 
-  /** A scheduler whose tasks pass through `wrap` when they are scheduled. */
+  /** Makes a scheduler that passes each task through `wrap` when it is scheduled. */
   makeScheduler(wrap: (task: () => void) => () => void): Scheduler.Scheduler {
     const dispatcher: Scheduler.SchedulerDispatcher = {
       scheduleTask: (task, priority) => this.enqueue(wrap(task), priority),
@@ -90,7 +90,7 @@ export class World implements Timers {
     }
   }
 
-  /** Runs tasks until none is left. */
+  /** Runs tasks until none are left. */
   settle(): void {
     if (this.running) return
     this.running = true

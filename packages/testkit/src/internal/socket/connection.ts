@@ -1,6 +1,4 @@
-/**
- * Serves one connection: reads until the client has to wait, and writes as fast as the client reads.
- */
+/** Serves one socket. Pauses reading while the client must wait, and respects backpressure when writing. */
 import { SocketSession } from "@effect-simba/fake-redis/Engine"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -54,13 +52,13 @@ const flush = ({ session }: Connection, writer: Socket.Writer) =>
     return bytes === undefined ? Effect.void : writer.write(bytes)
   })
 
-/** Completes when either side closes the connection. */
+/** Serves a connection until either side closes it. */
 export const serve = (server: FakeServer, client: string) =>
   Effect.fnUntraced(
     function*(socket: Socket.Socket) {
       const reader = yield* socket.reader
       const writer = yield* socket.writer
-      // Stopping the server does not wait for a client that reads no replies
+      // Close at once if the server is stopped, without waiting for a client that does not read its replies
       yield* Effect.addFinalizer((exit) =>
         Exit.hasInterrupts(exit) ? Effect.ignore(writer.write(new Socket.CloseEvent())) : Effect.void
       )
@@ -69,7 +67,7 @@ export const serve = (server: FakeServer, client: string) =>
         ({ session }) => Effect.sync(() => session.close())
       )
       yield* Effect.raceFirst(send(connection, writer), receive(connection, reader)).pipe(
-        // The client may have sent its last commands together with its end of file
+        // The client's last commands may have arrived together with the end of its input
         Effect.catch(() => flush(connection, writer))
       )
     },

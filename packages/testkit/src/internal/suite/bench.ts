@@ -1,4 +1,4 @@
-/** One mutex under test, and the attempts to acquire it. */
+/** The fixture of the contract suite: one mutex under test, and the attempts to acquire it. */
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import {
@@ -29,10 +29,10 @@ export interface Periods {
   readonly confirm: Duration.Duration
 }
 
-/** Longer than any test. */
+/** Periods longer than any test. */
 export const long: Periods = { lease: Duration.minutes(2), confirm: Duration.minutes(1) }
 
-/** A confirm period that a test can wait for, and that is longer than the steps within it. */
+/** A confirm period that is short enough to wait for, and longer than the steps within it. */
 export const shortConfirm: Periods = { lease: long.lease, confirm: Duration.millis(1500) }
 
 export const granted = (result: AcquireResult): Granted => {
@@ -55,7 +55,7 @@ export const timeLeftOf = (ownership: Ownership): number => {
 
 export const tagOf = (result: GuardResult) => result._tag
 
-/** One attempt, with its lease id and its wake-ups. */
+/** One attempt to acquire the mutex, with its lease id and its wake-ups. */
 export class Party {
   readonly id: LeaseId
   ticket: Ticket | undefined
@@ -84,7 +84,7 @@ export class Party {
   /** Subscribes and queues, as a waiter does. */
   readonly queue = Effect.suspend(() => Effect.andThen(this.subscribe, Effect.map(this.ask("wait"), refused)))
 
-  /** Waits for longer than a waiter stays fresh, which is a confirm period. */
+  /** Waits until a waiter is no longer fresh, which takes a confirm period. */
   readonly growStale = Effect.suspend(() => this.bench.pass(this.bench.confirm))
 
   readonly own = Effect.suspend(() => Effect.map(this.ask("try"), granted))
@@ -93,13 +93,13 @@ export class Party {
 
   readonly release = Effect.suspend(() => this.leave())
 
-  /** Returns the ownership afterwards. */
+  /** Releases, and returns the ownership afterwards. */
   leave() {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.andThen(release(store, { mutex, id: this.id, confirm, lease }), store.owner(mutex))
   }
 
-  /** Releases, and queues `next` with the same request. */
+  /** Releases, and queues `next` in the same request. */
   requeue(next: Party) {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.map(
@@ -120,7 +120,7 @@ export class Party {
   }
 
   /**
-   * Renews for a moment only, and waits for the end of the lease. So the lease does not expire during earlier steps.
+   * Renews for only a moment, and waits until the lease has expired. So the lease cannot expire during earlier steps.
    */
   readonly lapse = Effect.suspend(() => {
     const lease = Duration.millis(50)
@@ -142,12 +142,12 @@ export class Party {
     })
   })
 
-  /** Subscribes like a waiter in a layer, whose inbox stays open longer. */
+  /** Subscribes like a waiter in a layer, whose inbox outlives the waiter. */
   readonly listen = Effect.suspend(() =>
     Effect.andThen(this.bench.store.inbox(inboxOf(this.id), () => undefined), this.subscribe)
   )
 
-  /** Ends the subscription and waits for the backend, so that a later subscription comes after it. */
+  /** Ends the subscription, and waits until the backend has processed that. */
   readonly unsubscribe = Effect.suspend(() => {
     const { mutex, newId, store } = this.bench
     return Effect.gen({ self: this }, function*() {
@@ -158,12 +158,12 @@ export class Party {
     })
   })
 
-  /** The next wake-up; fails the test if none comes. */
+  /** The next wake-up. Fails the test if none arrives. */
   get wakeUp(): Effect.Effect<WakeUp> {
     return this.bench.next(this.wakeUps!)
   }
 
-  /** Fails the test if a wake-up comes. */
+  /** Fails the test if a wake-up arrives. */
   get noWakeUp(): Effect.Effect<void> {
     return this.bench.nothing(this.wakeUps!)
   }
@@ -187,9 +187,9 @@ export interface Bench extends Periods, suiteTime.SuiteTime {
   readonly newId: () => LeaseId
   readonly party: () => Party
   readonly parties: (count: number) => ReadonlyArray<Party>
-  /** Parties of one layer. */
+  /** Parties that share a layer. */
   readonly siblings: (count: number) => ReadonlyArray<Party>
-  /** Lets time pass, in microseconds. */
+  /** The current time, in microseconds. */
   readonly micros: Effect.Effect<number>
   readonly owner: Effect.Effect<Ownership, Effect.Error<ReturnType<MutexStore["Service"]["owner"]>>>
 }
@@ -203,9 +203,9 @@ export const makeBench = Effect.fnUntraced(function*(
   const scope = yield* Effect.scope
   const unique = (yield* Random.nextIntBetween(0, 36 ** 8)).toString(36).padStart(12, "0")
   const mutex = MutexName.make(`${label} ${unique}`)
-  // Counts down, so that the order of ids is never the order of arrival
+  // Count down, so that ids never sort in order of arrival
   let counter = 100_000
-  // For a store, each party is a separate layer; siblings share one
+  // A store sees each party as a separate layer, and siblings as one layer
   const newId = (sibling?: LeaseId) => {
     const own = `${unique.slice(4)}${(--counter).toString(36).padStart(4, "0")}`
     return LeaseId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
@@ -230,10 +230,10 @@ export const makeBench = Effect.fnUntraced(function*(
   return bench
 })
 
-/** The context of the test cases: where to register them, and how time passes. */
+/** What the cases share: how to register a test, how to make a bench, and what the store can do. */
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<MutexStore>
   readonly bench: (label: string, periods?: Periods) => ReturnType<typeof makeBench>
-  /** Whether the store can count subscribers, and so skips dead waiters. */
+  /** Whether the store can count subscribers, and therefore skips dead waiters. */
   readonly countsSubscribers: boolean
 }

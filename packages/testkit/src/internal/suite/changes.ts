@@ -1,4 +1,4 @@
-/** What a store shows to observers. */
+/** Contract: what a store reports to observers. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { release, wakeUps } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
@@ -11,7 +11,7 @@ import * as Stream from "effect/Stream"
 import { type Bench, type Cases, granted, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 import { oddNames } from "./names.ts"
 
-/** The listed mutexes whose names contain the bench's, sorted. The backend may have others. */
+/** The mutexes of this bench in the list, sorted. A shared backend may list others. */
 const listed = ({ mutex, store }: Bench) =>
   Effect.map(
     Stream.runCollect(Stream.filter(store.list, (name) => name.includes(mutex))),
@@ -19,7 +19,7 @@ const listed = ({ mutex, store }: Bench) =>
   )
 
 export const observing = ({ bench, it }: Cases): void => {
-  it.effect("S16: observers are notified of each acquisition and confirmation in order, with the owner's id", () =>
+  it.effect("S16: observers are notified in order of each acquisition and confirmation, with the owner's id", () =>
     Effect.gen(function*() {
       const { mutex, next, nothing, parties, store } = yield* bench("changes")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -50,7 +50,7 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* one.next(changes), { _tag: "Acquired", owner: a.id })
     }))
 
-  it.effect("S16: an observer that stops listening is not notified, and the others still are", () =>
+  it.effect("S16: an observer that stops listening is no longer notified, but the others are", () =>
     Effect.gen(function*() {
       const { mutex, newId, next, party, scope, store, within } = yield* bench("changes closed")
       const subscription = yield* Scope.fork(scope)
@@ -65,7 +65,7 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))
 
-  it.effect("B59: an inspection shows owner, time left and token", () =>
+  it.effect("B59: an inspection shows the owner, the time left and the token", () =>
     Effect.gen(function*() {
       const { lease, mutex, parties, store } = yield* bench("inspect")
       const nobody = { ownership: { _tag: "Free" }, token: undefined, waiting: 0, waiters: [] } as const
@@ -85,10 +85,10 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.isAbove(handed.token!, token)
       assert.strictEqual((yield* b.confirm).token, handed.token)
       yield* b.release
-      assert.deepStrictEqual(yield* store.inspect(mutex, 10), nobody, "the token belongs to an owner")
+      assert.deepStrictEqual(yield* store.inspect(mutex, 10), nobody, "there is no token without an owner")
     }))
 
-  it.effect("B59: an inspection counts all waiters and lists the first in order, with how long each has waited", () =>
+  it.effect("B59: an inspection counts all waiters, and lists the first ones in order with their waiting times", () =>
     Effect.gen(function*() {
       const { mutex, parties, pass, store } = yield* bench("inspect queue")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -128,7 +128,7 @@ export const observing = ({ bench, it }: Cases): void => {
       yield* b.confirm
     }))
 
-  it.effect("B59: the list shows mutexes that are owned or waited for, and none that was released or has expired", () =>
+  it.effect("B59: the list shows mutexes with an owner or waiters, but none that was released or has expired", () =>
     Effect.gen(function*() {
       const one = yield* bench("list")
       const { confirm, lease, mutex, newId, pass, store } = one
@@ -159,7 +159,7 @@ export const observing = ({ bench, it }: Cases): void => {
       )
     }))
 
-  it.effect("S19, B59: the list shows every name unchanged, however odd", () =>
+  it.effect("S19, B59: the list shows even unusual names unchanged", () =>
     Effect.gen(function*() {
       const one = yield* bench("list odd")
       const { confirm, lease, mutex, newId, store } = one
@@ -173,7 +173,7 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* listed(one), [...names].sort())
     }))
 
-  it.effect("B59: the list shows each of many names once", () =>
+  it.effect("B59: the list shows many names, each of them once", () =>
     Effect.gen(function*() {
       const one = yield* bench("list many")
       const { confirm, lease, mutex, newId, store } = one

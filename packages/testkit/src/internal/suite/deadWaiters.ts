@@ -1,4 +1,4 @@
-/** Dead waiters cost nothing if a store can count subscribers. `silentWaiters` covers the stores that cannot. */
+/** Contract: a dead waiter costs nothing if the store can count subscribers. `silentWaiters` covers other stores. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -37,7 +37,7 @@ export const counting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* a.release), c.id)
     }))
 
-  it.effect("B6: a waiter that lost its place gets it back with its ticket", () =>
+  it.effect("B6: a waiter that lost its place recovers it with its ticket", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("pruned")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -63,7 +63,7 @@ export const counting = ({ bench, it }: Cases): void => {
       yield* d.own
     }))
 
-  it.effect("B1: a waiter receives wake-ups from its subscription on, and none before", () =>
+  it.effect("B1: a waiter receives the wake-ups that are sent after it has subscribed, and no earlier ones", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("subscription")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -78,7 +78,7 @@ export const counting = ({ bench, it }: Cases): void => {
       yield* b.expectTurn
     }))
 
-  it.effect("each wake-up reaches only its waiter, and no waiter that has stopped listening", () =>
+  it.effect("each wake-up reaches only its own waiter, and only while that waiter listens", () =>
     Effect.gen(function*() {
       const { parties, pass, within } = yield* bench("own wake-ups")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -94,7 +94,7 @@ export const counting = ({ bench, it }: Cases): void => {
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))
 
-  it.effect("B59: a forced release skips dead waiters, and frees the mutex if there are no others", () =>
+  it.effect("B59: a forced release skips dead waiters, and frees the mutex if all waiters are dead", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("force, dead")
       const [a, b, c] = parties(3) as [Party, Party, Party]

@@ -1,11 +1,11 @@
-/** What happens after a lease has expired. */
+/** Contract: what happens after a lease has expired. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Cases, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const expiring = ({ bench, it }: Cases): void => {
-  it.effect("B32: tokens grow over grants, hand-offs and expiry", () =>
+  it.effect("B32: tokens grow across grants, hand-offs and expiries", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("tokens")
       const tokens: Array<number> = []
@@ -26,7 +26,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((x, y) => x - y))
     }))
 
-  it.effect("an expired lease is free, and can be taken", () =>
+  it.effect("a mutex is free after its lease has expired", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("expiry")
       const [a, b] = parties(2) as [Party, Party]
@@ -37,7 +37,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       yield* b.own
     }))
 
-  it.effect("after an expiry the head of the queue comes first: a newcomer's try hands it the mutex, and is refused itself", () =>
+  it.effect("after an expiry, a newcomer's try grants the mutex to the first waiter and is refused", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("try after expiry", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -55,7 +55,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
     }))
 
-  it.effect("after an expiry the head of the queue comes first: others queue behind it, and keep their order", () =>
+  it.effect("after an expiry, the first waiter gets the mutex, and others keep their order behind it", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("wait after expiry")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -72,7 +72,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("after an expiry the head of the queue gets the whole lease when it requests the mutex", () =>
+  it.effect("after an expiry, the first waiter gets a full lease when it requests the mutex", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("head after expiry")
       const [a, b, c] = parties(3) as [Party, Party, Party]

@@ -1,4 +1,4 @@
-/** Who is granted a mutex, who is refused, and in which place a waiter queues. */
+/** Contract: who is granted a mutex, who is refused, and where a waiter queues. */
 import type { Ticket } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const granting = ({ bench, it }: Cases): void => {
-  it.effect("a free mutex is granted, with a token, for the whole lease, to one owner", () =>
+  it.effect("a free mutex is granted to one owner, with a token and for a full lease", () =>
     Effect.gen(function*() {
       const { owner, party, lease } = yield* bench("free")
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
@@ -19,7 +19,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.isAbove(timeLeftOf(ownership), Duration.toMillis(lease) / 2)
     }))
 
-  it.effect("a free mutex is granted to an attempt that would wait, and leaves no place behind", () =>
+  it.effect("an attempt that would wait is granted a free mutex, and leaves no place in the queue", () =>
     Effect.gen(function*() {
       const { owner, party } = yield* bench("free to wait")
       const a = party()
@@ -29,7 +29,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
     }))
 
-  it.effect("of many concurrent requests, one is granted", () =>
+  it.effect("exactly one of many concurrent requests is granted", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("at once")
       const all = parties(50)
@@ -39,7 +39,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* owner), winners[0]!.id)
     }))
 
-  it.effect("a refusal names the owner and the remaining time of its lease", () =>
+  it.effect("a refusal names the owner and its remaining lease time", () =>
     Effect.gen(function*() {
       const { lease, party } = yield* bench("refusal")
       const a = party()
@@ -65,7 +65,7 @@ export const granting = ({ bench, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("a waiter keeps its ticket and its place however often it polls", () =>
+  it.effect("a waiter keeps its ticket and its place no matter how often it polls", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("ticket")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -81,7 +81,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.strictEqual(refused(yield* c.ask("wait")).position, 1)
     }))
 
-  it.effect("S7, S2: an owner that repeats its request gets the whole lease, the same token, and no place in its own queue", () =>
+  it.effect("S7, S2: an owner that repeats its request gets a full lease and the same token, and does not queue", () =>
     Effect.gen(function*() {
       const { confirm, lease, owner, parties } = yield* bench("confirm")
       const [a, b] = parties(2) as [Party, Party]
@@ -100,7 +100,7 @@ export const granting = ({ bench, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("a release is safe if nothing is held, and if somebody else holds the mutex", () =>
+  it.effect("a release changes nothing if the mutex is free or has another owner", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("idle release")
       const [a, b] = parties(2) as [Party, Party]
@@ -113,7 +113,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
     }))
 
-  it.effect("B6: a waiter that missed its turn gets its place back with its ticket", () =>
+  it.effect("B6: a waiter that missed its turn recovers its place with its ticket", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("missed turn", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -129,7 +129,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), b.id)
     }))
 
-  it.effect("B6: a waiter that missed its turn comes before those that arrived after it, if the mutex is free", () =>
+  it.effect("B6: if the mutex is free, a waiter that missed its turn precedes those that arrived after it", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("missed turn, free", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -143,7 +143,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
-  it.effect("a ticket from the future gives neither a better place nor a worse one", () =>
+  it.effect("a ticket from the future is replaced by a current one", () =>
     Effect.gen(function*() {
       const { parties, pass } = yield* bench("future ticket")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]

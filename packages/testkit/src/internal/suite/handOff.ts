@@ -1,4 +1,4 @@
-/** What a release does for the waiters. */
+/** Contract: what a release does for the waiters. */
 import { release } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
-  it.effect("S1, B7: first come, first served, even among waiters of one instant", () =>
+  it.effect("S1, B7: waiters are served in order of arrival, even if they arrive at the same instant", () =>
     Effect.gen(function*() {
       const { owner, party, parties } = yield* bench("fifo")
       let last = party()
@@ -46,7 +46,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("H1: a release hands the mutex to the oldest waiter, for the confirm period if it has waited longer, and notifies it", () =>
+  it.effect("H1: a release notifies the oldest waiter, and grants it the mutex for the confirm period if it is not fresh", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("hand-off", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -62,7 +62,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.isAbove(timeLeftOf(ownership), 0)
     }))
 
-  it.effect("a waiter of a layer that listens is notified of its turn, and of nothing once it has left", () =>
+  it.effect("a waiter of a listening layer is notified of its turn, but of nothing once it has left", () =>
     Effect.gen(function*() {
       const { party, siblings } = yield* bench("listener")
       const a = party()
@@ -82,7 +82,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("S3, B3: nobody gets in between a release and the waiter that it serves", () =>
+  it.effect("S3, B3: nobody can acquire the mutex between a release and the grant to the next waiter", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("barging")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -96,7 +96,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.confirm
     }))
 
-  it.effect("S2: a waiter that acquired by polling is not handed the mutex again by its own release", () =>
+  it.effect("S2: an owner that acquired the mutex by polling is not granted it again by its own release", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("self hand-off")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -111,9 +111,9 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("H3: with a grant for the confirm period, the first remaining waiter is notified when to poll", () =>
+  it.effect("H3: when the mutex is granted for the confirm period, the next waiter is notified when to poll", () =>
     Effect.gen(function*() {
-      const { confirm, parties } = yield* bench("look after a grant", shortConfirm)
+      const { confirm, parties } = yield* bench("poll after a grant", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
       yield* a.own
       for (const party of [b, c, d]) yield* party.queue
@@ -126,9 +126,9 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       else assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
     }))
 
-  it.effect("H3: if the first waiter leaves, the next is notified when to poll; if another leaves, nobody is", () =>
+  it.effect("H3: when the first waiter leaves, the next one is notified when to poll; when another leaves, nobody is", () =>
     Effect.gen(function*() {
-      const { lease, parties } = yield* bench("look after leaving")
+      const { lease, parties } = yield* bench("poll after leaving")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
       yield* a.own
       for (const party of [b, c, d]) yield* party.queue
@@ -142,7 +142,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* d.noWakeUp
     }))
 
-  it.effect("H3: an unresponsive waiter costs at most the confirm period", () =>
+  it.effect("H3: an unresponsive waiter delays the next one by at most the confirm period", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties, pass } = yield* bench("silent waiter", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -159,7 +159,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), c.id)
     }))
 
-  it.effect("a release by a waiter gives up its place, and may be repeated", () =>
+  it.effect("a waiter's release gives up its place, and may be repeated", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("leaving")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -172,7 +172,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("H7: a release undoes a grant that was not confirmed", () =>
+  it.effect("H7: a release also ends a grant that was not confirmed", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("undo of a grant")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -185,7 +185,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* c.expectTurn
     }))
 
-  it.effect("H5: a fresh waiter is granted a whole lease of the releasing layer, and nobody is notified to poll", () =>
+  it.effect("H5: a fresh waiter is granted a full lease of the releasing layer, and nobody is notified to poll", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, owner, parties, pass, store } = yield* bench("fresh waiter")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -201,13 +201,13 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       if (!countsSubscribers) return
       assert.isAbove(timeLeftOf(granted), Duration.toMillis(other) - Duration.toMillis(lease))
       for (const party of [c, d]) yield* party.noWakeUp
-      // It owns a full lease, so it need not confirm
+      // The grant is a full lease, so b need not confirm it
       assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
   if (countsSubscribers) {
-    it.effect("H5: the age of a waiter counts from its ticket, however often it polls", () =>
+    it.effect("H5: the age of a waiter counts from its ticket, no matter how often it polls", () =>
       Effect.gen(function*() {
         const { confirm, owner, parties } = yield* bench("stale waiter", shortConfirm)
         const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -221,7 +221,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
         assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       }))
 
-    it.effect("H5: an acquire also grants a fresh waiter a whole lease after an expiry", () =>
+    it.effect("H5: after an expiry, a request grants a fresh waiter a full lease", () =>
       Effect.gen(function*() {
         const { lease, owner, parties } = yield* bench("fresh after expiry")
         const [a, b, c] = parties(3) as [Party, Party, Party]

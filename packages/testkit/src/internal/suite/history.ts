@@ -1,4 +1,4 @@
-/** Random histories, compared with a small model. */
+/** Runs random histories on a store, and compares it with a small model. */
 import { spareTokens } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import { type Bench, type Cases, granted, ownerOf, type Party, refused } from "./bench.ts"
 
-/** The steps of random histories. */
+/** The commands of random histories. */
 export const Command = Schema.TaggedUnion({
   Try: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Wait: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
@@ -21,21 +21,21 @@ export const Command = Schema.TaggedUnion({
 
 export type Command = typeof Command.Type
 
-/** The full state of one mutex: owner, last token, and the queue. */
+/** The full state of one mutex: the owner, the last token, and the queue. */
 interface Model {
   owner: Party | undefined
-  /** Virtual milliseconds at which the lease ends; only if the suite moves the clock. */
+  /** When the lease ends, in virtual milliseconds. Used only if the suite moves the clock. */
   until: number
   token: number
-  /** Whether the owner received its token. */
+  /** Whether the owner has received its token. */
   confirmed: boolean
   readonly queue: Array<Party>
 }
 
 /**
- * Runs random commands from five contenders against the store and the model, and compares them after each command.
+ * Runs random commands of five contenders on the store and the model, and compares the two after each command.
  *
- * Dead waiters stay in the queue of the model until they are skipped, as in a store. A live waiter has a subscription.
+ * As in a store, dead waiters stay in the model's queue until they are skipped. Live waiters have a subscription.
  */
 export const runHistory = Effect.fnUntraced(function*(
   bench: Bench,
@@ -63,12 +63,16 @@ export const runHistory = Effect.fnUntraced(function*(
   }
 
   const mint = (token: number) => {
-    assert.isAbove(token, model.token + spareTokens(model.token), "tokens grow with every grant, by strides")
+    assert.isAbove(
+      token,
+      model.token + spareTokens(model.token),
+      "each grant's token lies past the stride of the last one"
+    )
     model.token = token
     model.confirmed = true
   }
 
-  /** The head that receives a free mutex, unless `caller` comes before it. */
+  /** The first waiter, which receives a free mutex, unless `caller` comes before it. */
   const headBefore = (caller: Party | undefined) => {
     const head = model.queue.find((party) => party.subscribed || !countsSubscribers)
     if (head === undefined || head === caller) return undefined
@@ -102,7 +106,7 @@ export const runHistory = Effect.fnUntraced(function*(
     }
     const { ownership, position, ticket } = refused(result)
     assert.strictEqual(ownerOf(ownership), model.owner.id)
-    if (mode === "try") return assert.isUndefined(ticket, "a try has no place")
+    if (mode === "try") return assert.isUndefined(ticket, "a try gets no place")
     if (!queuedAt.has(party)) queuedAt.set(party, now)
     const ahead = model.queue.filter((other) => other !== party && Number(other.ticket) < Number(ticket))
     leave(party)
@@ -112,7 +116,7 @@ export const runHistory = Effect.fnUntraced(function*(
     assert.deepStrictEqual(
       tickets,
       [...new Set(tickets)].sort((a, b) => a - b),
-      "tickets are unique, in order of arrival"
+      "tickets are unique and in order of arrival"
     )
   })
 
@@ -216,7 +220,7 @@ export const runHistory = Effect.fnUntraced(function*(
       model.owner = next
       continue
     }
-    assert.strictEqual(owner, next.id, "first come, first served")
+    assert.strictEqual(owner, next.id, "waiters are served in order of arrival")
     model.owner = undefined
     yield* handOver(next)
     mint((yield* next.confirm).token)

@@ -1,4 +1,4 @@
-/** What a store records about jobs, and which owner may run one. */
+/** Contract: what a store records about jobs, and which owner may run one. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { ClaimRequest, JobOrder, JobRecord, ReadJobsRequest } from "@effect-simba/core/JobStore"
 import { assert } from "@effect/vitest"
@@ -10,7 +10,7 @@ const keep = Duration.hours(1)
 
 type Options = Partial<Pick<ClaimRequest, "mode" | "missed" | "cause" | "minInterval" | "attempts">>
 
-/** The jobs of the mutex under test. */
+/** The jobs of the mutex under test, and shortcuts for their operations. */
 const jobsOf = ({ mutex, store: { jobs } }: Bench) => {
   const read = (named: ReadJobsRequest["jobs"] = [], id?: Party["id"]) => jobs.read({ mutex, id, jobs: named })
   return {
@@ -52,7 +52,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
     return { one, a, b, token, ...jobsOf(one) }
   })
 
-  it.effect("B33: a job starts when it is first registered, or with its current period, and stays unchanged", () =>
+  it.effect("B33: a schedule starts when its job is first registered, or with its current period, and stays unchanged", () =>
     Effect.gen(function*() {
       const { read } = yield* setup("jobs known")
       const period = 3_600_000
@@ -63,13 +63,13 @@ export const scheduling = ({ bench, it }: Cases): void => {
       const { jobs, now } = yield* read(named)
       assert.strictEqual(jobs.get("cron")!.at, now)
       assert.strictEqual(jobs.get("rate")!.at, Math.floor(now / period) * period - 1)
-      assert.isUndefined(jobs.get("cron")!.schedule, "only the owner sets schedules")
+      assert.isUndefined(jobs.get("cron")!.schedule, "only the owner may set schedules")
       const repeated = yield* read(named)
       assert.strictEqual(repeated.jobs.get("cron")!.at, now)
       assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["cron", "rate"])
     }))
 
-  it.effect("B33: an instant is claimed once, by the owner, and not before it is due", () =>
+  it.effect("B33: an instant is claimed only once, only by the owner, and only when it is due", () =>
     Effect.gen(function*() {
       const { a, b, claim, know, one, record, token } = yield* setup("jobs claimed")
       const begin = yield* know("job")
@@ -91,12 +91,12 @@ export const scheduling = ({ bench, it }: Cases): void => {
         end: undefined,
         outcome: undefined
       })
-      // A caller without a reply repeats the request; anyone else is refused
+      // The caller may repeat a request whose reply was lost; anyone else is refused
       assert.strictEqual((yield* claim(a, token, "job", "a1", at))._tag, "Claimed")
       assert.strictEqual((yield* claim(a, token, "job", "a2", at))._tag, "Running")
     }))
 
-  it.effect("B33: the end of a run is recorded once, and its instant and earlier ones do not come back", () =>
+  it.effect("B33: the end of a run is recorded once, and its instant and earlier ones are over", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, token } = yield* setup("jobs ended")
       const begin = yield* know("job")
@@ -114,7 +114,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a2", begin + 21))._tag, "Claimed")
     }))
 
-  it.effect("B33: a run that did not succeed may start again as often as requested, also for the next owner", () =>
+  it.effect("B33: a run that did not succeed may be repeated up to the number of attempts, even by the next owner", () =>
     Effect.gen(function*() {
       const { a, b, claim, end, know, one, record, token } = yield* setup("jobs again")
       const at = yield* Effect.map(know("job"), (now) => now + 10)
@@ -123,18 +123,18 @@ export const scheduling = ({ bench, it }: Cases): void => {
       yield* end("job", "a1", "failure")
       assert.strictEqual((yield* claim(a, token, "job", "a2", at, { attempts: 1 }))._tag, "Taken")
       assert.strictEqual((yield* claim(a, token, "job", "a3", at, { attempts: 2 })).attempt, 2)
-      // Its process dies
+      // The owner's process dies
       yield* a.release
       const next = yield* b.own
       assert.strictEqual((yield* claim(b, next.token, "job", "b1", at, { attempts: 2 }))._tag, "Taken")
       assert.strictEqual((yield* claim(b, next.token, "job", "b2", at, { attempts: 3 })).attempt, 3)
-      // A run that never started uses up no attempt
+      // A run that never started does not use up an attempt
       yield* end("job", "b2", "unstarted")
       assert.strictEqual((yield* record("job")).run!.attempt, 2)
       assert.strictEqual((yield* claim(b, next.token, "job", "b3", at, { attempts: 3 })).attempt, 3)
     }))
 
-  it.effect("B33: a late copy of the request for a run that has ended starts no other run", () =>
+  it.effect("B33: a duplicate request for a run that has ended does not start another run", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, token } = yield* setup("jobs late")
       const at = yield* Effect.map(know("job"), (now) => now + 10)
@@ -158,7 +158,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 2))._tag, "Claimed")
     }))
 
-  it.effect("B33: missed instants are counted, with the last cause", () =>
+  it.effect("B33: missed instants are counted, and the last cause is recorded", () =>
     Effect.gen(function*() {
       const { a, claim, know, one, record, token } = yield* setup("jobs missed")
       const at = yield* know("job")
@@ -170,7 +170,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 1, { mode: "miss" }))._tag, "Running")
     }))
 
-  it.effect("B33: the minimum time between two runs counts by the backend's time", () =>
+  it.effect("B33: the minimum time between two runs is measured in the backend's time", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, token } = yield* setup("jobs apart")
       const at = yield* know("job")
@@ -186,7 +186,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 2, { minInterval }))._tag, "Claimed")
     }))
 
-  it.effect("B33: a paused job runs only on request, and instants that passed meanwhile are over when it resumes", () =>
+  it.effect("B33: a paused job runs only on request, and instants that pass meanwhile do not run when it resumes", () =>
     Effect.gen(function*() {
       for (const job of ["job", undefined]) {
         const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs paused")
@@ -208,7 +208,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("B33: a job that is paused by name stays paused when all resume, and what is not paused does not change", () =>
+  it.effect("B33: a job that is paused by name stays paused when all resume, and an active job stays unchanged", () =>
     Effect.gen(function*() {
       const { know, one, read, record, steer } = yield* setup("jobs paused twice")
       const at = yield* know("job")
@@ -216,7 +216,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       yield* one.pass(Duration.millis(50))
       assert.isTrue(yield* steer({ _tag: "Resume", job: "job" }))
       assert.isTrue(yield* steer({ _tag: "Resume", job: undefined }))
-      assert.strictEqual((yield* record("job")).at, at, "its instants may still be caught up on")
+      assert.strictEqual((yield* record("job")).at, at, "its missed instants may still run")
       yield* steer({ _tag: "Pause", job: "job" })
       yield* steer({ _tag: "Pause", job: undefined })
       yield* steer({ _tag: "Resume", job: undefined })
@@ -228,7 +228,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.isFalse((yield* record("job")).isPaused)
     }))
 
-  it.effect("B33: a requested run starts once, and uses up no instant", () =>
+  it.effect("B33: a requested run starts once, and does not use up an instant", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs manual")
       const at = yield* know("job")
@@ -246,7 +246,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 1))._tag, "Claimed")
     }))
 
-  it.effect("B33: a change of the schedule records the former one, and until when it applied", () =>
+  it.effect("B33: a change of the schedule records the old one and when it ended", () =>
     Effect.gen(function*() {
       const { a, read, one, record, steer } = yield* setup("jobs changed")
       const named = (schedule: string) => [{ name: "job", schedule, keep }]
@@ -273,7 +273,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([last.schedule, last.override, last.former], ["every 4000", undefined, "every 3000"])
     }))
 
-  it.effect("B33: a job is forgotten if it was not named for its keep period, unless it is paused", () =>
+  it.effect("B33: a job that is not named for its keep period is forgotten, unless it is paused", () =>
     Effect.gen(function*() {
       const { read, one, steer } = yield* setup("jobs forgotten")
       const short = Duration.millis(100)
@@ -288,7 +288,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["kept", "paused"])
     }))
 
-  it.effect("B33: jobs are independent of each other with any names, and so are mutexes", () =>
+  it.effect("B33: jobs with any names are independent of each other and of other mutexes' jobs", () =>
     Effect.gen(function*() {
       const { a, claim, know, one, record, token } = yield* setup("jobs named")
       const names = ["a", "a:b", ":", " ", "{a}", "ünïcödé ✓", "a\nb", "paused", "x".repeat(500)]

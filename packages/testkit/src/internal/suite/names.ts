@@ -1,4 +1,4 @@
-/** What keeps mutexes separate. */
+/** Contract: mutexes with different names are separate. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { release } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
@@ -23,7 +23,7 @@ export const oddNames = [
 ]
 
 export const naming = ({ bench, it }: Cases): void => {
-  it.effect("S19: any name is a separate name", () =>
+  it.effect("S19: a mutex with an unusual name works like any other", () =>
     Effect.gen(function*() {
       for (const odd of oddNames) {
         const { owner, parties } = yield* bench(odd)

@@ -1,4 +1,7 @@
-/** Requests that do not wait for an earlier reply: confirmations, and requests after a release. */
+/**
+ * Contract: requests that are sent before the reply to an earlier one, such as confirmations, and requests after a
+ * release.
+ */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { AcquireResult } from "@effect-simba/core/MutexStore"
 import type { StoreError } from "@effect-simba/core/SimbaError"
@@ -7,7 +10,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Bench, type Cases, granted, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 
-/** Confirms the grant with this token. */
+/** Confirms the grant of this token. */
 const confirm = (
   { mutex, store }: Bench,
   { id }: Party,
@@ -17,7 +20,7 @@ const confirm = (
   Effect.callback((resume) => store.confirm({ mutex, id, token, lease }, resume))
 
 export const ordering = ({ bench, it }: Cases): void => {
-  it.effect("a confirmation extends the grant that it names, and keeps its token", () =>
+  it.effect("a confirmation extends the grant that it names, without changing its token", () =>
     Effect.gen(function*() {
       const here = yield* bench("confirm")
       const a = here.party()
@@ -43,7 +46,7 @@ export const ordering = ({ bench, it }: Cases): void => {
       assert.isAtMost(timeLeftOf(yield* here.owner), Duration.toMillis(here.lease))
     }))
 
-  it.effect("a confirmation never makes a grant", () =>
+  it.effect("a confirmation never grants the mutex", () =>
     Effect.gen(function*() {
       const here = yield* bench("confirm nothing")
       const a = here.party()
@@ -53,7 +56,7 @@ export const ordering = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* here.owner, { _tag: "Free" })
     }))
 
-  it.effect("a request follows a release that nobody awaits, and each gets one reply", () =>
+  it.effect("a request runs after an earlier release that is still in flight, and each gets its own reply", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, parties, store } = yield* bench("behind")
       if (!store.isReady()) return

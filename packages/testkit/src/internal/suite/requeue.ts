@@ -1,4 +1,4 @@
-/** A release that also queues the next attempt of the same caller. */
+/** Contract: a release that also queues the caller's next attempt. */
 import { spareTokens } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
-  it.effect("if nobody waits, the next attempt is granted at once, for its whole lease, with a larger token", () =>
+  it.effect("if nobody waits, the next attempt is granted immediately, for a full lease and with a larger token", () =>
     Effect.gen(function*() {
       const { lease, mutex, next: nextOf, owner, parties, store } = yield* bench("requeue alone")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -29,7 +29,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("the next attempt needs no subscription to be granted at once", () =>
+  it.effect("the next attempt is granted immediately even without a subscription", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("requeue alone, deaf")
       const [a, b] = parties(2) as [Party, Party]
@@ -38,7 +38,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* owner), b.id)
     }))
 
-  it.effect("the next attempt queues behind all waiters, and has its turn like any other", () =>
+  it.effect("the next attempt queues behind all waiters, and is served like any other", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("requeue behind", shortConfirm)
       const [a, b, c, d, e] = parties(5) as [Party, Party, Party, Party, Party]
@@ -58,14 +58,14 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.expectTurn
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       assert.isAbove((yield* b.confirm).token, token)
-      assert.strictEqual(refused(yield* d.ask("wait")).position, 1, "it keeps its place however often it polls")
+      assert.strictEqual(refused(yield* d.ask("wait")).position, 1, "it keeps its place no matter how often it polls")
       for (const [from, to] of [[b, c], [c, d], [d, e]] as const) {
         assert.strictEqual(ownerOf(yield* from.release), to.id)
         yield* to.confirm
       }
     }))
 
-  it.effect("H3: if only the next attempt remains behind the granted waiter, it is notified when to poll", () =>
+  it.effect("H3: if the next attempt is first behind the new owner, it is notified when to poll", () =>
     Effect.gen(function*() {
       const { confirm, parties } = yield* bench("requeue, look", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -77,7 +77,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
     }))
 
-  it.effect("a caller that lost the mutex still queues, behind the owner and all waiters", () =>
+  it.effect("a caller that has lost the mutex still queues, behind the owner and all waiters", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("requeue, lost")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -95,7 +95,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* d.expectTurn
     }))
 
-  it.effect("a caller that lost the mutex is granted it again if nobody owns it or waits", () =>
+  it.effect("a caller that has lost the mutex is granted it again if there is no owner and no waiter", () =>
     Effect.gen(function*() {
       const { lease, owner, parties } = yield* bench("requeue, expired")
       const [a, b] = parties(2) as [Party, Party]
@@ -107,7 +107,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(lease) / 2)
     }))
 
-  it.effect("if the owner's lease has ended and somebody waits, the waiter is granted first", () =>
+  it.effect("if the caller's lease has expired and somebody waits, the waiter is granted the mutex first", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("requeue, expired and wanted")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -136,7 +136,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("a release repeated after a lost reply keeps the next attempt's place, or its grant and token", () =>
+  it.effect("a release repeated after a lost reply keeps the next attempt's place, grant and token", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("requeue repeated")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -157,7 +157,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
     }))
 
   if (countsSubscribers) {
-    it.effect("H3: behind dead waiters, the next attempt is granted at once", () =>
+    it.effect("H3: the next attempt is granted immediately if all other waiters are dead", () =>
       Effect.gen(function*() {
         const { owner, parties } = yield* bench("requeue behind the dead")
         const [a, b, c] = parties(3) as [Party, Party, Party]

@@ -1,4 +1,4 @@
-/** What a dead waiter costs if dead waiters cannot be detected: a confirm period, and no more. */
+/** Contract: a dead waiter costs one confirm period, and no more, if the store cannot detect dead waiters. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -7,7 +7,7 @@ import * as Option from "effect/Option"
 import { type Cases, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const uncounted = ({ bench, it }: Cases): void => {
-  it.effect("H3: each dead waiter costs a confirm period, then the next one gets the mutex", () =>
+  it.effect("H3: each dead waiter costs a confirm period, and then the next one gets the mutex", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties, pass } = yield* bench("dead waiters", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -55,7 +55,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* d.confirm
     }))
 
-  it.effect("H3: after an expiry a dead waiter costs a confirm period, too", () =>
+  it.effect("H3: a dead waiter also costs a confirm period after an expiry", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("dead after expiry", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -69,7 +69,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* c.confirm
     }))
 
-  it.effect("B6: a waiter that lost its place gets it back with its ticket", () =>
+  it.effect("B6: a waiter that lost its place recovers it with its ticket", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("pruned", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -86,7 +86,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), b.id)
     }))
 
-  it.effect("B1: a waiter that subscribes after its turn was notified gets the mutex when it polls", () =>
+  it.effect("B1: a waiter that subscribes too late for its wake-up gets the mutex when it polls", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("subscription")
       const [a, b] = parties(2) as [Party, Party]
@@ -98,7 +98,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(confirm))
     }))
 
-  it.effect("each wake-up reaches only its waiter, and no waiter that has stopped listening", () =>
+  it.effect("each wake-up reaches only its own waiter, and only while that waiter listens", () =>
     Effect.gen(function*() {
       const { confirm, parties, within } = yield* bench("own wake-ups")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -113,7 +113,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))
 
-  it.effect("B59: a forced release hands over to the first waiter, dead or alive", () =>
+  it.effect("B59: a forced release grants the mutex to the first waiter, dead or alive", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, pass, store } = yield* bench("force, dead", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]

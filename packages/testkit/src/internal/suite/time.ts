@@ -1,4 +1,4 @@
-/** Time in a contract suite: real time for a store with real I/O, otherwise `TestClock`. */
+/** How time passes in a contract suite: in real time for a store with real I/O, and otherwise on `TestClock`. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -6,13 +6,13 @@ import * as Option from "effect/Option"
 import * as TestClock from "effect/testing/TestClock"
 
 export interface SuiteTime {
-  /** The result of an effect that completes within this much real time. */
+  /** Runs an effect. Returns `None` if it has not completed within this much real time. */
   readonly within: <A>(effect: Effect.Effect<A>, millis: number) => Effect.Effect<Option.Option<A>>
-  /** The next element of a subscription; fails the test if none comes. */
+  /** Returns the next element of a subscription. Fails the test if none arrives. */
   readonly next: <A>(subscription: { readonly next: Effect.Effect<A> }) => Effect.Effect<A>
-  /** Fails the test if an element comes. */
+  /** Fails the test if an element arrives. */
   readonly nothing: (subscription: { readonly next: Effect.Effect<unknown> }) => Effect.Effect<void>
-  /** Lets more than this time pass. */
+  /** Lets slightly more than this time pass. */
   readonly pass: (duration: Duration.Duration) => Effect.Effect<void>
 }
 
@@ -32,7 +32,7 @@ export const make = ({ live }: { readonly live: boolean }): SuiteTime => {
         assert.isTrue(Option.isNone(value), `expected nothing to come: ${JSON.stringify(value)}`)
       }),
     pass: (duration) => {
-      // Servers measure time more finely than milliseconds, so wait a little longer
+      // Servers measure time more finely than in milliseconds, so wait a little longer
       const more = Duration.millis(Duration.toMillis(duration) + 25)
       return live ? Effect.sleep(more) : TestClock.adjust(more)
     }

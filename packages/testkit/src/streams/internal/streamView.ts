@@ -1,4 +1,4 @@
-/** The checkers' view of a stream on the server. */
+/** Builds the view of a stream that checkers receive. */
 import {
   findById,
   fromBytes,
@@ -12,7 +12,7 @@ import {
 import type { FakeServer } from "../../internal/client/server.ts"
 import type { GroupView, StreamChanges, StreamView } from "../../internal/simulation/setup.ts"
 
-/** Checkers run after each command, and entries never change: each one is serialized once. */
+/** Serializes an entry only once: checkers run after each command, and entries never change. */
 const memoized = <A extends object, B>(make: (from: A) => B): (from: A) => B => {
   const made = new WeakMap<A, B>()
   return (from) => {
@@ -54,7 +54,7 @@ export const streamView = (server: FakeServer, key: string): StreamView | undefi
 }
 
 /**
- * The first position from `low` on at which a list differs from its previous state: elements were removed, and others
+ * Returns the first index from `low` on at which a list differs from its previous state. Elements are only removed, or
  * appended.
  */
 const firstDifference = (before: ReadonlyArray<unknown>, now: ReadonlyArray<unknown>, low: number): number => {
@@ -67,7 +67,9 @@ const firstDifference = (before: ReadonlyArray<unknown>, now: ReadonlyArray<unkn
   return low
 }
 
-/** Compares a stream with its previous state, at a cost that grows with the changes and not with its length. */
+/**
+ * Compares a stream with its previous state. The cost grows with the changes, and not with the length of the stream.
+ */
 export const follow = (server: FakeServer, key: string): () => StreamChanges => {
   let stream: Stream | undefined
   let known: Array<StreamEntry> = []
@@ -76,7 +78,7 @@ export const follow = (server: FakeServer, key: string): () => StreamChanges => 
     stream = server.engine.stream(0, key)
     const entries = stream?.entries ?? []
     if (stream !== before) {
-      // The stream was recreated, or restored from a copy
+      // The stream was recreated, or restored from a snapshot
       const [old, present] = [new Set(known), new Set(entries)]
       const removed = known.filter((entry) => !present.has(entry)).map(entryOf)
       known = [...entries]

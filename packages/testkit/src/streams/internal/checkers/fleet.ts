@@ -1,4 +1,4 @@
-/** Checks how failures are counted, what becomes a dead letter, and that dead consumers are removed. */
+/** Checks how failures are counted, which announcements become dead letters, and that dead consumers are removed. */
 import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker } from "../../../internal/simulation/setup.ts"
 import {
@@ -15,9 +15,9 @@ import {
 
 export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): Checker =>
   checker("dead letters are earned", (view) => {
-    /** The failures of handlers by entry. */
+    /** The number of handler failures, by entry. */
     const failed = new Map<string, number>()
-    /** How many leases of each data stream expired, rather than being ended by their owner. */
+    /** The number of leases that expired instead of being ended by their owner, by data stream. */
     const ended = new Map<string, number>()
     const streams = new Map<string, string | undefined>()
     const changes = view.follow(model.input)
@@ -25,7 +25,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
     let before: ReturnType<typeof known> | undefined
     const more = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
     const earned = (entry: string) => (failed.get(entry) ?? 0) + (ended.get(streams.get(entry) ?? "") ?? 0)
-    /** Returns the failure counts of the entries that a command names, which are all it can change. */
+    /** Returns the failure counts of the entries that a command names: it can change no others. */
     const known = (args: ReadonlyArray<string>) => {
       for (const [entry, fields] of changes().added) streams.set(entry, model.announcement(fields))
       const counts = new Map<string, string>()
@@ -55,7 +55,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
     }
     const committed = streamsOf(model, model.checkpoint)
     const checkpoints = new Map<string, string | undefined>()
-    /** A commit resets the count of failures. Only a seek moves the checkpoint back. */
+    /** Checks that a commit resets the count of failures. Ignores seeks that move the checkpoint back. */
     const judgeCommit = (stream: string, args: ReadonlyArray<string>) => {
       const id = checkpointOf(view, model, stream)
       if (id === undefined) return
@@ -77,7 +77,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
         }
         const note = named(event, "failed")
         if (note !== undefined && "entry" in note.fields) more(failed, field(note.fields, "entry"))
-        // The script that takes an expired lease counts the failure before the expiry event arrives
+        // A script that takes an expired lease counts the failure before the expiry event arrives
         if (event._tag === "Owner") return
         if (before !== undefined) check(before)
         before = event._tag === "Command" && touches(event, model.input) ? known(event.command.args) : undefined
@@ -113,7 +113,9 @@ export const consumersAreReaped = (model: StreamModel, bound: number): Checker =
       onConverged: () => {
         check()
         for (const [name, since] of absent) {
-          if (view.now() - since > bound) view.violated(`${name} is still a consumer, though nobody has this name`)
+          if (view.now() - since > bound) {
+            view.violated(`${name} is still a consumer, although no process uses this name`)
+          }
         }
       }
     }

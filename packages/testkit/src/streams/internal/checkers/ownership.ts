@@ -6,17 +6,17 @@ import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
 import { checker, fallen, field, isFinished, isPaused, named, type StreamModel, touches } from "./model.ts"
 
-/** How often the checker searches for orphans. */
+/** The interval at which the checker searches for orphans. */
 const intervalMillis = 100
 
 interface Lease {
-  /** The consumer that its value names. */
+  /** The consumer that the lease's value names. */
   consumer: string | undefined
-  /** Server time at which it ends. */
+  /** Server time at which the lease ends. */
   until: number
 }
 
-/** The server's leases. Cheap, because a lease is read again only after a command that names its key. */
+/** Tracks the server's leases. Reads a lease again only after a command that names its key, which is cheap. */
 const followLeases = (view: View, model: StreamModel) => {
   const known = new Map<string, Lease>()
   /** Whether a fault may have changed leases since they were last read. */
@@ -41,7 +41,7 @@ const followLeases = (view: View, model: StreamModel) => {
       known.set(key, lease)
       return lease
     },
-    /** Returns a predicate: whether a lease is live now. */
+    /** Returns a predicate for leases that are live at the current time. */
     refresh: () => {
       if (isStale) { for (const [key, lease] of known) read(key, lease) }
       isStale = false
@@ -95,16 +95,16 @@ export const noOrphans = (model: StreamModel, bounds: { own: number; go: number 
           (before.consumer === undefined || (consumer !== undefined && model.isGoConsumer(consumer))))
         const since = isMoved ? now : before.since
         orphans.set(entry, { since, consumer })
-        // If the server lost the list of this library's consumers, a dead consumer counts as a Go consumer
+        // If the server has lost the list of effect-simba's consumers, a dead one is taken for a Go consumer
         const countsAsGo = delivery !== undefined && (model.isGoConsumer(delivery.consumer) ||
           now - (view.serverNow() - delivery.deliveredAt) <= view.lossAt() + recovery)
         const bound = countsAsGo ? bounds.go : bounds.own
         for (const [client, ableSince] of able) {
-          // A second announcement of a data stream waits for the first
+          // A second announcement of a data stream waits for the first one
           const from = Math.max(since, ownedAt.get(name) ?? 0, ableSince, view.lossAt() + recovery)
           if (now - from <= bound) continue
           orphans.set(entry, { since: now, consumer })
-          view.violated(`${entry} (${name}) has had no owner since ${seconds(from)}, although ${client} has room`)
+          view.violated(`${entry} (${name}) has had no owner since ${seconds(from)}, but ${client} is not full`)
         }
       }
     }
@@ -132,9 +132,9 @@ export const noOrphans = (model: StreamModel, bounds: { own: number; go: number 
   })
 
 /**
- * A data stream may be handed over again for two reasons: at once if a member joined or left, and after `stay` if the
- * shares changed because other data streams were taken or ended. The change may precede the first hand-over by up to
- * `settle`, because its sender may not have known of the change.
+ * Checks that data streams are not handed over without need. There are two reasons for handing a data stream over
+ * again: a member joined or left, or, after `stay`, the shares changed because other data streams were taken or ended.
+ * The change may precede the first hand-over by up to `settle`, because the sender may not have known about it.
  */
 export const noPingPong = (model: StreamModel, settle: number, stay: number): Checker =>
   checker("no ping-pong", (view) => {
@@ -162,7 +162,7 @@ export const noPingPong = (model: StreamModel, settle: number, stay: number): Ch
         if (before !== undefined && changedAt < before - settle) {
           const first = `${resource} was handed over at ${seconds(before)}, and again`
           if (at - before < stay) view.violated(`${first}, although no member joined or left`)
-          else if (loadedAt < before - settle) view.violated(`${first} after a rest, although nothing had changed`)
+          else if (loadedAt < before - settle) view.violated(`${first} later, although nothing had changed`)
         }
         moved.set(resource, at)
       }
@@ -221,19 +221,19 @@ export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
 /** The duration of a Go consumer's lease. */
 const goLeaseMillis = 2000
 
-/** How long after its delivery an entry is left to a Go consumer that has not locked it. */
+/** How long an entry is left to a Go consumer that has not locked it, counted from its delivery. */
 const lockMillis = 40_000
 
-/** How long a Go consumer has to finish an entry after it unlocked it. */
+/** How long a Go consumer may take to finish an entry after it has unlocked it. */
 const finishMillis = 200
 
-/** After how many refused locks a Go consumer stops reading. */
+/** The number of refused locks after which a Go consumer stops reading. */
 const lockTries = 32
 
 /** How long after a disturbance a client may still process late messages. */
 const latenessMillis = 2000
 
-/** A delivery of an entry to a Go consumer, and what the consumer has done with the entry since. */
+/** A delivery of an entry to a Go consumer, and what has happened to the entry since. */
 interface Delivery {
   readonly stream: string
   readonly key: string
@@ -244,21 +244,21 @@ interface Delivery {
   /** Server time at which the lease ends. */
   readonly until: number
   readonly hasLocked: boolean
-  /** Whether an earlier delivery may have been locked. The expiry event of that lease may arrive late. */
+  /** Whether an earlier delivery of the entry may have been locked. The expiry event of that lease may arrive late. */
   readonly wasLocked: boolean
   /**
-   * Whether its lease ever expired. A late renewal restores the lease, but does not stop a client that is about to take
-   * the entry.
+   * Whether the lease has ever expired. A late renewal restores the lease, but does not stop a client that is about to
+   * take the entry.
    */
   readonly hasExpired: boolean
   readonly unlockedAt: number
-  /** How often another consumer's lock refused it. At `lockTries` its reader stops. */
+  /** How often another consumer's lock refused this consumer. At `lockTries` its reader stops. */
   readonly refusals: number
 }
 
 export const goConsumersHaveTime = (model: StreamModel): Checker =>
   checker("Go consumers have time to finish", (view) => {
-    /** The pending entries of Go consumers. */
+    /** The entries that are pending for Go consumers. */
     let all = new Map<string, Delivery>()
     const names = new Map<string, string | undefined>()
     const changes = view.follow(model.input)
@@ -268,14 +268,14 @@ export const goConsumersHaveTime = (model: StreamModel): Checker =>
       const took = `${client} took ${entry} (${stream}) from ${consumer}`
       if (view.lossAt() >= since || view.serverStepAt() >= since) return
       const wasLate = at - Math.max(view.disturbedAt(client), view.resumedAt(client)) < latenessMillis
-      // A consumer that claimed an entry after its lease expired has the duration of a lease to lock it
+      // A consumer that claimed an entry after its lease expired has the duration of one lease to lock it
       if (!hasLocked && wasLocked && idle >= goLeaseMillis) return
       if (!hasLocked && (wasLocked && wasLate || before.refusals >= lockTries)) return
       if (!hasLocked && idle < lockMillis) return view.violated(`${took}, which had not locked it in ${seconds(idle)}`)
       const passed = at - unlockedAt
       if (!hasExpired && passed < finishMillis) view.violated(`${took}, which unlocked it ${seconds(passed)} earlier`)
     }
-    /** Returns the delivery after a command from `client`, or after an expiry if there is none. */
+    /** Returns the delivery after an event: a command from `client` or, without one, an expiry. */
     const next = (entry: string, before: Delivery, client: string | undefined, at: number): Delivery => {
       const lease = view.read(before.key)
       if (client === undefined && lease === before.lease) return before
@@ -286,7 +286,7 @@ export const goConsumersHaveTime = (model: StreamModel): Checker =>
       return {
         ...before,
         lease,
-        // A server may keep a key for a while after it expires
+        // A server may keep a key for a while after its expiry
         until: lease === undefined
           ? -Infinity
           : view.expiresAt(before.key) ?? (lease === before.lease ? before.until : Infinity),

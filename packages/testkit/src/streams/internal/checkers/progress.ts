@@ -1,5 +1,5 @@
 /**
- * Checks messages and announcements: no message is skipped, no announcement forgotten, and no checkpoint moves back.
+ * Checks messages and announcements: no message is skipped, no announcement is forgotten, and no checkpoint moves back.
  */
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
 import {
@@ -20,7 +20,8 @@ import {
 } from "./model.ts"
 
 /**
- * If the server lost the end of a data stream, but not the commit there, the data stream is read from the beginning.
+ * Whether a data stream is read from the beginning again. That happens if the server has lost its end, but not the
+ * commit there.
  */
 const isReread = (view: View, checkpoint: string | undefined) => checkpoint === beginning && view.lossAt() >= 0
 
@@ -30,14 +31,17 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
     const highest = new Map<string, string>()
     const processed = new Map<string, Set<string>>()
     const committed = streamsOf(model, model.checkpoint)
-    /** `kept` is a position that an external system stores, which may be ahead of the checkpoint. */
+    /**
+     * Checks a checkpoint. `kept` is a position that an external system has stored, which may be ahead of the
+     * checkpoint.
+     */
     const check = (stream: string, at: number, kept?: string) => {
       const id = kept ?? checkpointOf(view, model, stream)
       const place = kept === undefined ? stream : `${stream} outside`
       const before = last.get(place)
       if (id === undefined || id === before?.id) return
       last.set(place, { id, at })
-      // A commit that the server lost may still be known to the next owner
+      // The next owner may still know of a commit that the server has lost
       const from = highest.get(stream) ?? beginning
       if (compareIds(id, from) > 0) highest.set(stream, id)
       if (view.lossAt() >= (before?.at ?? 0) || isReread(view, id)) return
@@ -50,7 +54,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
       )
       if (passed !== undefined) view.violated(`${stream} is committed up to ${id}, and ${passed} was not processed`)
     }
-    /** Messages that were processed before an operator moved the checkpoint back are processed again. */
+    /** Forgets what was processed after a position to which an operator has moved the checkpoint back. */
     const moved = (stream: string, at: number) => {
       const id = checkpointOf(view, model, stream) ?? beginning
       last.set(stream, { id, at })
@@ -82,7 +86,7 @@ export const messagesInOrder = (model: StreamModel): Checker =>
         readonly stream: string
         from: string
         last: string | undefined
-        /** With concurrency, each key has its own order. */
+        /** The last message of each key: with concurrency, each key has its own order. */
         readonly byKey: Map<string, string>
       }
     >()
@@ -137,11 +141,11 @@ export const messagesInOrder = (model: StreamModel): Checker =>
 export const nothingIsForgotten = (model: StreamModel): Checker =>
   checker("nothing is forgotten", (view) => {
     const known = new Map<string, { readonly stream: string | undefined; readonly at: number }>()
-    /** The final message of each data stream, in order, for every time that it ended. */
+    /** The final messages of each data stream, in order: it may end several times. */
     const ends = new Map<string, Array<string>>()
     const announced = new Set<string>()
     const finished = new Set<string>()
-    /** Entries that Go consumers have acknowledged. The consumers delete them next, unless they die in between. */
+    /** Entries that Go consumers have acknowledged. A consumer deletes the entry next, unless it dies before that. */
     const acknowledged = new Set<string>()
     const highest = new Map<string, string>()
     const begun = new Map<string, number>()
@@ -155,11 +159,14 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
       return end !== undefined && compareIds(checkpoint ?? beginning, end) >= 0
     }
     const isAtItsEnd = (stream: string) => reaches(stream, position.of(stream))
-    /** A data stream that is reopened after its end may be deleted before anybody reads it. Its checkpoint is new then. */
+    /**
+     * A data stream that was reopened after its end may be deleted before anybody reads it. It then has a new
+     * checkpoint.
+     */
     const wasDeletedAfterItsEnd = (stream: string) =>
       view.stream(stream) === undefined && reaches(stream, highest.get(stream))
     const isAtAnEnd = (stream: string) => ends.get(stream)?.includes(position.of(stream) ?? "") === true
-    /** A handler that began before a loss of data and has processed everything may report the end again. */
+    /** A handler that began before a loss of data, and has processed everything, may report the end again. */
     const wasAtItsEnd = (stream: string, entry: string) =>
       view.lossAt() >= (begun.get(entry) ?? Infinity) && reaches(stream, highest.get(stream))
     const isDead = (entry: string) => {
@@ -184,7 +191,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
           finished.add(stream)
         }
         if (isLost || dead || isGoConsumer) continue
-        if (stream === undefined) view.violated(`${entry}, which cannot be read, is gone, and not in the dead letters`)
+        if (stream === undefined) view.violated(`${entry} cannot be read and is gone, but is not in the dead letters`)
         else if (
           !isAtAnEnd(stream) && !isAtItsEnd(stream) && !wasDeletedAfterItsEnd(stream) && !wasAtItsEnd(stream, entry)
         ) {

@@ -5,7 +5,7 @@ import * as Option from "effect/Option"
 import { announcedOf, type Cases, only } from "./bench.ts"
 
 export const announcing = ({ append, bench, it }: Cases): void => {
-  it.effect("announcements are returned in order, and read as they were made", () =>
+  it.effect("announcements are returned in order, and read unchanged", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("announce")
       const announcements = [
@@ -19,7 +19,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.deepStrictEqual(entries.map(({ info, stream }) => ({ stream, info })), announcements)
     }))
 
-  it.effect("a repetition adds nothing to an unfinished announcement, and announces again after a finished one", () =>
+  it.effect("a repetition does not change an unfinished announcement, and adds a new one after a finished one", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("again")
       const one = stream("one")
@@ -40,7 +40,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.isTrue((yield* repeated()).isNew)
     }))
 
-  it.effect("each repetition is a separate round, up to the end that was written after it", () =>
+  it.effect("each repetition is a separate round, up to the end message written after it", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("rounds")
@@ -54,7 +54,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       let entry = yield* announce("one")
       yield* round
       assert.strictEqual(yield* announce("one"), entry)
-      // No messages since: the producer got no reply, and retries
+      // The producer retries because it got no reply: there are no new messages
       assert.strictEqual(yield* announce("one"), entry)
       yield* round
       yield* announce("one")
@@ -69,7 +69,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("a data stream that is announced twice without new messages in between has no second round", () =>
+  it.effect("two announcements without new messages in between make a single round", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("twice")
@@ -85,7 +85,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("one announcement is enough for all rounds that were written before it", () =>
+  it.effect("one announcement covers all rounds that were written before it", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("all rounds")
@@ -117,7 +117,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("a repetition from before the end was written is the same round", () =>
+  it.effect("a repetition before the end message is part of the same round", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("same round")
@@ -134,7 +134,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("an unfinished announcement is found, a finished or unknown one is not", () =>
+  it.effect("find returns an unfinished announcement, but no finished or unknown one", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("find")
       const one = stream("one")

@@ -24,7 +24,7 @@ import * as suiteTime from "../../../internal/suite/time.ts"
 export type Taken = Extract<TakeResult, { readonly _tag: "Taken" }>
 
 export const taken = (result: TakeResult): Taken => {
-  assert.strictEqual(result._tag, "Taken", `expected to take it: ${JSON.stringify(result)}`)
+  assert.strictEqual(result._tag, "Taken", `expected to take the data stream: ${JSON.stringify(result)}`)
   return result as Taken
 }
 
@@ -34,15 +34,15 @@ export const announcedOf = (entry: Entry) => {
 }
 
 export const only = <A>(items: ReadonlyArray<A>): A => {
-  assert.strictEqual(items.length, 1, `expected exactly one: ${JSON.stringify(items)}`)
+  assert.strictEqual(items.length, 1, `expected exactly one item: ${JSON.stringify(items)}`)
   return items[0]!
 }
 
-/** The current number of consecutive failures. */
+/** Records a failure. Returns the number of consecutive failures. */
 export const failed = (service: Service, ownership: Ownership, options?: Parameters<Service["fail"]>[1]) =>
   Effect.map(service.fail(ownership, options), (reply) => reply === "NotOwner" ? reply : reply.count)
 
-/** The last committed message. */
+/** The id of the last committed message. */
 export const committed = (service: Service, stream: StreamName) =>
   Effect.map(service.checkpoint(stream), Option.map(({ id }) => id))
 
@@ -90,7 +90,7 @@ export class Party {
     )
   }
 
-  /** Takes a data stream, or fails the test. */
+  /** Takes a data stream. Fails the test if that is refused. */
   take(stream: StreamName, entry: EntryId, options: TakeOptions = {}) {
     return Effect.map(
       this.ask(stream, entry, options),
@@ -101,7 +101,7 @@ export class Party {
     )
   }
 
-  /** Expects a refusal, and returns the reason. */
+  /** Tries to take a data stream. Fails the test if that succeeds, and returns the refusal. */
   refused(stream: StreamName, entry: EntryId, options: TakeOptions = {}) {
     return Effect.map(this.ask(stream, entry, options), ({ result }) => {
       assert.notStrictEqual(result._tag, "Taken")
@@ -129,28 +129,28 @@ export interface Bench extends suiteTime.SuiteTime {
   readonly lease: Duration.Duration
   readonly stream: (label: string) => StreamName
   readonly party: (name?: string) => Party
-  /** A consumer of another implementation. */
+  /** A Go consumer, by its name. */
   readonly goConsumer: () => Party
   readonly announce: (label: string, info?: Record<string, unknown>) => Effect.Effect<EntryId, unknown>
   readonly renew: (ownership: Ownership, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>
   /**
-   * Renews for a moment only, and waits for the end of the lease. So the lease does not expire during earlier steps.
+   * Renews for only a moment, and waits until the lease has expired. So the lease cannot expire during earlier steps.
    */
   readonly lapse: (ownership: Ownership) => Effect.Effect<void, unknown>
   readonly pending: (
     options?: { readonly consumer?: ConsumerName; readonly minIdle?: Duration.Duration }
   ) => Effect.Effect<Effect.Success<ReturnType<Service["pending"]>>["entries"], unknown>
-  /** Runs effects that wait for time to pass. */
+  /** Runs an effect that waits, and advances the clock by this duration meanwhile. */
   readonly during: <A, E, R>(
     effect: Effect.Effect<A, E, R>,
     duration: Duration.Duration
   ) => Effect.Effect<A, E, R>
 }
 
-/** Longer than any test. */
+/** A lease longer than any test. */
 export const long = Duration.minutes(2)
 
-/** A lease that a test can wait for, and that is longer than the steps within it. */
+/** A lease that is short enough to wait for, and longer than the steps within it. */
 export const short = Duration.seconds(2)
 
 let count = 0
@@ -162,7 +162,7 @@ export const makeBench = Effect.fnUntraced(function*(
 ) {
   const store = yield* StreamStore
   const unique = (yield* Random.nextIntBetween(0, 36 ** 8)).toString(36).padStart(8, "0")
-  // One hash tag, so that it works on a Cluster too
+  // One hash tag for all names, so that the suite also runs on a Cluster
   const tag = `{${label} ${unique}}`
   const name = ServiceName.make(tag)
   const service = yield* store.open(name)
@@ -204,11 +204,11 @@ export const makeBench = Effect.fnUntraced(function*(
   return bench
 })
 
-/** The context of the test cases: where to register them, and how time passes. */
+/** What the cases share: how to register a test, how to make a bench, and what the backend can do. */
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<StreamStore>
   readonly bench: (label: string, lease?: Duration.Duration) => ReturnType<typeof makeBench>
-  /** Whether the backend publishes expiries. */
+  /** Whether the backend publishes the expiry of leases. */
   readonly publishesExpiries: boolean
   /** Adds a message to a data stream, as its producer does. */
   readonly append: Append | undefined

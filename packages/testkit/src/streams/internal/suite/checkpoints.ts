@@ -30,7 +30,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("no commit passes the last message of a data stream that exists", () =>
+  it.effect("no commit passes the last message of an existing data stream", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { party, service } = yield* bench("beyond")
@@ -65,12 +65,12 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(other, id("6-0")), "Committed")
     }))
 
-  it.effect("the end is known to the owners of the announcement under which it was committed", () =>
+  it.effect("a committed end is known to all owners of the same announcement", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("end")
       const [a, b] = [party(), party()]
       const ownership = yield* a.own("one")
-      // A data stream that exists may be read beyond an end
+      // Messages after an end may still be read if the data stream exists
       yield* append?.(ownership.stream, [["n", "1"]]) ?? Effect.void
       assert.strictEqual(yield* service.end(ownership), "Open")
       assert.strictEqual(yield* service.commit(ownership, id("5-0")), "Committed")
@@ -91,7 +91,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.end(redriven), "Open")
     }))
 
-  it.effect("a finished stream has ended, and is over for a later announcement if it was deleted", () =>
+  it.effect("a finished stream stays ended for a later announcement, until it gets new messages", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("ended")
       const a = party()
@@ -108,7 +108,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.end(repeated), "Open")
     }))
 
-  it.effect("an owner that seeks forgets the end of its own announcement, but no earlier one", () =>
+  it.effect("a seek by the owner discards the end of its own announcement, but not an earlier end", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("seek")
       const a = party()
@@ -125,7 +125,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
         yield* service.seek(next.stream, { id: id("0-0"), offset: 0 }, { owner: next, from: id("3-0") }),
         "Moved"
       )
-      // There are no messages
+      // The data stream has no messages, so it is still ended
       assert.strictEqual(yield* service.end(next), "Ended")
       assert.deepStrictEqual(yield* service.checkpoint(next.stream), Option.some({ id: id("0-0"), offset: 0 }))
       assert.strictEqual(yield* service.seek(next.stream, { id: id("1-0"), offset: 1 }), "Owned")
@@ -138,7 +138,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(next, id("6-0")), "NotOwner")
     }))
 
-  it.effect("keeping checkpoints changes nothing else, whether there is one or not", () =>
+  it.effect("keepCheckpoints changes no checkpoint and creates none", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("keep")
       const ownership = yield* party().own("one")
@@ -149,7 +149,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.isTrue(Option.isNone(yield* committed(service, stream("two"))))
     }))
 
-  it.effect("an invalid id of a message is not committed, and the checkpoint stays readable", () =>
+  it.effect("an invalid message id is not committed, and the checkpoint stays readable", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("no id")
       const ownership = yield* party().own("one")
@@ -163,7 +163,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* service.deadMessages(ownership.stream, undefined, 10), [])
     }))
 
-  it.effect("each message has one dead letter, in any order, at or behind the checkpoint, which does not move", () =>
+  it.effect("each message becomes one dead letter, in any order, and the checkpoint does not move", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("dead-letter message")
       const ownership = yield* party().own("one")
@@ -187,17 +187,17 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.isTrue(yield* service.redriveMessage(ownership.stream, first!.id))
       yield* service.deadLetterMessage(ownership, letter(4), "once more")
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* dead, ["1-0", "2-0", "5-0", "4-0"])
-      // Another message with the same id, in a data stream that was written again
+      // A different message with the same id, from a data stream that was deleted and written again
       yield* service.deadLetterMessage(ownership, { id: id("4-0"), fields: [["n", "new"]] }, "another")
       yield* service.deadLetterMessage(ownership, { id: id("4-0"), fields: [["n", "4"]] }, "shorter")
       assert.lengthOf(yield* dead, 6)
     }))
 
-  it.effect("dead messages are listed in order, and redriven once, unchanged", () =>
+  it.effect("dead messages are listed in order, and each is redriven once and unchanged", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("redrive")
       const ownership = yield* party().own("one")
-      // The message may have fields of any name
+      // Field names of the message may be those of the dead letter
       const one = {
         id: id("3-0"),
         fields: [["n", "3"], ["n", "three"], ["simba-id", "x"], ["simba-reason", "y"]] as const

@@ -6,7 +6,7 @@ import * as Fiber from "effect/Fiber"
 import { announcedOf, type Cases, only } from "./bench.ts"
 
 export const reading = ({ bench, it }: Cases): void => {
-  it.effect("G6: announcements from before the group existed are read", () =>
+  it.effect("G6: announcements that are older than the group are read", () =>
     Effect.gen(function*() {
       const { name, party, store, stream } = yield* bench("before")
       const service = yield* store.open(ServiceName.make(`${name}:late`))
@@ -29,7 +29,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.isFalse(yield* service.prepare)
     }))
 
-  it.effect("G7: no consumer receives more than it asked for, and none the same entries", () =>
+  it.effect("G7: no consumer receives more entries than requested, and no entry goes to two consumers", () =>
     Effect.gen(function*() {
       const { announce, party } = yield* bench("count")
       for (let i = 0; i < 5; i++) yield* announce(String(i))
@@ -41,14 +41,14 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.strictEqual(new Set([...first, ...second, ...third].map(({ entry }) => entry)).size, 5)
     }))
 
-  it.effect("G31: a read without new entries ends, and is not an error", () =>
+  it.effect("G31: a read without new entries times out without an error", () =>
     Effect.gen(function*() {
       const { during, party } = yield* bench("empty")
       const block = Duration.millis(200)
       assert.deepStrictEqual(yield* during(party().read(10, block), Duration.millis(250)), [])
     }))
 
-  it.effect("a waiting read receives new entries at once", () =>
+  it.effect("a waiting read receives new entries immediately", () =>
     Effect.gen(function*() {
       const { announce, party } = yield* bench("waiting")
       const fiber = yield* Effect.forkChild(party().read(10, Duration.minutes(1)), { startImmediately: true })
@@ -57,7 +57,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.strictEqual(only(yield* Fiber.join(fiber)).entry, entry)
     }))
 
-  it.effect("pending entries show their consumer and their idle time, page by page", () =>
+  it.effect("pending entries are listed with consumer and idle time, and can be filtered by both", () =>
     Effect.gen(function*() {
       const { announce, party, pass, pending } = yield* bench("pending")
       const labels = ["a", "b", "c", "d", "e"]
@@ -83,7 +83,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* pending({ consumer: party().consumer }), [])
     }))
 
-  it.effect("G1: pending entries show which belong to Go consumers, by the name alone", () =>
+  it.effect("G1: pending entries of Go consumers are recognized by the consumer's name alone", () =>
     Effect.gen(function*() {
       const { announce, goConsumer, party, pending, service } = yield* bench("go consumer")
       const [other, reader, owner] = [goConsumer(), party(), party()]
@@ -103,7 +103,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* kinds, expected)
     }))
 
-  it.effect("known contents of pending entries are not read again", () =>
+  it.effect("pending entries whose content is known are not read again", () =>
     Effect.gen(function*() {
       const { announce, party, service } = yield* bench("known")
       yield* announce("one")
@@ -119,7 +119,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(announcedOf(entries[1]!.content).info, {})
     }))
 
-  it.effect("G4: pages of pending entries continue where the last one ended, and end", () =>
+  it.effect("G4: each page of pending entries continues where the last one ended, until none are left", () =>
     Effect.gen(function*() {
       const { announce, party, service } = yield* bench("pages")
       for (let i = 0; i < 7; i++) yield* announce(String(i))

@@ -1,4 +1,6 @@
-/** Random histories of a few consumers on a few data streams, compared with a model of who owns what. */
+/**
+ * Runs random histories of a few consumers on a few data streams, and compares the store with a model of who owns what.
+ */
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Ownership } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
@@ -34,14 +36,14 @@ export type Command = typeof Command.Type
 interface Model {
   entry: EntryId | undefined
   isDelivered: boolean
-  /** Whether the data stream was announced again since. */
+  /** Whether the data stream was announced again after `entry`. */
   isRepeated: boolean
-  /** The last grant, and its end. */
+  /** The last grant, and when its lease ends. */
   owner: { ownership: Ownership; until: number; counts: boolean } | undefined
   token: number
   failures: number
   checkpoint: number
-  /** The last grant of each party, owned or not. */
+  /** The last grant of each party, whether still owned or not. */
   readonly had: Map<Party, Ownership>
 }
 
@@ -71,7 +73,7 @@ export const runHistory = Effect.fnUntraced(function*(
 
   const read = (party: Party) => bench.during(party.read(10, Duration.millis(1)), Duration.millis(5))
 
-  /** Whether this lease is the owner's; a lease includes its last millisecond. */
+  /** Whether this is the owner's lease and has not expired. A lease includes its last millisecond. */
   const owns = (model: Model, ownership: Ownership | undefined, now: number): ownership is Ownership =>
     ownership !== undefined && model.owner?.ownership === ownership && now <= model.owner.until
 
@@ -92,7 +94,10 @@ export const runHistory = Effect.fnUntraced(function*(
     model.failures = 0
   }
 
-  /** A repetition is a new announcement, unless there is a checkpoint: there are no messages. */
+  /**
+   * Finishes a data stream. Since there are no messages, a repeated announcement remains only if there is no
+   * checkpoint.
+   */
   const finish = Effect.fnUntraced(function*(model: Model, stream: StreamName) {
     const isRepeated = model.isRepeated && model.checkpoint === 0
     forget(model)
@@ -151,7 +156,7 @@ export const runHistory = Effect.fnUntraced(function*(
     if (ownership === undefined) return
     switch (command._tag) {
       case "Repeat": {
-        // Only requests that may still be in flight are repeated
+        // Repeat only requests that may still be in flight
         if (!isOwner) return
         const { result } = yield* party.ask(stream, ownership.entry, { lease: period, epoch: ownership.epoch })
         assert.deepStrictEqual(result, { _tag: "Taken", token: ownership.token, failures: model.failures })
@@ -217,7 +222,7 @@ export const runHistory = Effect.fnUntraced(function*(
     }
   }
 
-  // Nothing is forgotten: any party can finish the unfinished streams
+  // Nothing may be forgotten: another party can finish the unfinished streams
   if (!options.live) yield* bench.pass(Duration.times(period, 2))
   yield* read(parties[0]!)
   for (const [label, model] of models) {

@@ -6,7 +6,7 @@ import { type Cases, only } from "./bench.ts"
 export const lagging = ({ append, bench, it, trim }: Cases): void => {
   if (append === undefined) return
 
-  it.effect("the lag counts the messages after the checkpoint: all without one, none at the end, and how long the first has waited", () =>
+  it.effect("the lag counts the messages after the checkpoint, and shows how long the first has waited", () =>
     Effect.gen(function*() {
       const { party, pass, service, stream } = yield* bench("lag")
       const ownership = yield* party().own("one")
@@ -21,7 +21,7 @@ export const lagging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(yield* lag, [4, true, ids[0]!])
       yield* service.commit(ownership, ids[0]!, false, 1)
       assert.deepStrictEqual(yield* lag, [3, true, ids[1]!])
-      // Without an offset, the messages are counted
+      // Without an offset, the store counts the messages one by one
       yield* service.commit(ownership, ids[1]!)
       assert.deepStrictEqual(yield* lag, [2, true, ids[2]!])
       yield* pass(Duration.millis(100))
@@ -31,7 +31,7 @@ export const lagging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(yield* service.lag(ownership.stream), none)
     }))
 
-  it.effect("many lags are read at once, and deleted messages do not count", () =>
+  it.effect("many lags are read concurrently, and deleted messages do not count", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("lags")
       const ownership = yield* party().own("one")
@@ -44,7 +44,7 @@ export const lagging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(lags.map(({ messages }) => messages), [trim === undefined ? 3 : 1, 1, 0])
     }))
 
-  it.effect("trimming removes committed messages, none without a checkpoint, and no young ones", () =>
+  it.effect("trimming removes only committed messages that are old enough", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("trim")
       const ownership = yield* party().own("one")

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, failed, only, short } from "./bench.ts"
 
 export const ending = ({ bench, it }: Cases): void => {
-  it.effect("done is final, and a repetition is done too", () =>
+  it.effect("a finished stream stays finished, and a repeated request reports that", () =>
     Effect.gen(function*() {
       const { party, pending, service } = yield* bench("done")
       const a = party()
@@ -15,7 +15,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("G18: a former owner can neither finish nor yield a data stream, nor do anything else", () =>
+  it.effect("G18: all requests of a previous owner are refused", () =>
     Effect.gen(function*() {
       const { lapse, party, pending, renew, service } = yield* bench("stale")
       const [a, b] = [party(), party()]
@@ -44,7 +44,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* service.done(ownership), "AlreadyDone")
     }))
 
-  it.effect("G20: a yielded stream is unfinished, and can be claimed immediately", () =>
+  it.effect("G20: a yielded stream stays unfinished, and can be claimed immediately", () =>
     Effect.gen(function*() {
       const { next, party, pending, service } = yield* bench("release")
       const [a, b] = [party(), party()]
@@ -53,7 +53,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* service.release(ownership), "Released")
       const { entry, stream } = ownership
       assert.deepStrictEqual(yield* next(hints), { _tag: "Released", stream, entry })
-      // Other consumers find it by its idle time
+      // Other consumers find the entry by its idle time
       const minIdle = Duration.seconds(30)
       assert.strictEqual(only(yield* pending({ minIdle })).content.entry, entry)
       const other = yield* b.take(stream, entry, { minIdle })
@@ -62,7 +62,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* service.release(ownership), "NotOwner")
     }))
 
-  it.effect("B52: failures are counted until a commit; too many send it to the dead letters", () =>
+  it.effect("B52: a commit resets the count of failures, and too many failures make a dead letter", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("failures")
       const [a, b] = [party(), party()]
@@ -70,16 +70,16 @@ export const ending = ({ bench, it }: Cases): void => {
       const last = (n: number) => `${n}-0` as typeof ownership.entry
       assert.strictEqual(yield* failed(service, ownership), 1)
       assert.strictEqual(yield* failed(service, ownership, { attempt: 2 }), 2)
-      // Its reply was lost
+      // Repeats a request whose reply was lost
       assert.strictEqual(yield* failed(service, ownership, { attempt: 2 }), 2)
-      // A late request, which was repeated meanwhile
+      // A late duplicate of an earlier request
       assert.strictEqual(yield* failed(service, ownership, { attempt: 1 }), 2)
       assert.strictEqual(yield* service.commit(ownership, last(1)), "Committed")
       assert.strictEqual(yield* failed(service, ownership), 1)
       assert.strictEqual(yield* service.commit(ownership, last(1)), "Behind")
       assert.strictEqual(yield* failed(service, ownership), 2)
       yield* service.release(ownership)
-      // One failure fewer than too many
+      // One more failure would be too many
       const repeated = yield* b.take(ownership.stream, ownership.entry, { maxFailures: 3 })
       assert.strictEqual(repeated.failures, 2)
       yield* service.release(repeated)
@@ -89,7 +89,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.refused(ownership.stream, ownership.entry))._tag, "Gone")
     }))
 
-  it.effect("yielded leases do not count as failures, expired leases do", () =>
+  it.effect("an expired lease counts as a failure, but a yielded one does not", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("counting", short)
       const [a, b] = [party(), party()]
@@ -109,7 +109,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(refused, { _tag: "DeadLettered", failures: 3 })
     }))
 
-  it.effect("an expired lease is no failure if its handler waited", () =>
+  it.effect("an expired lease does not count as a failure if its handler was idle", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("idle", short)
       const b = party()
@@ -122,7 +122,7 @@ export const ending = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("a streak of failures ends with progress, and after a while without a failure", () =>
+  it.effect("a streak of failures ends with progress, or after some time without a failure", () =>
     Effect.gen(function*() {
       const { lease, party, pass, renew, service } = yield* bench("rows")
       const [a, b] = [party(), party()]
@@ -133,7 +133,7 @@ export const ending = ({ bench, it }: Cases): void => {
       yield* service.renew([{ ...ownership, hasProgressed: true }], lease)
       assert.deepStrictEqual([yield* fail(), yield* fail()], [1, 2])
       yield* service.release(ownership)
-      // Enough failures, but not over a long enough time
+      // Enough failures, but within too short a time
       const repeated = yield* b.take(ownership.stream, ownership.entry, {
         maxFailures: 2,
         deadLetterAfter: Duration.hours(1)
@@ -141,7 +141,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(repeated.failures, 2)
       yield* pass(streakEndsAfter)
       assert.strictEqual(yield* failed(service, repeated, { streakEndsAfter }), 1)
-      // The pause counts from the last failure, and not from the first
+      // The streak ends some time after the last failure, not the first
       for (const count of [2, 3]) {
         yield* renew(repeated)
         yield* pass(Duration.millis(700))
@@ -149,7 +149,7 @@ export const ending = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("a dead letter has its fields and its reason, and can be announced again", () =>
+  it.effect("a dead letter keeps its fields and its reason, and can be redriven", () =>
     Effect.gen(function*() {
       const { announce, party, renew, service, stream } = yield* bench("letters")
       const a = party()
@@ -173,7 +173,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.take(stream("one"), repeated.entry)).failures, 0)
     }))
 
-  it.effect("a dead letter of a data stream that was announced meanwhile adds no second announcement", () =>
+  it.effect("redriving a dead letter adds no announcement if its data stream was announced meanwhile", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("redriven")
       const a = party()

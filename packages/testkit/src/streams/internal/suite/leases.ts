@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, only, short } from "./bench.ts"
 
 export const taking = ({ bench, it }: Cases): void => {
-  it.effect("one consumer takes a data stream, and the others receive its owner and the time left", () =>
+  it.effect("one consumer takes a data stream, and others receive its owner and the time left", () =>
     Effect.gen(function*() {
       const { lease, party } = yield* bench("take")
       const [a, b] = [party(), party()]
@@ -20,7 +20,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.isAbove(Duration.toMillis(refused.timeLeft), 0)
     }))
 
-  it.effect("G9: another session of the same name does not take an owned data stream", () =>
+  it.effect("G9: another session with the same name cannot take an owned data stream", () =>
     Effect.gen(function*() {
       const { party, renew } = yield* bench("same name")
       const [first, second] = [party("twin"), party("twin")]
@@ -30,7 +30,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* renew(ownership))._tag, "Renewed")
     }))
 
-  it.effect("a request with the same epoch returns the same result, for the whole lease", () =>
+  it.effect("a repeated request with the same epoch returns the same result and renews the lease", () =>
     Effect.gen(function*() {
       const lease = Duration.seconds(6)
       const { party, pass, renew } = yield* bench("repeated", lease)
@@ -43,7 +43,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* renew(ownership))._tag, "Renewed")
     }))
 
-  it.effect("a recently delivered entry is left alone", () =>
+  it.effect("an entry that was delivered recently is not taken", () =>
     Effect.gen(function*() {
       const { announce, party, pass, stream } = yield* bench("recent")
       const [a, b] = [party(), party()]
@@ -55,7 +55,7 @@ export const taking = ({ bench, it }: Cases): void => {
       yield* b.take(stream("one"), entry, { minIdle })
     }))
 
-  it.effect("an undelivered entry is left to the group", () =>
+  it.effect("an undelivered entry is not taken: the group delivers it", () =>
     Effect.gen(function*() {
       const { announce, party, stream } = yield* bench("undelivered")
       const entry = yield* announce("one")
@@ -80,7 +80,7 @@ export const taking = ({ bench, it }: Cases): void => {
       yield* a.take(stream("one"), entry)
     }))
 
-  it.effect("a late request is also refused if another consumer has owned and yielded the data stream since", () =>
+  it.effect("a late request is refused even if another consumer has owned and yielded the data stream since", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("late for others")
       const [a, b] = [party(), party()]
@@ -92,7 +92,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* b.take(ownership.stream, ownership.entry)).failures, 0)
     }))
 
-  it.effect("a late request is also refused after a hand-over, and the receiver can yield under its epoch", () =>
+  it.effect("a late request is refused even after a hand-over, and the receiver can yield under its epoch", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("late hand-over", short)
       const [a, b] = [party(), party()]
@@ -109,7 +109,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.take(ownership.stream, ownership.entry)).failures, 1)
     }))
 
-  it.effect("an entry that is finished, or never existed, is gone", () =>
+  it.effect("an entry that is finished or never existed is gone", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("gone")
       const a = party()
@@ -119,7 +119,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.refused(stream("two"), EntryId.make("1-1")))._tag, "Gone")
     }))
 
-  it.effect("an expired lease is taken by another consumer, with a larger token and one failure", () =>
+  it.effect("another consumer takes an expired lease with a larger token, which counts a failure", () =>
     Effect.gen(function*() {
       const { party, pass } = yield* bench("run out", short)
       const [a, b] = [party(), party()]
@@ -130,7 +130,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual(next.failures, 1)
     }))
 
-  it.effect("of many concurrent requests for a data stream, one takes it", () =>
+  it.effect("exactly one of many concurrent requests takes a data stream", () =>
     Effect.gen(function*() {
       const { announce, party, stream } = yield* bench("race")
       const entry = yield* announce("one")
@@ -146,7 +146,7 @@ export const taking = ({ bench, it }: Cases): void => {
       ])
     }))
 
-  it.effect("many data streams are taken at once, with results in order", () =>
+  it.effect("many data streams are taken in one call, with results in order", () =>
     Effect.gen(function*() {
       const { lease, party, service, stream } = yield* bench("batch")
       const [a, b] = [party(), party()]

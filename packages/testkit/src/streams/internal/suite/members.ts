@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, failed, only, short } from "./bench.ts"
 
 export const sharing = ({ bench, it }: Cases): void => {
-  it.effect("a handed-over stream is the receiver's, which confirms by renewing it", () =>
+  it.effect("a handed-over stream belongs to its receiver, which confirms by renewing the lease", () =>
     Effect.gen(function*() {
       const { announce, lease, next, party, pass, pending, renew, service, stream } = yield* bench("hand over")
       const [a, b, c] = [party(), party(), party()]
@@ -35,7 +35,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* failed(service, handedOver), 2)
     }))
 
-  it.effect("B55: what was handed over and not confirmed can be claimed by anyone", () =>
+  it.effect("B55: a handed-over stream that is not confirmed can be claimed by anyone", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("unconfirmed")
       const [a, b, c] = [party(), party(), party()]
@@ -45,11 +45,11 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* service.handedOver(b.consumer, b.session), [])
       const next = yield* c.take(ownership.stream, ownership.entry, { minIdle: short })
       assert.isAbove(next.token, ownership.token)
-      // No handler ran meanwhile
+      // No handler has run since
       assert.strictEqual(yield* failed(service, next), 1)
     }))
 
-  it.effect("what was handed over and adopted counts a failure when its lease expires", () =>
+  it.effect("a handed-over stream that its receiver has adopted counts a failure when its lease expires", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("adopted")
       const [a, b, c] = [party(), party(), party()]
@@ -74,7 +74,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(epochs.size, 5)
     }))
 
-  it.effect("members know one another until they leave or go silent", () =>
+  it.effect("members are listed until they leave or stop sending heartbeats", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("members")
       const [a, b] = [party(), party()]
@@ -98,7 +98,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual((yield* service.inspect).members, [member(a, 4)])
     }))
 
-  it.effect("two sessions of one name are two members, and each leaves on its own", () =>
+  it.effect("two sessions with the same name are two members, and each leaves separately", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("twins")
       const [a, b] = [party("twin"), party("twin")]

@@ -25,7 +25,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(yield* service.messages(one, ids[3]!, 2), [])
     }))
 
-  it.effect("a waiting reader receives new messages, and only of its own data stream", () =>
+  it.effect("a waiting reader receives new messages of its own data stream only", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("waiting")
       const streams = ["a", "b", "c"].map(stream)
@@ -42,7 +42,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       }
     }))
 
-  it.effect("successive reads miss no message, and return none twice", () =>
+  it.effect("successive reads return each message exactly once", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("following")
       const one = stream("one")
@@ -68,7 +68,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(yield* Fiber.join(reader), Array.from({ length: count }, (_, i) => String(i)))
     }))
 
-  it.effect("a reader that stops waiting disturbs no other", () =>
+  it.effect("a reader that stops waiting does not disturb other readers", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("left")
       const [one, two] = [stream("one"), stream("two")]
@@ -83,7 +83,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
 
   if (trim === undefined) return
 
-  it.effect("the extent counts added messages, and the messages that remain after trimming", () =>
+  it.effect("the extent counts the messages that were added and those that remain after trimming", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("extent")
       const one = stream("one")
@@ -95,7 +95,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepInclude(yield* extent, { length: 5, first: ids[0]!, last, added: 5 })
       yield* trim(one, ids[2]!)
       assert.deepInclude(yield* extent, { length: 3, first: ids[2]!, last, added: 5 })
-      // No message remains
+      // Now no message remains
       yield* trim(one, EntryId.make("9999999999999999-0"))
       assert.deepInclude(yield* extent, { length: 0, first: undefined, last, added: 5 })
       const extents = yield* Effect.forEach(["one", "two"], (label) => service.extent(stream(label)), {
@@ -104,7 +104,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(extents.map(Option.isSome), [true, false])
     }))
 
-  it.effect("the remaining messages are counted between any two ids, with the extent", () =>
+  it.effect("count returns the extent and the number of remaining messages between two ids", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("count")
       const one = stream("one")

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { Cases } from "./bench.ts"
 
 export const pausing = ({ bench, it }: Cases): void => {
-  it.effect("a service and its data streams are paused and resumed independently, and every client sees it", () =>
+  it.effect("a service and its data streams are paused independently, for all clients", () =>
     Effect.gen(function*() {
       const { name, service, store, stream } = yield* bench("pauses")
       const other = yield* store.open(name)

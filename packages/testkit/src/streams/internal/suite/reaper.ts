@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, only } from "./bench.ts"
 
 export const tidying = ({ bench, it }: Cases): void => {
-  it.effect("B51: a silent consumer is removed, unless something is pending for it", () =>
+  it.effect("B51: an idle consumer is removed, unless it has pending entries", () =>
     Effect.gen(function*() {
       const { party, pass, pending, service } = yield* bench("reap")
       const [a, b, c] = [party(), party(), party()]
@@ -19,7 +19,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       assert.strictEqual(only(yield* pending()).content.entry, ownership.entry)
     }))
 
-  it.effect("B51: a consumer that leaves is removed at once, unless something is pending for it", () =>
+  it.effect("B51: a consumer that leaves is removed immediately, unless it has pending entries", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("leave")
       const [a, b] = [party(), party()]
@@ -32,7 +32,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       yield* service.done(ownership)
     }))
 
-  it.effect("B53: the state of a service is bounded, and can be inspected", () =>
+  it.effect("B53: an inspection counts announcements, pending entries and consumers", () =>
     Effect.gen(function*() {
       const { announce, party, pass, service, stream } = yield* bench("inspect")
       const a = party()
@@ -52,7 +52,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       assert.strictEqual(after.pending, 1)
     }))
 
-  it.effect("unfinished entries stay, however often old data is removed", () =>
+  it.effect("unfinished entries stay, no matter how often old data is removed", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("unfinished")
       const a = party()

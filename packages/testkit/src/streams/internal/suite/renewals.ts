@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, only, short } from "./bench.ts"
 
 export const renewing = ({ bench, it }: Cases): void => {
-  it.effect("a renewed lease lasts, and keeps others out", () =>
+  it.effect("a renewed lease lasts longer, and other consumers are still refused", () =>
     Effect.gen(function*() {
       const { party, pass, renew } = yield* bench("renew", short)
       const [a, b] = [party(), party()]
@@ -16,7 +16,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("G3: a renewed entry is never idle long enough to be reclaimed", () =>
+  it.effect("G3: renewals keep an entry from becoming idle enough to be reclaimed", () =>
     Effect.gen(function*() {
       const { party, pass, pending, renew } = yield* bench("idle", short)
       const a = party()
@@ -30,7 +30,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* pending({ minIdle: short }), [])
     }))
 
-  it.effect("G10: an expired lease is lost, and not created again", () =>
+  it.effect("G10: renewing an expired lease reports the loss, and does not create it again", () =>
     Effect.gen(function*() {
       const { lapse, party, renew } = yield* bench("vanished")
       const [a, b] = [party(), party()]
@@ -40,7 +40,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       yield* b.take(ownership.stream, ownership.entry)
     }))
 
-  it.effect("renewing a lease that was taken over reports the loss, and the new owner keeps it", () =>
+  it.effect("renewing a lease that was taken over reports the loss, and the new owner keeps the lease", () =>
     Effect.gen(function*() {
       const { lapse, party, renew } = yield* bench("taken over")
       const [a, b] = [party(), party()]
@@ -51,7 +51,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* renew(other))._tag, "Renewed")
     }))
 
-  it.effect("a finished stream cannot be renewed, nor a yielded one", () =>
+  it.effect("the lease of a finished or yielded stream cannot be renewed", () =>
     Effect.gen(function*() {
       const { party, pass, renew, service } = yield* bench("finished")
       const a = party()

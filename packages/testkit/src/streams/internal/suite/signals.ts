@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Bench, Cases } from "./bench.ts"
 
-/** The next expiry of this data stream: other expiries arrive too. */
+/** Returns the next expiry of this data stream, skipping those of other streams. */
 const expiryOf = (bench: Bench, expiries: Subscription<Expiry>, stream: StreamName): Effect.Effect<Expiry> =>
   Effect.filterOrElse(
     bench.next(expiries),
@@ -16,7 +16,7 @@ const expiryOf = (bench: Bench, expiries: Subscription<Expiry>, stream: StreamNa
   )
 
 export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
-  it.effect("a client receives only its own service's hints", () =>
+  it.effect("a client receives only the hints of its own service", () =>
     Effect.gen(function*() {
       const [one, two] = [yield* bench("hints"), yield* bench("hints")]
       const hints = yield* two.service.signals
@@ -25,7 +25,7 @@ export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
     }))
 
   if (publishesExpiries) {
-    it.effect("an expired lease is announced, and so is a yielded one", () =>
+    it.effect("the expiry of a lease is published, and so is that of a yielded one", () =>
       Effect.gen(function*() {
         const tested = yield* bench("expiries")
         const { lapse, party, pass, renew, service } = tested
@@ -34,7 +34,7 @@ export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
         const first = yield* a.own("one")
         const { entry, stream } = first
         yield* lapse(first)
-        // Among many keys its expiry may go unnoticed for long, unless a command accesses it
+        // Access the key: otherwise its expiry could go unnoticed for a long time among many keys
         assert.strictEqual((yield* renew(first))._tag, "Lost")
         assert.deepStrictEqual(yield* expiryOf(tested, expiries, stream), { _tag: "Expired", stream, entry })
         const second = yield* a.take(stream, entry)
@@ -43,7 +43,7 @@ export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
         assert.deepStrictEqual(yield* expiryOf(tested, expiries, stream), { _tag: "Expired", stream, entry })
       }))
   } else {
-    it.effect("a backend that publishes no expiries returns none", () =>
+    it.effect("a backend that does not publish expiries returns None", () =>
       Effect.gen(function*() {
         const { service } = yield* bench("no expiries")
         assert.isTrue(Option.isNone(yield* service.expiries))
