@@ -62,7 +62,7 @@ export const start = (setup: Setup): Effect.Effect<Consumer, never, Scope.Scope>
         }).pipe(
           Effect.timeoutOrElse({
             duration: "90 seconds",
-            orElse: () => Effect.die(new Error(`not within 90 seconds: ${what}`))
+            orElse: () => Effect.die(new Error(`timed out after 90 seconds: ${what}`))
           })
         )
       const ask = <Tag extends Said["_tag"]>(question: Question, tag: Tag) =>

@@ -44,7 +44,7 @@ const received = (consumer: Consumer, count: number) =>
         return { at: tally.at, latencies, longestStallMillis, lost: tally.leasesLost + tally.failures }
       }
       if (now() > deadline) {
-        return yield* Effect.die(new Error(`${latencies.length} of ${count} messages within a minute`))
+        return yield* Effect.die(new Error(`only ${latencies.length} of ${count} messages arrived within a minute`))
       }
       yield* Effect.sleep("50 millis")
     }
@@ -189,7 +189,9 @@ export const join = (server: Server, count: number) =>
     const third = yield* member("third")
     const share = Math.floor(count / 3)
     while ((yield* third.tally).began < share) {
-      if (now() - before > 300_000) return yield* Effect.die(new Error("no share within five minutes"))
+      if (now() - before > 300_000) {
+        return yield* Effect.die(new Error("the third consumer did not get its share within five minutes"))
+      }
       yield* Effect.sleep("250 millis")
     }
     const seconds = (now() - before) / 1000

@@ -25,7 +25,7 @@ const allWait = (bench: Bench, entrant: Entrant, count: number) =>
       Effect.repeat({ until: (found) => found.length >= count }),
       Effect.timeoutOrElse({
         duration: "1 minute",
-        orElse: () => Effect.die(new Error(`not within a minute: ${count} waiters`))
+        orElse: () => Effect.die(new Error(`fewer than ${count} waiters have queued within a minute`))
       })
     )
 

@@ -62,8 +62,8 @@ export interface Options {
    */
   readonly client?: ClientOptions | undefined
   /**
-   * How long a command may take before it fails. A connection that is silent for twice as long is replaced. Keep it
-   * well below the transition of your mutexes. Default: 1 second.
+   * How long a command may take before it fails. A connection that is silent for twice as long is replaced. Keep this
+   * timeout well below the transition of your mutexes. Default: 1 second.
    */
   readonly commandTimeout?: Duration.Input | undefined
   /** How long one attempt to connect may take. Default: 2 seconds. */

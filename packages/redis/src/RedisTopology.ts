@@ -13,7 +13,7 @@ import type { Redis } from "./internal/client/effectRedis.ts"
  * **Details**
  *
  * - `Single`: one primary has all keys, with or without Sentinel.
- * - `Cluster`: keys are spread over slots, so a script may only use keys of one mutex. `primaries` returns a `send` for
+ * - `Cluster`: keys are spread over slots, so a script may only use keys of one mutex. `primaries` has a `send` for
  *   each primary. A `countable` `Subscriber` subscribes at each of them.
  *
  * `maxReserved` is the maximum number of concurrent connections from `Redis.reserve` (default: 8). Consumers of data

@@ -234,7 +234,7 @@ export class History {
 
   private owned({ at, command, resource, to, token }: Simulation.Event & { readonly _tag: "Owner" }): void {
     const before = this.holders.get(resource)
-    // A command that ends a lease is not a renewal, although the lock model may not have recognized it as a release
+    // A command that ends a lease is not a renewal, even if the lock model did not recognize it as a release
     const last = before?.client === undefined ? undefined : this.lane(before.client).marks
     if (command !== undefined && last?.at(-1)?.kind === "renewal" && last.at(-1)!.at === at) last.pop()
     if (before !== undefined) {

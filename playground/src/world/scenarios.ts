@@ -71,7 +71,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     id: "slow-link",
     title: "Grant by message",
     story:
-      "The message of a release already grants the mutex. Over a slow link, c2 starts its work one trip after the release, not three.",
+      "A release grants the mutex in its message. Over a slow link, c2 starts its work one trip after the release, not three.",
     fleet: { _tag: "Mutex", habits: quiet },
     clients: 2,
     script: [

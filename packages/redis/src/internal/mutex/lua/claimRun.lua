@@ -10,7 +10,7 @@
 --- ARGV[3] job
 --- ARGV[4] claim  unique to the run
 --- ARGV[5] mode: 'run' | 'manual' | 'miss'
---- ARGV[6] at: ms  the instant
+--- ARGV[6] at: ms  the instant of the run
 --- ARGV[7] missed: number  the number of instants that this call skips
 --- ARGV[8] cause  why they were missed
 --- ARGV[9] minInterval: ms

@@ -5,7 +5,8 @@
 --- ARGV[2] last  the last message to count, or '' for all
 --- ARGV[3] most: number  maximum messages to count one by one
 --- Reply: { } | { length: Count, last: EntryId, first: '' | EntryId, added: '' | Count, lastDeleted: '' | EntryId,
----   count: Count, more: '' | EntryId }. As in `readExtents`, then the count and the message after which to go on.
+---   count: Count, more: '' | EntryId }. As in `readExtents`, then the count and the message
+---   after which to continue.
 
 local stream, after, last, most = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 

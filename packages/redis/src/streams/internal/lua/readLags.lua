@@ -23,7 +23,7 @@ local function lagOf(stream, id, offset)
     end
     return { 'error', info.err }
   end
-  -- The data stream was deleted and written again, so all messages count
+  -- If the data stream was deleted and written again, all of its messages count
   if compareIds(field(info, 'last-generated-id'), id) < 0 then
     id, offset = '0-0', ''
   end
