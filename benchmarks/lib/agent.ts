@@ -27,7 +27,10 @@ export interface Agent {
   readonly kill: Effect.Effect<void>
 }
 
-/** Returns a program for the process. Another commit runs its own one, because it has its own version of Effect. */
+/**
+ * Returns the program that the process runs. Each commit runs its own program, because its version of Effect may
+ * differ.
+ */
 const fileIn = (root: string | undefined) =>
   fileURLToPath(
     root === undefined

@@ -1,4 +1,6 @@
-/** Measures many fibers of one process that contend for one mutex, compared with Redis handing it over each time. */
+/**
+ * Measures many fibers of one process that contend for one mutex, compared with a hand-over through Redis each time.
+ */
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
