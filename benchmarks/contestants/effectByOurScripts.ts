@@ -1,5 +1,5 @@
 /**
- * The protocol of `rawByOurScripts` in Effect fibers, each of which acquires in a scope: the minimum cost of a hand-off
+ * The protocol of `rawByOurScripts` in Effect fibers that acquire in a scope. It shows the minimum cost of a hand-off
  * in Effect, without deadlines, timeouts, metrics or interruption.
  */
 import { Effect } from "effect"
@@ -22,7 +22,7 @@ export const contestant: Contestant = {
         Effect.flatMap(Effect.promise(subscribed), (layer) => queued(name, layer)),
         (release) => Effect.promise(release)
       )
-    const unsupported = () => Effect.die(new Error("only contends"))
+    const unsupported = () => Effect.die(new Error("this contestant only contends"))
     return {
       pairs: unsupported,
       hold: unsupported,

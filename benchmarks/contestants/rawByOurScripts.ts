@@ -11,7 +11,10 @@ import type { Locks, Release } from "../lib/locks.ts"
 const sha = createHash("sha1").update(acquireAndRelease).digest("hex")
 const confirmMillis = 2000
 
-/** Queues for the mutex with a callback for the grant. Returns the release, which sends its request at once. */
+/**
+ * Connects, and returns the operations of a contender: `enter` queues and calls back on the grant. Also used by
+ * `effectByOurScripts`.
+ */
 export const connect = async ({ leaseMillis, url }: Connect) => {
   const client = new Redis(url, { lazyConnect: true })
   const subscriber = new Redis(url, { lazyConnect: true })

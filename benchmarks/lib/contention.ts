@@ -1,4 +1,7 @@
-/** Contenders as Effect fibers that acquire with this effect, hold, and release with their scope. */
+/**
+ * Runs contenders as Effect fibers. Each acquires the mutex with `acquire`, holds it, and releases it by closing its
+ * scope. The contestants that are written with Effect use it.
+ */
 import { Deferred, Effect, Exit, type Scope } from "effect"
 import { type ContendRequest, type Holding, micros, nameOf, Turns } from "./contestant.ts"
 

@@ -63,8 +63,8 @@ const badRelease = "expected 1, { ownership, ticket, token } or { ownership, tic
 
 /**
  * Decodes the reply to a release, which is usually 1. If the release queued an attempt, the reply has the ownership and
- * the attempt's ticket. Then follows its token if it was granted the mutex, or else the number of waiters ahead and the
- * ages of the ticket and of the last token.
+ * the attempt's ticket. The rest is the attempt's token if it was granted the mutex, or else the number of waiters
+ * ahead and the ages of the ticket and of the last token.
  */
 const decodeRelease = (input: unknown): Released | string => {
   if (input === 1) return { requeued: undefined }
