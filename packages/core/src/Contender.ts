@@ -146,9 +146,9 @@ export const State = /* @__PURE__ */ Data.taggedEnum<State>()
  * const options: Contender.WorkOptions<"fail"> = { onError: "fail" }
  *
  * const program = Poller.use((poller) => poller.whileLeader(Effect.fail("no disk"), options)).pipe(
- *   Effect.catch((reason) => Effect.log(`polling ends: ${reason}`))
+ *   Effect.catch((reason) => Effect.log(`polling stopped: ${reason}`))
  * )
- * // => polling ends: no disk
+ * // => polling stopped: no disk
  * ```
  *
  * @category options

@@ -79,7 +79,7 @@ export type Bearer =
 /**
  * Returns the name of the resource that the bearer's token is for.
  *
- * **Example** (A custom fence)
+ * **Example** (Sending a token in HTTP headers)
  *
  * ```ts
  * import { FencingToken } from "@effect-simba/core"

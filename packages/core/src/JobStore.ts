@@ -60,7 +60,7 @@ export interface JobRecord {
 }
 
 /**
- * All jobs of a mutex at one moment.
+ * A snapshot of all jobs of a mutex.
  *
  * @category models
  * @since 0.1.0
@@ -178,7 +178,7 @@ export type JobOrder =
   | { readonly _tag: "StepDown" }
 
 /**
- * The operations of a `MutexStore` on jobs.
+ * The job operations of a `MutexStore`.
  *
  * @category models
  * @since 0.1.0
@@ -186,8 +186,8 @@ export type JobOrder =
 export interface JobStore {
   readonly read: (request: ReadJobsRequest) => Effect.Effect<JobsRecord, StoreError>
   readonly claim: (request: ClaimRequest) => Effect.Effect<ClaimResult, StoreError>
-  /** Returns the backend's time. Does nothing if another run has started since then. */
+  /** Records the end of a run, unless another run has started since. Returns the backend's time. */
   readonly end: (request: EndRequest) => Effect.Effect<number, StoreError>
-  /** Returns false if there is no such job, or no leader to step down. */
+  /** Carries out an operator's request. Returns false if there is no such job, or no leader to step down. */
   readonly steer: (mutex: MutexName, order: JobOrder) => Effect.Effect<boolean, StoreError>
 }

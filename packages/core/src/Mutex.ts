@@ -656,7 +656,7 @@ export const events = (
  * The old owner loses its lease with the reason `ForcedRelease`, but its work may run on for a moment. If the ownership
  * changes at the same time, the new owner keeps the mutex.
  *
- * **Example** (Taking a mutex from a process that hangs)
+ * **Example** (Taking a mutex from a hung process)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"

@@ -63,7 +63,7 @@ export type Ownership = typeof Ownership.Type
  */
 export interface MutexState {
   readonly ownership: Ownership
-  /** The owner's token, unless the owner is a Simba contender. */
+  /** The owner's token. Undefined if nobody owns the mutex, or if the owner is a Simba contender. */
   readonly token: FencingToken | undefined
   /** The number of waiters, including dead ones that have not been detected yet. */
   readonly waiting: number

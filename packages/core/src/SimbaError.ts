@@ -52,7 +52,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
     const owner = this.owner === undefined ? "" : `; last known owner: ${this.owner}${where}`
     return `Mutex "${this.mutex}" was not free within ${Duration.format(this.timeout)}${owner}. ` +
       (this.isLocal === true
-        ? "Release that lease first, or pass it on: an acquire of a mutex that its caller holds waits for itself."
+        ? "If the caller holds that lease itself, it must release it first or pass it on."
         : "Wait longer, or hold it for less time.")
   }
 }
@@ -118,8 +118,8 @@ export type LossReason = typeof LossReason.Type
 
 const lossText: Record<LossReason["_tag"], string> = {
   Expired: "its deadline passed without a renewal",
-  TakenOver: "somebody else owns it now",
-  Vanished: "the server knows no owner",
+  TakenOver: "another owner has it now",
+  Vanished: "the server reports no owner",
   BackendGone: "no renewal succeeded before its deadline, or its layer was closed",
   ForcedRelease: "it was released by force",
   Stalled: "its handler made no progress in time",
@@ -252,7 +252,7 @@ export class AlreadyHeld extends Schema.TaggedError<AlreadyHeld>("@effect-simba/
     return false
   }
   override get message(): string {
-    return `Mutex "${this.mutex}" is already held by the lock around this call (lease ${this.token}), which would ` +
+    return `Mutex "${this.mutex}" is already held by the lock around this call (lease ${this.token}), so it would ` +
       "wait for itself. Pass that lease to the inner work."
   }
 }
@@ -411,7 +411,7 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>("@effect-si
   }
   override get message(): string {
     return `Cannot read ${this.where}: ${this.problem}. Read: ${JSON.stringify(this.read)}. ` +
-      "Is something else writing there, or an incompatible version?"
+      "Another program, or an incompatible version, may be writing there."
   }
 }
 

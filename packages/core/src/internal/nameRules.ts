@@ -20,7 +20,7 @@ export const anyProblem: Problem = (name) =>
     : name.length > maxLength
     ? `it is longer than ${maxLength} characters`
     : /[\ud800-\udfff]/u.test(name)
-    ? "it has half of a surrogate pair, which UTF-8 cannot encode: names that differ only there would be the same"
+    ? "it has an unpaired surrogate, which UTF-8 cannot encode: names that differ only there would be the same"
     : undefined
 
 export const mutexProblem: Problem = (name) =>
@@ -37,7 +37,7 @@ const wireProblem: Problem = (name) =>
 export const contenderProblem: Problem = (name) =>
   wireProblem(name) ?? (
     name.startsWith("@") || name.endsWith("@")
-      ? "it starts or ends with \"@\", which would blur a separator on the wire"
+      ? "it starts or ends with \"@\", which would be ambiguous on the wire"
       : undefined
   )
 
@@ -54,7 +54,7 @@ export const streamProblem: Problem = (name) =>
 export const consumerPrefix = "simba-consumer-"
 
 export const consumerProblem: Problem = (name) =>
-  wireProblem(name) ?? (name.endsWith("@") ? "it ends with \"@\", which blurs a separator on the wire" : undefined)
+  wireProblem(name) ?? (name.endsWith("@") ? "it ends with \"@\", which would be ambiguous on the wire" : undefined)
 
 export const entryPattern = /^\d+-\d+$/
 

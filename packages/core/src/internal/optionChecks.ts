@@ -1,4 +1,4 @@
-/** Shared validation of options. */
+/** Validates options of all kinds. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -62,7 +62,7 @@ export const checkPeriods = Effect.fnUntraced(function*(options: {
   if (Duration.isLessThanOrEqualTo(transition, least)) {
     const enough = Duration.millis((Math.floor(Duration.toMillis(least) / 100) + 1) * 100)
     const cure = Duration.isLessThan(enough, lease)
-      ? `; a lease of the same length has a ttl of ${Duration.format(Duration.subtract(lease, enough))} and a ` +
+      ? `; for a lease of the same length, use a ttl of ${Duration.format(Duration.subtract(lease, enough))} and a ` +
         `transition of ${Duration.format(enough)}`
       : ""
     return yield* refuse(

@@ -8,14 +8,14 @@ interface ProcessLike {
   readonly getBuiltinModule?: (id: string) => { readonly hostname?: () => string } | undefined
 }
 
-/** Defined in Node, Bun and Deno. */
+/** The global `process`, which Node, Bun and Deno define. */
 const processLike = (): ProcessLike => (globalThis as { readonly process?: ProcessLike }).process ?? {}
 
 /** `<pid>@<host>`, so that an operator can find the process. */
 export const processName = (): string => {
   const self = processLike()
   const host = self.getBuiltinModule?.("node:os")?.hostname?.() ?? self.env?.["HOSTNAME"] ?? ""
-  // "@@" and a trailing "@" have a meaning in the names of contenders and consumers
+  // "@@" and a trailing "@" are separators in the names of contenders and consumers
   return `${self.pid ?? 0}@${host.replaceAll("@", "-").trim() || "localhost"}`
 }
 

@@ -298,7 +298,7 @@ describe("configuration", () => {
       assert.strictEqual(
         yield* problem({ ttl: "10 seconds", transition: 0 }),
         "0 leaves no time to renew: it must exceed the safety margin (500ms) plus commandTimeout (1s); " +
-          "a lease of the same length has a ttl of 8s 400ms and a transition of 1s 600ms"
+          "for a lease of the same length, use a ttl of 8s 400ms and a transition of 1s 600ms"
       )
       yield* MutexConfig.make({ ttl: "8400 millis", transition: "1600 millis" })
       assert.notInclude(yield* problem({ ttl: "1 second", transition: 0 }), "same length")

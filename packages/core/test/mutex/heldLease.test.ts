@@ -261,7 +261,7 @@ describe("a busy process", { tags: ["L1"] }, () => {
         })
         assert.lengthOf(yield* late(399), 0)
         const [warning] = yield* late(400)
-        assert.include(warning, "timers come 400 ms late. Leases have a margin of 800 ms")
+        assert.include(warning, "timers fire 400 ms late. Leases have a margin of 800 ms")
         assert.lengthOf(yield* late(700), 0)
         yield* TestClock.adjust("1 minute")
         assert.lengthOf(yield* late(700), 1)

@@ -45,7 +45,7 @@ interface Leadership {
   /** The value of `Contention.leadership` when it began. */
   readonly number: number
   readonly over: Deferred.Deferred<void>
-  /** Completed when this leadership resigns and no job run is left. */
+  /** Completed once this leadership is resigning and no job run is left. */
   readonly drained: Deferred.Deferred<void>
   /** When it began, in monotonic milliseconds. */
   readonly since: number
@@ -178,7 +178,7 @@ export const make = Effect.fnUntraced(function*(options: {
       (cause) => {
         isOut = Option.exists(Cause.findErrorOption(cause), isTransient)
         const pause = pauses.failed(instant(clock).monotonic - began)
-        return Effect.andThen(log.warning("Cannot contend at present; retrying", cause), pause)
+        return Effect.andThen(log.warning("Cannot contend; retrying", cause), pause)
       }
     )
   })

@@ -19,7 +19,7 @@ const longestChangeMillis = 25 * hourMillis
 /** Returns the first instant after the argument, both in milliseconds. */
 export type Next = (after: number) => number
 
-/** Throws if the expression never matches. */
+/** Computes the next instant of an expression. Throws if the expression never matches. */
 export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: boolean): Next => {
   // Treat local time as UTC, which has no clock changes
   const onWall: Cron.Cron = Object.assign(Object.create(Object.getPrototypeOf(cron)), cron, {

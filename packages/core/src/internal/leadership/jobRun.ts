@@ -88,9 +88,7 @@ const watched = <R>(work: Effect.Effect<unknown, unknown, R>, { mutex, periodMil
   Effect.scoped(Effect.gen(function*() {
     yield* jobMetrics.noteRunning(mutex, spec.name, start)
     const warning = log.warning(
-      `Run of "${spec.name}" has been running for longer than its period of ${
-        Duration.format(Duration.millis(periodMillis))
-      }`
+      `"${spec.name}" has been running for longer than its period of ${Duration.format(Duration.millis(periodMillis))}`
     )
     yield* Effect.forkScoped(Effect.delay(warning, periodMillis))
     return yield* spec.maxRun === undefined ? work : Effect.timeout(work, spec.maxRun)

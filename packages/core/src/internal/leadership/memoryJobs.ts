@@ -52,7 +52,7 @@ export class MemoryJobs {
     const { run } = entry
     if (owner !== id || (run !== undefined && run.token > token)) return reply("NotOwner")
     const isRunning = run !== undefined && run.end === undefined
-    // The request is repeated. If the run has ended, it is a late copy
+    // A repeated request or, if the run has ended, a late copy
     if (run?.claim === claim) return isRunning ? reply("Claimed", run.attempt) : reply("Taken")
     if (isRunning && run.token === token) return reply("Running")
     let attempt = 1
@@ -134,7 +134,7 @@ export class MemoryJobs {
     return entry
   }
 
-  /** Instants that passed during a pause are not caught up on. */
+  /** Ends a pause. Instants that passed during it are not caught up on. */
   private resume(entry: Entry, now: number): void {
     entry.at = Math.max(entry.at, now)
   }

@@ -2,7 +2,7 @@
 import type * as Clock from "effect/Clock"
 
 export interface Instant {
-  /** Stops while the machine is suspended. */
+  /** The monotonic clock stops while the machine is suspended. */
   readonly monotonic: number
   readonly wall: number
 }

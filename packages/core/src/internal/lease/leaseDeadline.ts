@@ -25,11 +25,11 @@ type Step = (now: number, renewal: Renewal) => Pull.Pull<[unknown, Duration.Dura
 
 export abstract class TrackedLease<P extends Periods> implements Item {
   readonly options: P
-  /** When the granting request was sent, taken just before sending. */
+  /** The time just before the granting request was sent. */
   readonly since: Instant
   /**
-   * When the last granting or renewing request was sent, taken just before sending. After a hand-off to another fiber,
-   * it is the `adjustedRenewal` of the previous lease.
+   * The time just before the last granting or renewing request was sent. After a hand-off to another fiber, it is the
+   * `adjustedRenewal` of the previous lease.
    */
   protected renewed: Instant
   private monotonicDeadline = 0

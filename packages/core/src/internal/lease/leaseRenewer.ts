@@ -126,7 +126,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     fork(Effect.catchCause(attempt, (cause) => {
       const soon = deadlines.now().monotonic + pauseMillis
       for (const lease of leases) {
-        // Another attempt has taken over
+        // Another attempt has taken over this lease
         if (!lease.isOpen() || lease.renewing !== renewing) continue
         lease.renewing = false
         lease.nextRenewal = Math.min(lease.nextRenewal, soon)
@@ -272,7 +272,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     if (millis < margin / 2 || monotonic < warnedAt + warnEveryMillis) return
     warnedAt = monotonic
     recorder.run(log.warning(
-      `This process was paused or too busy: timers come ${Math.round(millis)} ms late. Leases have a margin of ` +
+      `This process was paused or too busy: timers fire ${Math.round(millis)} ms late. Leases have a margin of ` +
         `${Math.round(margin)} ms: work may still run when its ${what} already has another owner. Avoid pauses, ` +
         "split long computations, or use longer leases"
     ))

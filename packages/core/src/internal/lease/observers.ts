@@ -34,7 +34,7 @@ export const awaitExit = <A, E>(
     Effect.sync(fiber.addObserver((exit) => run(() => isolate(waiting, () => resume(Effect.succeed(exit))))))
   )
 
-/** Listeners of one event. A listener must not throw. */
+/** The listeners for one event. A listener must not throw. */
 export class Listeners<A> {
   private listeners: Set<(value: A) => void> | undefined
 

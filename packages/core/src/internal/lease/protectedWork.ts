@@ -92,7 +92,7 @@ export class ProtectedWork {
   }
 }
 
-/** The result of work whose lease was lost, if it was: `LeaseLost`, unless the work itself has failed. */
+/** The result of work: `LeaseLost` if the work lost its lease, unless the work itself has failed. */
 export const settle = <A, E>(
   exit: Exit.Exit<A, E>,
   lost: { readonly over: LeaseLost; readonly annotations: Record<string, unknown> } | undefined

@@ -46,7 +46,7 @@ export const retrySchedule = (first: Duration.Input, longest: Duration.Input): S
 /** A waiter's pause in milliseconds, after this many consecutive failures. */
 export const outagePause = backoff(50, 1000)
 
-/** For loops that never give up. */
+/** The retry schedule of loops that never give up. */
 export const endlessRetry = retrySchedule("100 millis", "10 seconds")
 
 interface RetryPauses {

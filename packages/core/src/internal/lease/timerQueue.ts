@@ -31,7 +31,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
   const exact = new IndexedHeap<Timer>()
   const polls = new IndexedHeap<Timer>()
   const changed = Latch.makeUnsafe(false)
-  /** Compares the clocks since the first poll was added. */
+  /** Detects suspensions since the first poll was added. */
   let clocks = new ClockComparison(instant(clock))
   let next = Infinity
   let isClosed = false

@@ -42,7 +42,7 @@ export interface AttemptContext {
 }
 
 export type Refused = Extract<AcquireResult, { readonly _tag: "Refused" }> & {
-  /** Just before the request was sent. */
+  /** The time just before the request was sent. */
   readonly sent: Instant
 }
 

@@ -28,7 +28,7 @@ export const leaseOfGrant = (
   { id, now }: { readonly id: LeaseId; readonly now: Instant }
 ): HeldLease | undefined => {
   if (stamp === undefined || grant.token <= stamp.token) return undefined
-  // Negative if the backend's clock was set back
+  // This is negative if the backend's clock was set back
   const after = (grant.micros - stamp.micros) / 1000
   if (after < 0) return undefined
   const { mutex, settings } = waiter.attempt

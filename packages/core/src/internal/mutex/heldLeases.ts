@@ -161,7 +161,7 @@ export const make = Effect.fnUntraced(function*(
       recorder.update(MutexMetrics.mutex.renewals.notAlive, 1, lease.mutex)
       return wasDead ? Effect.succeed(false) : Effect.as(
         log.warning(
-          "The holder of a lease is not alive by its own probe; the lease is not renewed and ends at its deadline",
+          "isAlive did not return true for the holder of a lease; the lease is not renewed and ends at its deadline",
           Exit.isFailure(exit) ? exit.cause : Cause.empty
         ).pipe(Effect.annotateLogs(lease.annotations)),
         false

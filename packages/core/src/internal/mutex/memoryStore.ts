@@ -43,7 +43,7 @@ export class MemoryMutex {
   private now = 0
   private micros = 0
   private owner: LeaseId | undefined
-  /** In monotonic milliseconds. */
+  /** When the owner's lease ends, in monotonic milliseconds. */
   private deadline = 0
   private token: number
   private ticket: number

@@ -20,7 +20,7 @@ const Current: Context.Reference<Nesting | undefined> = Context.Reference<Nestin
   { defaultValue: () => undefined }
 )
 
-/** The context of work inside the lock. */
+/** Adds the lock to the context of the work inside it. */
 export const provide =
   (leases: HeldLeases, lease: HeldLease) => (context: Context.Context<never>): Context.Context<never> =>
     Context.add(context, Current, { leases, lease, outer: Context.get(context, Current) })

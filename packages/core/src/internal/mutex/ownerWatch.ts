@@ -268,7 +268,7 @@ export const serve = (reader: Reader, events: ReadonlyArray<OwnerEvent>): void =
   }
 }
 
-/** The implementation of `Mutex.events`. */
+/** Implements `Mutex.events`. */
 export const events = (
   parts: LayerParts,
   name: string,
