@@ -39,7 +39,8 @@ export const MutexName = nameSchema("a mutex name", mutexProblem).pipe(
 export type MutexName = typeof MutexName.Type
 
 /**
- * The id of a lease in the backend: `<counter>-<random>:<process name>`. An attempt to acquire has it from the start.
+ * The id of a lease in the backend: `<counter>-<random>:<process name>`. It is generated before the first request to
+ * acquire the lease.
  *
  * **Details**
  *

@@ -282,7 +282,7 @@ export class MutexStore extends Context.Service<MutexStore, {
   /** Whether the backend seems reachable and no later request can overtake those already sent. */
   readonly isReady: () => boolean
   readonly owner: (mutex: MutexName) => Effect.Effect<Ownership, StoreError>
-  /** Subscribes an observer. After success, the observer misses no change without a `Gap`. */
+  /** Subscribes an observer. Once subscribed, it misses no change without a `Gap`. */
   readonly changes: (mutex: MutexName) => Effect.Effect<Subscription<Change>, BackendError, Scope.Scope>
   /**
    * Subscribes a layer before any of its waiters queues. `key` is the random part of the layer's ids. After success,
@@ -569,7 +569,7 @@ const make = Effect.gen(function*() {
         {
           listen: (name, id, listener) => {
             let isOpen = true
-            // Delivered in a later task: a fiber that frees a mutex may request it again before the waiters do
+            // Deliver in a later task, so that a fiber that frees a mutex can request it again before the waiters do
             const later = (wakeUp: WakeUp) => dispatcher.scheduleTask(() => isOpen ? listener(wakeUp) : undefined, 0)
             const leave = attach(name, (mutex) => mutex.listen(id, later))
             return () => {

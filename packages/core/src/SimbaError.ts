@@ -1,5 +1,5 @@
 /**
- * The errors of this library. Each tag stands for one reaction of the caller.
+ * The errors of this library. Each has a tag, says whether a retry can help, and names the cure in its message.
  *
  * @since 0.1.0
  */
@@ -14,8 +14,8 @@ import { phraseOf } from "./internal/operationPhrases.ts"
  *
  * **Details**
  *
- * Nothing is held, and the place in the queue is released. During an outage a timeout is a `BackendError` instead: if
- * the last request failed or got no reply, it is unknown whether the mutex is taken.
+ * Nothing is held, and the place in the queue is released. If the last request failed or got no reply, a timeout fails
+ * with `BackendError` instead, because it is unknown whether the mutex is taken.
  *
  * **Example** (Reporting that the mutex is busy)
  *

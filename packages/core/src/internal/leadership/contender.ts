@@ -287,7 +287,7 @@ export const make = Effect.fnUntraced(function*(options: {
   )
   yield* begin
 
-  /** A stream of a new reader, which ends with the contender's scope. `begin` may offer a first value. */
+  /** Streams from a new reader until the contender's scope closes. `begin` may offer a first value. */
   const reading = <A, E>(
     readers: Set<Queue.Queue<A, E | Cause.Done>>,
     make: Effect.Effect<Queue.Queue<A, E | Cause.Done>>,

@@ -94,7 +94,7 @@ export class DueLeases<L extends AnyLease> {
     const before = this.turnMillis
     const turn = Math.max(Math.min(late, longestTurnMillis), before * memory)
     this.turnMillis = turn < punctualMillis ? 0 : turn
-    // The leases were placed for shorter turns
+    // Place all leases again, because they were placed for shorter turns
     if (this.turnMillis > before) { for (const lease of this.all()) if (lease.isOpen()) this.place(lease) }
   }
 

@@ -12,7 +12,7 @@ export const instant = (clock: Clock.Clock): Instant => ({
   wall: clock.currentTimeMillisUnsafe()
 })
 
-/** How often the clocks are compared. A suspension stops monotonic timers, so no timer fires when it ends. */
+/** How often the clocks are compared. Timers stop during a suspension, so none fires when it ends. */
 export const comparePeriodMillis = 1000
 
 /** The clocks may drift apart this far before it counts as a suspension. The smallest margin is ten times as long. */

@@ -46,7 +46,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   /** The error of the last attempt to renew, if it failed. */
   failure: StoreError | undefined = undefined
   /**
-   * The current run of the schedule of delays. It begins at the first of several consecutive failures or, with a user's
+   * The schedule of delays in progress. It begins at the first of several consecutive failures or, with a user's
    * guard, at the grant.
    */
   step: Step | undefined = undefined

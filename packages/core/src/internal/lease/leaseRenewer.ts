@@ -58,7 +58,7 @@ interface Renewal<L extends AnyLease, A extends Reply> {
   ) => Effect.Effect<ReadonlyArray<A>, StoreError>
   readonly attributes: (lease: L) => Record<string, unknown>
   readonly lost: (lease: L, reply: Extract<A, { readonly _tag: "Lost" }>) => void
-  /** Returns an effect that decides whether to renew the lease, or undefined to renew it in any case. */
+  /** Returns an effect that decides whether to renew the lease, or undefined to renew it unconditionally. */
   readonly probe?: (lease: L) => Effect.Effect<boolean> | undefined
 }
 
@@ -188,7 +188,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
         `${newlyFailing} ${what}(s) could not be renewed; retrying until their deadlines: ${error.message}`
       ).pipe(Effect.annotateLogs(failing!.annotations))
     }
-    // A failed lease stays marked as renewing until its delay is known, and may end before that. The steps of a user's
+    // A failed lease stays marked as renewing until its delay is known. It may end before that. The steps of a user's
     // schedule run concurrently, because each may be slow
     yield* Effect.forEach(
       failed,

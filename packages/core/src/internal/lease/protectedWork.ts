@@ -70,7 +70,7 @@ export class ProtectedWork {
    * interrupted or, if `spared`, continues.
    */
   end({ spared = false } = {}): Effect.Effect<void> {
-    // Work that has not reached its first wait has no fiber yet. It may have resumed the caller
+    // Work that has not reached its first wait has no fiber yet, and may have resumed the caller
     const started = this.onStarted.next(() => this.starting === 0 ? Effect.void : undefined)
     return Effect.andThen(started, this.interruptAndAwait(spared))
   }

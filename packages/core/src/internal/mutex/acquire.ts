@@ -42,7 +42,7 @@ const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.
 }
 
 /**
- * Applies the timeout, if there is one. It fails with `AcquireTimeout` only if the backend last reported the mutex as
+ * Applies the timeout, if there is one. Fails with `AcquireTimeout` only if the backend last reported the mutex as
  * taken. With a timeout of zero, `granting` is a single request, whose reply is awaited.
  */
 const withTimeout = (
@@ -76,7 +76,7 @@ const grantTo = (
   if (mode === "wait" && !queue.comesFirst()) return queue.join(waiter)
   const asked = context.now().monotonic
   queue.ask(waiter, asked)
-  // A request without a reply by then counts as an outage
+  // After this time, a request without a reply counts as an outage
   const until = asked + attempt.settings.leaseMillis
   const request = withReply(context, attempt.settings, until, send(context, attempt, { mode: "try" }))
   const asking = mode === "try" ? request : retryOutages(

@@ -56,7 +56,7 @@ export const closed = (operation = "acquire") =>
   })
 
 /**
- * Sends the request. The lease counts from just before that. If the reply is so late that little of the server's lease
+ * Sends the request. The lease period starts just before that. If the reply is so late that little of the server's lease
  * is left, the request is repeated, and the store recognizes the owner. `maxHold` is not checked here, because
  * repeating the request would not extend it.
  */

@@ -86,7 +86,7 @@ export class FleetPlace {
         else this.endPause()
         return
       case "askAfterOthers":
-        // Not the place's turn, so all places of the layer may be polling at once
+        // No message said that it is the place's turn, so all places of the layer may poll at once
         this.unset?.()
         return this.ask(false, this.queue.context.tasks.pass)
       case "confirm":
@@ -138,7 +138,7 @@ export class FleetPlace {
     }
   }
 
-  /** Handles the reply to the release. Without one the outcome is unknown, and the next request finds out. */
+  /** Handles the reply to the release. If there is none, the outcome is unknown, and the next request finds out. */
   private settled(waiter: LocalWaiter, sent: Instant, released: Released | undefined): void {
     const { queue } = this
     if (released?.requeued === undefined) return this.happens({ _tag: "Settled" })

@@ -18,8 +18,8 @@ import type { LocalWaiter } from "./localWaiter.ts"
 const roundingMillis = 10
 
 /**
- * The lease of a grant that came after the `Refused` reply, as its larger token shows. Both carry the time of the
- * backend's clock, which alone measures the time between them. Returns undefined if a request must decide.
+ * The lease of a grant that came after the `Refused` reply, as its larger token shows. Both carry the backend's time,
+ * because only the backend's clock can measure the time between them. Returns undefined if a request must decide.
  */
 export const leaseOfGrant = (
   grant: Grant,
@@ -40,6 +40,6 @@ export const leaseOfGrant = (
   })
   // The clocks may have run at different rates during the wait
   lease.grantedFor(grant.millis, grant.millis - marginMillis(after + grant.millis))
-  // The other half is for the confirmation, or for the first renewal of a whole lease (docs/protocol.md)
+  // Half of the grant is kept for the confirmation, or for the first renewal of a whole lease (docs/protocol.md)
   return lease.left(now) < grant.millis / 2 ? undefined : lease
 }

@@ -13,7 +13,7 @@ import { OwnedLease } from "../lease/ownedLease.ts"
 import type { LeaseSettings } from "./leaseOptions.ts"
 import { spareTokens } from "./tokenStride.ts"
 
-/** What a release also does, for the fibers that wait for the same mutex. */
+/** Additional effects of a release, for the fibers that wait for the same mutex. */
 export interface Parting {
   readonly requeue?: ReleaseRequest["requeue"]
   /** Called once, with the reply to the first attempt, or undefined if that failed. */
@@ -31,7 +31,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   state: "held" | "ending" | "lost" | "released" = "held"
   /** The state of the `isAlive` probe. Its result applies to one renewal. */
   probe: "unasked" | "asking" | "alive" = "unasked"
-  /** Whether the last `isAlive` did not return `true`. */
+  /** Whether the last probe did not return `true`. */
   dead = false
   /**
    * When a message last reported that the lease was taken by force. The reply to the next renewal decides whether it
@@ -41,7 +41,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   /** The remaining tokens of the grant, for the next holders in this process. */
   private spare: number
   /**
-   * Granted by a message for a period other than its lease, usually a confirm period, and not extended by a reply yet.
+   * Whether a message granted it for a period other than its lease, usually a confirm period, and no reply has extended
+   * it yet.
    */
   isUnconfirmed = false
 
@@ -107,7 +108,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     return Duration.equals(ttl, this.options.ttl) && Duration.equals(lease, this.options.lease)
   }
 
-  /** Takes over the server's lease of `previous`, with the same end and the same next renewal, or earlier ones. */
+  /** Takes over the server's lease of `previous`. The new lease ends no later and is renewed no later. */
   inherit(previous: HeldLease): void {
     this.spare = previous.spare - 1
     this.extend(previous.adjustedRenewal)
@@ -137,7 +138,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
 
   /**
    * Interrupts the lease's work and waits until it has ended, before the release (L4, docs/protocol.md). Returns
-   * undefined if there is no work. No work starts after this call, because the release is a later step.
+   * undefined if there is no work. No work may start after this call, because the release is a later step.
    */
   endWork(): Effect.Effect<void> | undefined {
     if (this.state === "held") this.state = "ending"

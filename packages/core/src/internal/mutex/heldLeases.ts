@@ -176,7 +176,7 @@ export const make = Effect.fnUntraced(function*(
     span: "simba.renew",
     what: "lease",
     timeout: config.commandTimeout,
-    // Renewing this many keeps Redis busy for about a millisecond
+    // A batch of this size keeps Redis busy for about a millisecond
     batchSize: 500,
     schedule: config.guard,
     pace: config.guard === MutexSchedule.guard ? undefined : ({ options }) => options.ttl,
@@ -253,7 +253,7 @@ export const make = Effect.fnUntraced(function*(
       store.confirm({ mutex, id, token, lease: options.lease }, (exit) => {
         if (!lease.isOpen()) return
         if (Exit.isSuccess(exit) && exit.value._tag === "Refused") return loseTo(lease, exit.value.ownership)
-        // Unless a renewal has already extended it
+        // The confirmation counts, unless a renewal has already extended the lease
         if (Exit.isSuccess(exit)) { if (lease.isUnconfirmed) lease.extend(sent) }
         else if (!lease.renewing) lease.nextRenewal = deadlines.now().monotonic
         deadlines.place(lease)

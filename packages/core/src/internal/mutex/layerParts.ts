@@ -1,6 +1,6 @@
 /**
- * The parts of a layer that contenders, observers and the operations of jobs use. Those are functions of these parts,
- * not methods of the service, so that a program that only locks does not bundle them.
+ * The parts of a layer that contenders, observers and the operations of jobs use. Their code is in functions of these
+ * parts rather than in methods of the service, so that a program that only locks does not bundle it.
  */
 import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"

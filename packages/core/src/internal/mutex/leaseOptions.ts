@@ -108,7 +108,7 @@ export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Lea
   })
   return settingsOf({
     ...periods,
-    // It runs later, so it keeps the caller's services, which the types of all operations require
+    // `isAlive` runs later, so it keeps the caller's services, which the types of all operations require
     isAlive: isAlive === undefined
       ? undefined
       : Effect.provideContext(isAlive as Effect.Effect<boolean, unknown>, yield* Effect.context<never>()),

@@ -23,7 +23,7 @@ import { spareTokens, tokenStride } from "./tokenStride.ts"
 
 interface Waiter {
   readonly id: LeaseId
-  /** When it queued, in microseconds. */
+  /** When the waiter queued, in microseconds. */
   readonly ticket: number
 }
 

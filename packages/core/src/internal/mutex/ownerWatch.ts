@@ -42,7 +42,7 @@ interface Follower {
 
 const nobody: Poll = { owner: undefined, token: undefined, end: Infinity }
 
-/** A renewal moves the end of the lease by more than this. Different round trips move it by less. */
+/** A renewal moves the end of the lease by more than this; variation of the round trip moves it by less. */
 const jitterMillis = 50
 
 /** The events between two polls. An owner that disappears before its lease has ended has released it. */
@@ -279,7 +279,7 @@ export const events = (
     const every = Duration.toMillis(yield* positive("pollInterval", options.pollInterval ?? "1 second"))
     const follow = yield* ofLayer(parts)
     const reader = yield* makeReader
-    // Closes with the layer or with the stream, and is already closed in a closed layer
+    // Closes with the layer or with the stream; already closed if the layer has closed
     const open = yield* Effect.acquireRelease(Scope.fork(parts.scope), Scope.close)
     yield* Scope.addFinalizer(open, Queue.fail(reader, closed("events")))
     yield* follow(mutex, {

@@ -62,7 +62,7 @@ export class SelfDeadlockWarning {
     })
   }
 
-  /** For a queue that is no longer used: its timer would keep it in memory for seconds. */
+  /** Call this when the queue is no longer used: its timer would keep it in memory for seconds. */
   stop(): void {
     this.unset?.()
     this.isWatching = false
