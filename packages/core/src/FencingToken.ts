@@ -46,8 +46,8 @@ export const FencingToken = Schema.Int.check(Schema.isBetween({ minimum: 1, maxi
 export type FencingToken = typeof FencingToken.Type
 
 /**
- * Identifies a resource and the token for it: either a lease, whose resource has the name of its mutex or data stream,
- * or an explicit resource and token.
+ * A fencing token and the resource that it is for. A lease stands for the resource named like its mutex or data stream.
+ * For any other resource, name it and pass the token.
  *
  * **When to use**
  *

@@ -53,7 +53,7 @@ export interface Lease extends Pipeable, Inspectable {
   readonly token: FencingToken
   /** Whether the lease is held right now. */
   readonly isHeld: Effect.Effect<boolean>
-  /** Succeeds while the lease is held. Otherwise fails with `LeaseLost`, which has the reason. */
+  /** Succeeds while the lease is held. Otherwise fails with `LeaseLost`, whose `reason` says why. */
   readonly ensure: Effect.Effect<void, LeaseLost>
   /** Time until the local deadline; zero once the lease has ended. */
   readonly timeLeft: Effect.Effect<Duration.Duration>

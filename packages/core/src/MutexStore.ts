@@ -285,7 +285,7 @@ export class MutexStore extends Context.Service<MutexStore, {
   /** Subscribes an observer. Once subscribed, it misses no change without a `Gap`. */
   readonly changes: (mutex: MutexName) => Effect.Effect<Subscription<Change>, BackendError, Scope.Scope>
   /**
-   * Subscribes a layer before any of its waiters queues. `key` is the random part of the layer's ids. After success,
+   * Subscribes a layer before any of its waiters queues. `key` is the random part of the layer's ids. Once subscribed,
    * its waiters miss no wake-up without a `Gap`. Calls `onForced` with the id of each lease that a forced release
    * ended.
    *

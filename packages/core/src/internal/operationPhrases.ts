@@ -1,5 +1,5 @@
 /**
- * Phrases for the operations of stores, for the messages of `SimbaError`. Third-party stores may have other operations.
+ * Describes the operations of stores in the messages of `SimbaError`. Third-party stores may have other operations.
  */
 
 const phrases: Readonly<Record<string, string>> = {
@@ -29,12 +29,12 @@ const phrases: Readonly<Record<string, string>> = {
   pending: "Finding unfinished announcements",
   prepare: "Creating the consumer group",
   heartbeat: "Registering this consumer",
-  "remove old data": "Removing former consumers and finished announcements",
+  "remove old data": "Removing old consumers and finished announcements",
   leave: "Leaving the service",
   redrive: "Redriving dead letters",
   checkpoint: "Reading the checkpoint",
   commit: "Committing the checkpoint",
-  "keep checkpoints": "Keeping checkpoints from expiry",
+  "keep checkpoints": "Keeping checkpoints from expiring",
   "read messages": "Reading messages",
   // Connections
   connect: "Connecting to Redis",

@@ -29,7 +29,7 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
     : Duration.toMillis(yield* notNegative("catchUp", job.catchUp))
   const misfire = job.misfire ?? (catchUp > 0 ? "runOnce" : "skip")
   if (misfire === "skip" && job.catchUp !== undefined && catchUp > 0) {
-    return yield* refuse("catchUp", `misfire "skip" runs no missed instants: remove one of the two`)
+    return yield* refuse("catchUp", `misfire "skip" never runs a missed instant: remove one of the two options`)
   }
   if (misfire !== "skip" && catchUp === 0) {
     return yield* refuse("misfire", `"${misfire}" needs catchUp: the maximum age of a missed instant`)

@@ -1,6 +1,6 @@
 /**
  * Calls functions at set times, in slices, with one fiber and one sleep for all timers of a layer. Waiters, timeouts
- * and polls use it. Leases must not wait for a slice to end on time, so `dueLeases` has its own loop.
+ * and polls use it. Leases must end on time, without waiting for a slice, so `dueLeases` has its own loop.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
