@@ -109,7 +109,7 @@ export const mutex = {
   /** Measures the round trip of acquire requests, which is the backend's latency. */
   acquireLatency: milliseconds(
     "simba_mutex_acquire_latency",
-    "Round trip of an acquiring request",
+    "Round trip of an acquire request",
     0.1
   ),
   /** Measures how long attempts waited for a mutex that was not free, whether or not they acquired it. */
@@ -175,11 +175,11 @@ export const mutex = {
    * Counts grants to this process's waiters that followed from a release, which either handed the mutex over or freed
    * it.
    */
-  handOffs: counter("simba_mutex_hand_offs", "Grants that a release passed on"),
+  handOffs: counter("simba_mutex_hand_offs", "Grants that followed from a release"),
   /** Counts releases that handed the lease to another fiber of this process, without the backend. See `localTurn`. */
   localHandOffs: counter(
     "simba_mutex_local_hand_offs",
-    "Grants that a release passed on within the process"
+    "Grants that a release handed over within the process"
   ),
   /**
    * Counts messages that could not be read. They are logged and skipped, because other programs may publish on these
@@ -208,7 +208,7 @@ export const leadership = {
    */
   ended: counters(
     "simba_leadership_ended",
-    "Leaderships that ended, by how",
+    "Leaderships that ended, lost or released",
     "how",
     ["lost", "released"]
   )
@@ -272,5 +272,5 @@ export const jobs = {
   /**
    * Shows when a job's current run started on this node, in milliseconds since 1970, or 0 if the job is not running.
    */
-  runningSince: jobGauge("simba_job_running_since", "Since when a job runs, or 0")
+  runningSince: jobGauge("simba_job_running_since", "Start of a job's current run, or 0")
 } as const

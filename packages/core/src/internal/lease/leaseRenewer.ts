@@ -273,7 +273,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     warnedAt = monotonic
     recorder.run(log.warning(
       `This process was paused or too busy: timers fire ${Math.round(millis)} ms late. Leases have a margin of ` +
-        `${Math.round(margin)} ms: work may still run when its ${what} already has another owner. Avoid pauses, ` +
+        `${Math.round(margin)} ms: work may continue after its ${what} has another owner. Avoid pauses, ` +
         "split long computations, or use longer leases"
     ))
   }
