@@ -324,12 +324,12 @@ export const Service = <Self>() =>
  * While it has free capacity, it takes new data streams, and data streams whose owner died, hangs or yielded them.
  * After that, one of these things happens to a data stream:
  *
- * - Its handler succeeds: it is done, and its announcement is removed.
+ * - Its handler succeeds: the data stream is done, and its announcement is removed.
  * - Its handler fails: the handler runs again, or the announcement goes to the dead letters (see `RunOptions`).
  * - Its handler yields with `StreamLease.yield`, which is not a failure: the data stream is left to other consumers.
- * - It is lost: its handler is interrupted, no later than the local deadline.
+ * - Its lease is lost: the handler is interrupted, no later than the local deadline.
  * - It is revoked in favor of a consumer with more free capacity: `StreamLease.revoked` completes. After the grace
- *   period its handler is interrupted, unless it is processing a message that it read through the lease. The other
+ *   period the handler is interrupted, unless it is processing a message that it read through the lease. The other
  *   consumer gets the data stream when the handler and its finalizers have ended.
  *
  * Interrupting `run` revokes all its data streams, and interrupts every handler that is still running after the grace
@@ -410,7 +410,7 @@ export const notifications: Stream.Stream<StreamNotification, InvalidConfig, Str
  *
  * `info` is a JSON object for the consumers. An invalid name fails with `InvalidName` before anything is sent.
  *
- * **Example** (Only the first time)
+ * **Example** (The entry, if the announcement is new)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -599,7 +599,8 @@ export const redriveAll = (options?: RedriveOptions): Effect.Effect<number, Stor
   StreamClient.use((client) => client.redriveAll(options))
 
 /**
- * Lists messages of a data stream that could not be decoded or that a handler sent to its dead letters, oldest first.
+ * Lists the dead messages of a data stream, oldest first: messages that could not be decoded, that failed in all
+ * attempts, or that a handler dead-lettered.
  *
  * **Example** (The reasons)
  *

@@ -145,7 +145,7 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly extent: Effect.Effect<Option.Option<Extent>, StoreError>
   /**
    * Counts the messages after `after`, up to `last` or to the end, and returns the extent at that instant. The count is
-   * undefined before Redis 7.0, and if messages were deleted meanwhile.
+   * undefined before Redis 7.0, or if messages were deleted in the meantime.
    */
   readonly count: (
     after: EntryId,

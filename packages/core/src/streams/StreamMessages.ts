@@ -7,9 +7,8 @@
  * processed again, and none are skipped. An owner that was replaced without noticing cannot move the checkpoint. Use a
  * message's id to recognize a repetition, and the lease's token to recognize an owner that was replaced.
  *
- * A message that does not match the schema goes to the data stream's dead letters with the reason, after the messages
- * before it have been processed. Processing continues with the next message. The same happens
- * to a message on which the schema, `until` or `key` throws.
+ * A message that does not match the schema goes to the data stream's dead letters with the reason, and processing
+ * continues with the next message. The same happens to a message on which the schema, `until` or `key` throws.
  *
  * **Example** (Orders until the last one)
  *
@@ -89,8 +88,7 @@ export interface ReadOptions<in A, out R = never> {
   readonly field?: string | undefined
   /**
    * Whether a message is the last one. The last message is delivered, and ends the data stream. If the stream is
-   * announced again after its end, it continues up to the next last message, or until it is deleted. Default: no
-   * message is.
+   * announced again after its end, it continues up to the next last message, or until it is deleted. Default: none.
    */
   readonly until?: ((message: Omit<Message<A>, "isLast">) => boolean) | undefined
   /** The maximum number of messages in one read. Default: 100. */
@@ -133,9 +131,9 @@ export interface ReadOptions<in A, out R = never> {
  *   commit by id alone. Before Redis 7.0, a gap is found only if all messages were trimmed, and has no number.
  * - `Rewritten`: the data stream was deleted and recreated with ids smaller than the checkpoint. The checkpoint was
  *   moved back to the beginning, and all messages are read.
- * - `LostEnd`: after a failover, the new primary lacks the newest messages, which came after `after` and up to `until`.
- *   Reading continues after the last remaining message, or after the checkpoint if the reader does not know which
- *   message that is. `missed` is how many of the lost messages had been read, if known. A producer can write them
+ * - `LostEnd`: after a failover, the new primary lacks the newest messages, those after `after`, up to and including
+ *   `until`. Reading continues after the last remaining message, or after the checkpoint if the reader does not know
+ *   which message that is. `missed` is how many of the lost messages had been read, if known. A producer can write them
  *   again.
  *
  * @see {@link process}

@@ -5,7 +5,7 @@
  * milliseconds. A client reports to the metric registry that was current when its layer was built, with the attributes
  * that were set at that time.
  *
- * **Example** (Reading two of them)
+ * **Example** (Reading two metrics)
  *
  * ```ts
  * import { StreamMetrics } from "@effect-simba/core/streams"

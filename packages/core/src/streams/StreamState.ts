@@ -14,7 +14,7 @@ import type { EntryId, StreamName } from "./StreamName.ts"
  * In a healthy fleet, `oldest` stays below the lease duration plus the sweep interval, unless streams are waiting for
  * capacity.
  *
- * **Example** (An alarm)
+ * **Example** (A health check)
  *
  * ```ts
  * import { StreamClient, type StreamState } from "@effect-simba/core/streams"
@@ -136,7 +136,7 @@ export interface Extent {
 /**
  * How far a service is behind the end of a data stream.
  *
- * **Example** (Whether it keeps up)
+ * **Example** (Whether consumers keep up)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"

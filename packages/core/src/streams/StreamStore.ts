@@ -186,8 +186,8 @@ export interface Service {
   /**
    * If both leases are the caller's: counts one failure of the entry, and returns the number of consecutive failures
    * and the time since the first. The count is reset by a commit that moves the checkpoint, by progress, and by
-   * `streakEndsAfter` without a failure. With `attempt`, a number that grows, a failure is counted only once, no matter
-   * how often it is sent or how late it arrives.
+   * `streakEndsAfter` without a failure. With `attempt`, an increasing number, a failure is counted only once, no
+   * matter how often it is sent or how late it arrives.
    */
   readonly fail: (ownership: Ownership, options?: {
     readonly attempt?: number | undefined
@@ -279,7 +279,7 @@ export interface Service {
   readonly extent: (stream: StreamName) => Effect.Effect<Option.Option<Extent>, StoreError>
   /**
    * Counts the messages after `after`, up to `last` or to the end, and returns the extent at that instant. The count is
-   * undefined if the backend does not count added messages, or if messages were deleted meanwhile.
+   * undefined if the backend does not count added messages, or if messages were deleted in the meantime.
    */
   readonly count: (
     stream: StreamName,
@@ -496,8 +496,8 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
  * - `Taken`: both leases and the entry are the caller's, for the whole lease. `failures` counts consecutive handler
  *   failures and expired leases, including the lease that just expired.
  * - `Occupied`: another consumer has a lease on the entry or on the data stream. Nothing was changed.
- * - `NotIdle`: the entry is pending elsewhere and was idle for less than `minIdle`, or the request is a late one, from
- *   before this session released the data stream. Nothing was changed.
+ * - `NotIdle`: the entry is pending elsewhere and was idle for less than `minIdle`, or the request was sent before this
+ *   session released the data stream. Nothing was changed.
  * - `Undelivered`: the entry has not been delivered yet, so `read` will return it. Nothing was changed.
  * - `Gone`: the entry is finished or deleted. A deleted entry is removed from the pending entries.
  * - `DeadLettered`: the entry had too many failures for too long, and is in the dead letters now.
@@ -621,8 +621,8 @@ export const consumerPrefix = names.consumerPrefix
  *
  * **Details**
  *
- * The session is random and new for each client. The counter grows, in base 36, so that a store knows which of two
- * requests is older. After a hand-over the counter is replaced by the token and the entry.
+ * The session is random and new for each client. The counter increases, and is written in base 36. It shows a store
+ * which of two requests is older. After a hand-over the counter is replaced by the token and the entry.
  *
  * **Example** (Whether a lease belongs to this library)
  *

@@ -44,9 +44,8 @@ export * as StreamLease from "./StreamLease.ts"
  * processed again, and none are skipped. An owner that was replaced without noticing cannot move the checkpoint. Use a
  * message's id to recognize a repetition, and the lease's token to recognize an owner that was replaced.
  *
- * A message that does not match the schema goes to the data stream's dead letters with the reason, after the messages
- * before it have been processed. Processing continues with the next message. The same happens
- * to a message on which the schema, `until` or `key` throws.
+ * A message that does not match the schema goes to the data stream's dead letters with the reason, and processing
+ * continues with the next message. The same happens to a message on which the schema, `until` or `key` throws.
  *
  * **Example** (Orders until the last one)
  *
@@ -74,7 +73,7 @@ export * as StreamMessages from "./StreamMessages.ts"
  * milliseconds. A client reports to the metric registry that was current when its layer was built, with the attributes
  * that were set at that time.
  *
- * **Example** (Reading two of them)
+ * **Example** (Reading two metrics)
  *
  * ```ts
  * import { StreamMetrics } from "@effect-simba/core/streams"

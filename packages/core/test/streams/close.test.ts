@@ -9,7 +9,7 @@ const owned = (consumer: fleet.Consumer) =>
 
 describe("closing a consumer", () => {
   it.effect(
-    "closing revokes the data streams, interrupts handlers after the grace period, and releases once they have ended",
+    "closing revokes all data streams, interrupts handlers after the grace period, and releases each stream when its handler ends",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -24,7 +24,7 @@ describe("closing a consumer", () => {
             return yield* Effect.onInterrupt(Effect.never, () =>
               Effect.gen(function*() {
                 yield* Effect.sleep("4 seconds")
-                notes.push(`${lease.stream} cleaned up, owning: ${yield* lease.isHeld}`)
+                notes.push(`${lease.stream} cleaned up, owned: ${yield* lease.isHeld}`)
               }))
           })
         ))
@@ -41,7 +41,7 @@ describe("closing a consumer", () => {
         assert.deepStrictEqual(yield* owned(a), ["s3"])
         yield* TestClock.adjust("200 millis")
         assert.isDefined(closing.pollUnsafe())
-        assert.strictEqual(notes[3], "s3 cleaned up, owning: true")
+        assert.strictEqual(notes[3], "s3 cleaned up, owned: true")
         assert.deepStrictEqual(backend.rows.map(({ content }) => "stream" in content ? String(content.stream) : ""), [
           "s1",
           "s3"
@@ -77,7 +77,7 @@ describe("closing a consumer", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
-  it.effect("if leaving the group is refused, a warning is logged; if it fails because of an outage, none is", () =>
+  it.effect("a warning is logged if leaving the group is refused, but not during an outage", () =>
     fleet.test(Effect.gen(function*() {
       for (const mode of ["refuse", "fail"] as const) {
         const { a, lines } = yield* fleet.ofOne
@@ -323,7 +323,7 @@ describe("releasing a data stream", () => {
     })))
 })
 
-it.effect("a retry schedule that never decides does not keep its consumer from closing", () =>
+it.effect("a retry schedule that hangs does not keep its consumer from closing", () =>
   fleet.test(Effect.gen(function*() {
     const { open } = yield* fleet.make
     const a = yield* open("a", { gracePeriod: "1 second" })

@@ -110,7 +110,7 @@ describe("concurrent messages", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
     }))
 
-  it.effect("after a revocation it starts no further message, finishes the current ones, commits up to the first unfinished, and yields", () =>
+  it.effect("after a revocation no further message starts, the current ones finish and are committed, and processing yields", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "a"), order(5, "d"))
@@ -125,7 +125,7 @@ describe("concurrent messages", () => {
       assert.strictEqual(lease.checkpoint, "3-0")
     }))
 
-  it.effect("after a revocation it starts no further message, even if it has read as far ahead as it may", () =>
+  it.effect("after a revocation no further message starts, even if processing is as far ahead of the checkpoint as it may be", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       for (let n = 1; n <= 120; n++) lease.add(order(n, String(n)))
@@ -139,7 +139,7 @@ describe("concurrent messages", () => {
       assert.include(notes, "-1")
     }))
 
-  it.effect("a handler that yields ends processing in the same way", () =>
+  it.effect("after a handler yields, no further message starts, the current ones finish and are committed, and processing yields", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"))
@@ -169,7 +169,7 @@ describe("concurrent messages", () => {
       assert.deepStrictEqual(commits(lease), [])
     }))
 
-  it.effect("commits after a number of messages, and after a time while others are being processed", () =>
+  it.effect("commits after `commitEvery` messages, and after `commitWithin` while other messages are being processed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "d"))
@@ -281,7 +281,7 @@ describe("concurrent messages", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a recreated data stream is read once the current messages are done, and these are not committed", () =>
+  it.effect("a recreated data stream is read once the current messages are done, and those messages are not committed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(50, "a"), order(51, "b"))
@@ -321,7 +321,7 @@ describe("batches", () => {
     return { fiber, observed }
   })
 
-  it.effect("a batch has the messages of one read, up to its limit, and is committed once", () =>
+  it.effect("a batch contains the messages of one read, up to its limit, and is committed once", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...[1, 2, 3, 4, 5].map((n) => order(n)))
@@ -441,7 +441,7 @@ describe("batches", () => {
 })
 
 describe("reads", () => {
-  it.effect("a read has as many messages as fit, counting every byte", () =>
+  it.effect("a read requests as many messages as fit into `batchBytes`", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 40 }, (_, i) => message(`${i + 1}-0`, { n: "" })))
@@ -453,7 +453,7 @@ describe("reads", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("reads start with few messages, and request fewer if messages are large", () =>
+  it.effect("the first read requests 16 messages, and later reads request fewer if messages are large", () =>
     Effect.gen(function*() {
       const counts: Array<number> = []
       for (const size of [10, 1000]) {

@@ -41,7 +41,7 @@ describe("entries of Go consumers", () => {
     assert.isFalse(entries.mayTake(pending(fields)))
   })
 
-  it("a lock of another owner does not count as one of the entry's consumer", () => {
+  it("a lock held by another owner does not count as a lock by the entry's consumer", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending({ lease: "simba-consumer-ours@@s00000000000.1" })))
     assert.isFalse(entries.mayTake(pending()))

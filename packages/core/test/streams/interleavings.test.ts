@@ -73,7 +73,7 @@ describe("claims while the client closes", () => {
     })))
 })
 
-describe("a new lease of a data stream that is still in use here", () => {
+describe("a new lease for a data stream that is still in use here", () => {
   it.effect("the old lease is lost, and the new one is refused while a handler of the old one runs", () =>
     Effect.gen(function*() {
       const { table } = yield* newTable()
@@ -118,7 +118,7 @@ describe("a new lease of a data stream that is still in use here", () => {
       const a = yield* open("a", { rebalance: true, capacity: 10, sweepInterval: "1 hour" })
       yield* a.serve(1, () => work(60_000))
       yield* TestClock.adjust("1 second")
-      // Lost on the server, and handed over again by another member
+      // The lease is lost on the server, and another member hands the data stream over once more
       const [row] = backend.rows
       backend.streamLeases.clear()
       backend.entryLeases.clear()
@@ -138,7 +138,7 @@ describe("a new lease of a data stream that is still in use here", () => {
     })))
 })
 
-describe("a request to end a lease that failed", () => {
+describe("a failed request to end a lease", () => {
   it.effect("a data stream whose `done` failed is rebalanced like any other once it has been renewed", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make

@@ -21,7 +21,7 @@ const latestIds = (...ns: ReadonlyArray<number>) => {
   return latestIds
 }
 
-it("the oldest ids are kept", () => {
+it("`keep` drops all but the oldest ids", () => {
   const ids = latestIds(1, 2, 3)
   assert.deepStrictEqual(ids.range(extent(1, 3)), { after: before(1), count: 6 })
   ids.keep(2)
@@ -46,7 +46,7 @@ it("there is a range only if the oldest id cannot have been deleted and was not 
   assert.isUndefined(own.range({ ...small, last: EntryId.make("9-0") }))
 })
 
-it("the count of read messages ends at the first message that differs", () => {
+it("`countRead` counts messages up to the first one that differs", () => {
   assert.strictEqual(latestIds(1, 2, 3).countRead(messages(1, 2, 4)), 2)
   assert.strictEqual(latestIds(1, 2, 3).countRead(messages(2, 3)), 0)
   assert.strictEqual(latestIds(1, 2, 3).countRead([]), 0)

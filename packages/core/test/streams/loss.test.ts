@@ -21,7 +21,7 @@ const noting = () => {
       return yield* Effect.onInterrupt(Effect.never, () =>
         Effect.flatMap(Clock.currentTimeMillis, (now) =>
           Effect.map(lease.isHeld, (held) =>
-            notes.push(`${lease.stream} is interrupted after ${now - begin}${held ? ", owning" : ""}`))))
+            notes.push(`${lease.stream} is interrupted after ${now - begin}${held ? ", still owned" : ""}`))))
     })
   return { notes, handler }
 }
@@ -36,8 +36,8 @@ const lossOf = (lease: fleet.Lease) =>
     }
   }))
 
-describe("an outage of half a minute", () => {
-  it.effect("after an outage everything is taken again within a lease and a sweep, whenever in a sweep interval the outage ends", () =>
+describe("an outage of 30 seconds", () => {
+  it.effect("after an outage everything is taken again within a lease and a sweep, no matter when the outage ends", () =>
     fleet.test(Effect.gen(function*() {
       for (let millis = 30_000; millis < 36_000; millis += 300) {
         const { a } = yield* fleet.ofOne
@@ -94,7 +94,7 @@ describe("an owner that dies", () => {
       assert.deepStrictEqual(takeOvers(), ["Info: Took over 3 data streams that had no owner"])
     })))
 
-  it.effect("an owner logs losses within half a second of each other as one line, and a single loss with its reason", () =>
+  it.effect("losses within half a second are logged as one line, and a single loss is logged with its reason", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 500 })
@@ -229,7 +229,7 @@ describe("an owner that dies", () => {
       assert.deepStrictEqual(yield* owned(a), ["s1"])
     })))
 
-  it.effect("data streams of dead Go consumers are taken up to the capacity", () =>
+  it.effect("data streams of dead Go consumers are taken until the capacity is used up", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const go = yield* open("go")

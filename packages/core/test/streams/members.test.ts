@@ -13,7 +13,7 @@ const member = (name: string, owned = 0, capacity = 10): Member => ({
 
 const entries = Array.from({ length: 300 }, (_, i) => EntryId.make(`${i + 1}-0`))
 
-it("members agree on the order for each entry, and every member is first for about an equal share of the entries", () => {
+it("members agree on the order for each entry, and every member is first for a roughly equal share of the entries", () => {
   const members = ["a", "b", "c", "d"].map((name) => member(name))
   const firsts = new Map<number, number>()
   for (const entry of entries) {

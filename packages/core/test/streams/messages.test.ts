@@ -872,7 +872,7 @@ describe("attempts", () => {
       }
     }))
 
-  it.effect("an error of this library ends processing without a dead letter: the message did not fail", () =>
+  it.effect("an error of this library ends processing without a dead letter, because the message did not fail", () =>
     Effect.gen(function*() {
       const token = FencingToken.make(1)
       const errors = [
@@ -965,7 +965,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.strictEqual(lease.checkpoint, "1-0")
     }))
 
-  it.effect("a revoked handler yields without a commit before the first message, and is done after the last", () =>
+  it.effect("a handler that is revoked before the first message yields without a commit, and one that is revoked during the last is done", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(end("1-0"))
@@ -1039,7 +1039,7 @@ describe("lost", () => {
       assert.deepStrictEqual(commits(lease), ["commit 1-0"])
     }))
 
-  it.effect("processing continues after an outage at each step", () =>
+  it.effect("processing continues after outages at every step", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered("x", "1-0"), numbered(2), end("3-0"))

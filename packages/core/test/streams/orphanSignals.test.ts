@@ -51,7 +51,7 @@ interface Options {
   readonly bound?: Duration.Duration
   /** The pending entries of the backend. */
   readonly pending?: Array<Pending>
-  /** Every random number, in [0, 1). */
+  /** The value of every random number, in [0, 1). */
   readonly drawn?: number
   readonly mayTake?: (entry: StreamName.EntryId) => boolean
   /** The maximum number of candidates in one call. */
@@ -293,7 +293,7 @@ describe("expired leases", () => {
       assert.strictEqual((yield* within("1 millis"))[1], "2310 take 1-0/2000 by expiry")
     }))
 
-  it.effect("an entry that a Go consumer has only read, or has locked since, is left to the sweeps", () =>
+  it.effect("an entry that a Go consumer has only read, or has locked by now, is left to the sweeps", () =>
     Effect.gen(function*() {
       for (const go of [{ deliveries: 1 }, { lease: "redis-consumer-go" }]) {
         const pending: Array<Pending> = []

@@ -88,7 +88,7 @@ describe("an owned data stream", () => {
     }
   })
 
-  it("reports changes of its handler with each renewal, until one succeeds", () => {
+  it("reports changes of its handler's state with each renewal until one succeeds", () => {
     const one = owned()
     const sent = () => {
       const { hasProgressed, isBusy } = one.renewal()

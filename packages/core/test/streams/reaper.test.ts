@@ -13,7 +13,7 @@ const tidies = (consumer: fleet.Consumer) => consumer.link.calls.filter((call) =
 const removals = (lines: ReadonlyArray<string>) => lines.filter((line) => line.includes("Removed"))
 
 describe("keeping checkpoints", () => {
-  it.effect("checkpoints of owned data streams are extended once a day, with a retry after an outage", () =>
+  it.effect("the retention of owned data streams' checkpoints is extended once a day, with a retry after an outage", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { heartbeatInterval: "1 hour", leaseDuration: "3 hours", sweepInterval: "1 hour" })

@@ -38,7 +38,7 @@ const imbalance = (starts: ReadonlyArray<Start>): number => {
   }))
 }
 
-/** Numbers from 0 to 1, the same for the same seed. */
+/** Random numbers between 0 and 1 that depend only on the seed. */
 const chances = (seed: number) =>
   Random.withSeed(Effect.map(Random.Random, (random) => () => random.nextDoubleUnsafe()), String(seed))
 
@@ -56,7 +56,7 @@ describe("plans", () => {
     assert.deepStrictEqual(plans([member("a", 0, 1), member("b", 30, 3)]), ["b", undefined])
   })
 
-  it("a member that joins a fleet at its ceilings gets one stream from one member", () => {
+  it("when a member joins a fleet whose members are at their ceilings, one of them hands over one stream", () => {
     const members = [member("c", 64, 2), member("a", 64, 2), member("b", 64, 0)]
     assert.deepStrictEqual(plans(members), [undefined, "b", undefined])
     // Without a period in which nobody is above its ceiling, nothing moves
@@ -212,7 +212,7 @@ describe("a fleet whose members have outdated views", { tags: ["G32"] }, () => {
   )
 
   it.effect.each([[5000, 2, 200], [10_000, 3, 200], [5000, 2, 5000]] as const)(
-    "a member that joins has its share of %d data streams of %d members within three minutes, if each ends within %d ms",
+    "with %d data streams on %d members, a member that joins has its share within three minutes if handlers end within %d ms",
     ([streams, members, grace]) =>
       Effect.gen(function*() {
         const owned = Math.floor(streams / members)

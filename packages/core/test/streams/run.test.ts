@@ -225,7 +225,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "maxFailures failures make a dead letter under any retry schedule, counted across all consumers",
+    "after maxFailures failures across all consumers, a data stream becomes a dead letter under any retry schedule",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, lines, open } = yield* fleet.make

@@ -19,7 +19,7 @@ export const make = (
   taking: LeaseTaker,
   sweep: OrphanSweep,
   deliver: Deliver,
-  /** Waits until the queue of notifications is no longer full. Does not wait for `run`. */
+  /** Waits until the notification queue is no longer full. Completes immediately under `run`. */
   ready: Effect.Effect<void>
 ): Effect.Effect<never, StoreError> => {
   const { config, store, table } = client
@@ -34,7 +34,7 @@ export const make = (
       else if (taking.mayTake(entry)) candidates.push({ ...entry, minIdle: config.leaseDuration })
     }
     const { length } = yield* taking.take(candidates, "announcement", deliver)
-    // Orphans may have used up the capacity during the read. A sweep of any consumer takes the rest
+    // Orphans may have used up the capacity during the read. The next sweep, on any consumer, takes the rest
     if (length < candidates.length) sweep.request()
     yield* Effect.forEach(malformed, (entry) => taking.deadLetter(entry, consumer), { discard: true })
   })

@@ -51,7 +51,7 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
   const register = (operation: string) =>
     Effect.suspend(() => {
       if (current !== undefined) {
-        return refuse(operation, `this client already runs ${current}: make another client`)
+        return refuse(operation, `this client already runs ${current}: create another client`)
       }
       if (Deferred.isDoneUnsafe(closing)) return refuse(operation, "this client is closed")
       current = operation

@@ -1,9 +1,9 @@
 /**
  * Tracks what the sweeps of one consumer know about the entries of Go consumers, and decides which ones may be taken.
  *
- * A Go consumer locks an entry some time after the delivery. If it cannot, it never reads again. It finishes an entry
- * in three calls, and the first one unlocks the entry. So an entry without a lock may be taken only if both of these
- * are true:
+ * A Go consumer locks an entry some time after it is delivered. If it cannot, it never reads again. It finishes an
+ * entry in three calls, and the first one unlocks the entry. So an entry without a lock may be taken only if both of
+ * these are true:
  *
  * - A sweep found the entry locked by the consumer that received it, or the entry has been idle long enough for a Go
  *   consumer to take it.
@@ -20,10 +20,10 @@ import { compareEntryIds, type Entry, type Pending } from "../StreamStore.ts"
  */
 export const goLease = Duration.seconds(2)
 
-/** A Go consumer that starts takes the entries that have been idle for this long. */
+/** When it starts, a Go consumer takes entries that have been idle for this long. */
 const abandoned = Duration.seconds(40)
 
-/** The time until the second check. It is longer than the calls that finish an entry. */
+/** The time until the second check. It is longer than the three calls that finish an entry take. */
 export const secondCheck = Duration.millis(250)
 
 interface Sighting {
@@ -53,8 +53,8 @@ export class GoEntries {
   }
 
   /**
-   * Ends a sweep, which may have stopped early, after `last`. Forgets the entries up to there that it did not find,
-   * because they are no longer pending.
+   * Called when a sweep ends. If it stopped early, `last` is the last entry that it covered. Forgets the entries that
+   * the sweep covered but did not find, because they are no longer pending.
    */
   endSweep(last?: EntryId): void {
     for (const [entry, { pass }] of this.sightings) {

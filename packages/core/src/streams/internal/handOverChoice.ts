@@ -21,7 +21,7 @@ const ofRank = <C extends Candidate>(movable: ReadonlyArray<C>, rank: typeof ran
 
 /**
  * Chooses at most `count` data streams. Those that are processing a message are added only while fewer than `busy` are
- * chosen. `movable` has the oldest lease first.
+ * chosen. `movable` is sorted by lease, oldest first.
  */
 export const choose = <C extends Candidate>(
   movable: ReadonlyArray<C>,

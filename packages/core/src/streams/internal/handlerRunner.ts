@@ -159,7 +159,7 @@ export const runHandler = <A, E, R, RS, RH>(
   return Effect.uninterruptibleMask((restore) =>
     Effect.withFiber((fiber) => {
       table.workBegan(owned, fiber)
-      // `onError` and `retry` get the lease too: `done` and `release` in them must not wait for this fiber
+      // `onError` and `retry` get the lease too, so that `done` and `release` called there do not wait for this fiber
       return Effect.ensuring(
         Effect.provideService(runUntilEnd(restore), StreamLease, lease),
         Effect.sync(() => table.workEnded(owned))

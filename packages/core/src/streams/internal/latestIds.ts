@@ -7,7 +7,7 @@ import { EntryId } from "../StreamName.ts"
 import type { Extent, RawMessage } from "../StreamState.ts"
 import { compareEntryIds } from "../StreamStore.ts"
 
-/** Ids of this period are kept. Replicas are assumed to lag less. */
+/** Ids are kept for this long. Replicas are assumed to lag by less. */
 const periodMillis = 10_000
 
 /** The minimum and maximum number of ids that are kept for each data stream. */
@@ -56,7 +56,7 @@ export class LatestIds {
     return isThere ? { after: before(oldest), count: 2 * this.ids.length } : undefined
   }
 
-  /** How many of the messages found in the range the reader had received: those before the first id that differs. */
+  /** How many of the found messages the reader had already received: those before the first id that differs. */
   countRead(found: ReadonlyArray<RawMessage>): number {
     const other = found.findIndex(({ id }, i) => id !== this.ids[i])
     return other === -1 ? found.length : other

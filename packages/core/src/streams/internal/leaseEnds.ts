@@ -29,8 +29,8 @@ export interface LeaseEnds {
   readonly handOver: (owned: OwnedStream, to: Member) => Effect.Effect<void, LeaseLost | StoreError>
   readonly deadLetter: (owned: OwnedStream, reason: string) => Effect.Effect<void, LeaseLost | StoreError>
   /**
-   * Counts a handler failure, once for each `attempt`. Returns the number of consecutive failures and how long they
-   * have lasted.
+   * Counts a handler failure, once per `attempt`. Returns the number of consecutive failures and how long they have
+   * lasted.
    */
   readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<Failures, LeaseLost | StoreError>
   /**
@@ -46,7 +46,7 @@ export interface LeaseEnds {
     owned: OwnedStream,
     what: string,
     attempt: Effect.Effect<A, LeaseLost | StoreError>,
-    /** The consequence that the log states if no attempt succeeds. */
+    /** The consequence to log if no attempt succeeds. */
     otherwise?: string
   ) => Effect.Effect<Option.Option<A>>
   /**

@@ -136,8 +136,8 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
     )
 
   /**
-   * Runs the processing of one message. Meanwhile the handler is busy and must make progress, even if its loop waits
-   * for other messages.
+   * Runs the work on one message. Meanwhile the handler counts as busy and must make progress, even if its loop is
+   * waiting for other messages.
    */
   readonly inHand = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.uninterruptibleMask((restore) => {

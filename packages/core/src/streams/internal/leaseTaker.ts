@@ -1,6 +1,6 @@
 /**
  * Claims data streams in batches, and adds the granted leases to the table. `announcementReader`, `orphanSweep`,
- * `orphanSignals` and `client` bring the candidates, and the store decides. `rebalancer` adds data streams that were
+ * `orphanSignals` and `client` supply the candidates, and the store decides. `rebalancer` adds data streams that were
  * handed over.
  */
 import * as Duration from "effect/Duration"
@@ -53,8 +53,8 @@ export interface LeaseTaker {
 }
 
 /**
- * The minimum time between two log lines about refusals. A server that is out of memory refuses thousands of claims,
- * repeatedly.
+ * The minimum time between two log lines about refusals. A server that is out of memory may refuse thousands of claims
+ * over and over.
  */
 const logIntervalMillis = 10_000
 

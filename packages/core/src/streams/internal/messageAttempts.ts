@@ -69,7 +69,7 @@ export const make = (
         if (Exit.isSuccess(exit)) return undefined
         const { cause } = exit
         if (attempts === Infinity || isOwn(cause)) return yield* Effect.failCause(cause)
-        // A failure after the end of the lease is not about the message either
+        // Nor is a failure after the end of the lease about the message
         yield* lease.ensure
         if (count >= attempts) return { cause, count }
         step ??= yield* Schedule.toStep(backoff)
@@ -81,8 +81,8 @@ export const make = (
             `(attempt ${count} of ${attempts}); retrying in ${Duration.format(pause)}`,
           cause
         ).pipe(Effect.annotateLogs(subjectOf(messages)))
-        // A pause is not a lack of progress. But progress would reset the count of failures, and the next attempt may
-        // kill this process
+        // Reporting progress keeps the pause from counting as a stall. It would also reset the failure count, so it is
+        // not reported after a failure: the next attempt may kill this process
         if (lease.failures === 0) yield* lease.progress
         yield* Effect.raceAllFirst([Effect.sleep(pause), Effect.andThen(lease.revoked, lease.yield), meanwhile])
         yield* lease.ensure

@@ -125,7 +125,7 @@ export class MessageCommits {
         return this.added.await
       }
       const left = this.uncommitted.since + this.within - this.now()
-      // Timers count whole milliseconds: rounded down, the sleep would end too early
+      // Timers have a resolution of one millisecond. Rounded down, the sleep would end too early
       return left > 0 ? Effect.sleep(Duration.millis(Math.ceil(left))) : retryOutages(this.flush)
     }))
   }

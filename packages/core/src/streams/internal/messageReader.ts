@@ -90,8 +90,8 @@ export class MessageReader<A, R> {
   private isUnchecked = true
   private isOver = false
   /**
-   * Whether the data stream was announced again after its end. It is then over if it is deleted before a message
-   * arrives.
+   * Whether the data stream was announced again after its end. If so, it is over once it is deleted, unless a message
+   * arrives first.
    */
   private isReopened = false
   /** The average message size in the last read, in bytes. */
@@ -167,7 +167,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Reads more messages. Returns `Waited`, `Rewritten` or `LostEnd`; otherwise undefined. */
+  /** Reads more messages and returns undefined, or returns `Waited`, `Rewritten` or `LostEnd`. */
   private refill(
     meanwhile: Effect.Effect<void, LeaseError>
   ): Effect.Effect<Delivery<never> | undefined, LeaseError | StreamYielded, R> {

@@ -14,7 +14,7 @@ import type { EntryId, StreamName } from "../StreamName.ts"
 import type { StreamNotification } from "../StreamNotification.ts"
 
 export interface NotificationQueue {
-  /** Adds a notification without waiting. Their number is bounded by the number of owned data streams. */
+  /** Adds a notification without waiting. The number of owned data streams limits how many there can be. */
   readonly push: (notification: StreamNotification) => void
   /** Waits for room, then adds `StreamExpired`, unless the queue already has one for this entry. */
   readonly expired: (stream: StreamName, entry: EntryId) => Effect.Effect<void>

@@ -83,9 +83,7 @@ export const make = (
     due.set(entry, { at: table.now().monotonic + Duration.toMillis(delay) + staggerMillis, source: "expiry", step })
   }
 
-  /**
-   * Takes the entries that have been pending and idle for long enough, oldest first. Returns the entries that have not.
-   */
+  /** Takes the entries that are pending and have been idle for `minIdle`, oldest first. Returns the others. */
   const takeDue = (entries: ReadonlyArray<EntryId>, source: Source, steps: ReadonlyMap<EntryId, Step>) =>
     Effect.gen(function*() {
       const wanted = new Set(entries)
@@ -108,8 +106,8 @@ export const make = (
           else if (source === "expiry" && goConsumer.lease === undefined) {
             const step = steps.get(content.entry)
             if (step !== "Claimed") found.push({ ...content, minIdle: goLease })
-            // A Go consumer may be about to lock an entry that was delivered only once. If that fails, it never reads
-            // again
+            // A Go consumer may be about to lock an entry that was delivered only once. If the lock fails, that
+            // consumer never reads again
             else if (deliveries > 1) recheck(content.entry, "Unlocked", secondCheck)
           }
         }

@@ -62,7 +62,7 @@ export const make = (
   /** When a sweep last began with free capacity, in monotonic milliseconds. */
   let lastWithRoom = -Infinity
 
-  /** Takes the candidates batch by batch. Returns false if the capacity does not suffice. */
+  /** Takes the candidates batch by batch. Returns false if capacity runs out. */
   const takeAll = Effect.fnUntraced(function*(
     candidates: ReadonlyArray<Candidate>,
     source: Source

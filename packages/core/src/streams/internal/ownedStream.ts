@@ -50,7 +50,10 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
   outcome: EndOutcome | undefined
   /** The number of requests in flight that end the lease. Their replies decide the outcome, not a renewal's. */
   endings = 0
-  /** Set if a request to end the lease got no reply, with the time of that failure. The lease may have ended. */
+  /**
+   * Set when a request to end the lease fails without a reply, with the time of the failure. The lease may have ended
+   * anyway.
+   */
   attempted: { readonly how: EndOutcome; readonly at: number } | undefined
   /** Set when `done` is called outside the handler. The handler is stopped first. */
   isMarkedDone = false

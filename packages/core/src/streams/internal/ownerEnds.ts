@@ -25,7 +25,7 @@ export const done: (client: ClientContext, owned: OwnedStream) => ReturnType<Cli
     owned.isMarkedDone = true
     owned.stop()
     yield* owned.ended
-    // Meanwhile the lease may have ended in another way
+    // The lease may have ended in another way in the meantime
     if (owned.outcome !== "done") return yield* owned.over
   }
 )

@@ -126,7 +126,7 @@ export const check = (
   // If all messages were deleted, new ones can only arrive after the last id
   const after = extent.first === undefined ? extent.last : position.after
   const next = isTrimmed(position, extent) ? extent.first : after
-  // Individual messages may have been deleted after the position
+  // False if individual messages may have been deleted after the position
   const isWhole = extent.lastDeleted === undefined || next === undefined ||
     compareEntryIds(extent.lastDeleted, next) <= 0
   const until = isWhole && left > 0 ? next! : extent.last

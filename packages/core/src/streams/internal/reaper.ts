@@ -11,8 +11,8 @@ import type { ClientContext } from "./context.ts"
 import { isFirst } from "./members.ts"
 
 /**
- * Extends the retention of the checkpoints of owned data streams once a day, because an owner may commit less often
- * than a backend lets checkpoints expire.
+ * Extends the retention of the checkpoints of owned data streams once a day. Without this, a checkpoint could expire
+ * while its stream is owned but rarely committed to.
  */
 export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<never> =>
   Effect.forever(Effect.gen(function*() {
@@ -24,7 +24,7 @@ export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<
     )
   }))
 
-/** Removes dead consumers and finished entries, at long intervals. Only one member of the fleet does it. */
+/** Removes dead consumers and finished entries, at long intervals. Only one member of the fleet does this. */
 export const reap = (client: ClientContext): Effect.Effect<never> =>
   Effect.forever(
     Effect.gen(function*() {

@@ -23,8 +23,8 @@
 import type { Member } from "../StreamStore.ts"
 
 /**
- * - `settle`: the pause after a membership change. Also how long nobody must have been above a ceiling before a member
- *   that is not above its own hands over.
+ * - `settle`: the pause after a membership change. Also how long all members must have been at or below their ceilings
+ *   before one of them hands over.
  * - `rest`: the pause after a hand-over.
  * - `transit`: how long a stream that was handed over stays registered as the giver's. By then the receiver has adopted
  *   and registered it, or it is an orphan.
@@ -51,7 +51,7 @@ export const settingsFor = (heartbeat: number, confirm: number): Settings => ({
 export interface State {
   readonly membership: string
   readonly quietUntil: number
-  /** The time since which nobody has been above a ceiling. Infinite while a member is above. */
+  /** The time since which nobody has been above a ceiling. Infinity while a member is above its ceiling. */
   readonly levelSince: number
   readonly sent: ReadonlyArray<{ readonly to: string; readonly until: number }>
 }

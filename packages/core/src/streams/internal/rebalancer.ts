@@ -39,7 +39,9 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   const expiry = Duration.max(Duration.times(config.heartbeatInterval, 4), config.leaseDuration)
   const grace = Duration.toMillis(config.gracePeriod)
   const adopting = Semaphore.makeUnsafe(1)
-  /** Data streams that were revoked for other members, and when, in monotonic milliseconds. */
+  /**
+   * Data streams that were revoked for other members, each with the time of the revocation in monotonic milliseconds.
+   */
   const recalled = new Map<OwnedStream, number>()
   let state = plan.initial
 

@@ -11,7 +11,7 @@ import type { StoreError } from "../../SimbaError.ts"
 import type { Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 
-/** For the last requests of a consumer that leaves. The fleet works without them, so failures are only logged. */
+/** For the last requests of a leaving consumer. The fleet works without them, so failures are only logged. */
 export const leaving = (
   problem: string,
   call: Effect.Effect<unknown, StoreError>,

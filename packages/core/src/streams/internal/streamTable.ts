@@ -25,7 +25,7 @@ import { annotations, type OwnedStream, type StreamPeriods } from "./ownedStream
 
 type Lost = keyof typeof StreamMetrics.stream.losses
 
-/** How many data streams a log line about many losses names. */
+/** The maximum number of data streams that a log line about losses names. */
 const namesLogged = 5
 
 const periodsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamConfig): StreamPeriods => {
@@ -212,7 +212,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
 
   /** Logs one line for each reason, because under overload thousands of data streams may be lost within moments. */
   private readonly logLosses = Effect.gen({ self: this }, function*() {
-    // Collect losses for a while: data streams that were renewed in different batches have different deadlines
+    // Wait for more losses, because data streams that were renewed in different batches have different deadlines
     yield* Effect.sleep("500 millis")
     const byReason = Arr.groupBy(this.losses.splice(0), ({ reason }) => reason._tag)
     for (const [reason, [loss, ...others]] of Object.entries(byReason)) {
