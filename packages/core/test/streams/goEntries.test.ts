@@ -47,7 +47,7 @@ describe("entries of Go consumers", () => {
     assert.isFalse(entries.mayTake(pending()))
   })
 
-  it("an entry is known until a sweep that stopped early gets past it without finding it", () => {
+  it("an entry is remembered until a sweep that stopped early covers its id without finding it", () => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     entries.endSweep(EntryId.make("2-0"))
@@ -57,7 +57,7 @@ describe("entries of Go consumers", () => {
     assert.isUndefined(entries.known(entry))
   })
 
-  it("an entry is known until a complete sweep does not find it", () => {
+  it("an entry is remembered until a complete sweep does not find it", () => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     entries.endSweep()

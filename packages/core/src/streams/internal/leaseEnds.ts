@@ -34,8 +34,8 @@ export interface LeaseEnds {
    */
   readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<Failures, LeaseLost | StoreError>
   /**
-   * Handles a reply that says that this consumer no longer has the lease: reads the reason, marks the lease as lost,
-   * and fails with `LeaseLost`.
+   * Called when a reply says that this consumer no longer has the lease. Reads the reason, marks the lease as lost, and
+   * fails with `LeaseLost`.
    */
   readonly refused: (owned: OwnedStream) => Effect.Effect<never, LeaseLost>
   /**

@@ -53,8 +53,8 @@ export interface LeaseTaker {
 }
 
 /**
- * The minimum time between two log lines about refusals. A server that is out of memory may refuse thousands of claims
- * over and over.
+ * The minimum time between two log lines about refusals. A server that is out of memory may repeatedly refuse thousands
+ * of claims.
  */
 const logIntervalMillis = 10_000
 

@@ -1,5 +1,5 @@
 /**
- * The service and the data streams that operators have paused. `pauseFollower` keeps it up to date, and `leaseTaker`
+ * The service and the data streams that operators have paused. `pauseFollower` keeps them up to date, and `leaseTaker`
  * takes nothing that is paused.
  */
 import type { StreamName } from "../StreamName.ts"
