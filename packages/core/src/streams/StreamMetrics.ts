@@ -56,7 +56,7 @@ export const stream = {
    * Counts data streams that this consumer took, by cause.
    *
    * - `announcement`: a new announcement.
-   * - `start`: an unfinished stream of this consumer's own, after a restart.
+   * - `start`: an unfinished stream of the same consumer, after a restart.
    * - `sweep`: a sweep found the stream without an owner.
    * - `expiry`: the backend published that its lease expired.
    * - `signal`: another consumer published that it was released.

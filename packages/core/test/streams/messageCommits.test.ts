@@ -8,7 +8,7 @@ import type { StreamLease } from "../../src/streams/StreamLease.ts"
 
 const processed = (n: number) => ({ id: EntryId.make(`${n}-0`), offset: n, isLast: false })
 
-/** Commits through a lease whose requests wait for the latch. */
+/** `MessageCommits` on a lease whose commit requests wait for the latch. */
 const setup = Effect.fnUntraced(function*(options: ConstructorParameters<typeof MessageCommits>[2]) {
   const calls: Array<string> = []
   const latch = Latch.makeUnsafe(true)

@@ -78,7 +78,7 @@ describe("the position of a reader", () => {
             if (last !== undefined) position = { ...position, after: id(last), offset: position.offset! + found.length }
           }
         }
-        // Reads to the end
+        // Read the remaining messages
         check()
         const after = Number(position.after.split("-")[0])
         const rest = model.left.filter((n) => n > after)

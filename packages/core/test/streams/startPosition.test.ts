@@ -175,7 +175,7 @@ describe("positions that the handler keeps itself", () => {
       assert.isTrue(error?._tag === "Fail" && error.error instanceof StreamError.StreamYielded)
     }))
 
-  it.effect("if the position is before the end, the rest is processed, and if it is at the end, nothing is", () =>
+  it.effect("a reader whose position is before the end processes the rest, and one whose position is at the end processes nothing", () =>
     Effect.gen(function*() {
       for (const [after, expected] of [["1-0", [2, 0]], ["3-0", []]] as const) {
         const one = lease(1, 2)

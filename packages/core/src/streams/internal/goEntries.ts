@@ -23,7 +23,7 @@ export const goLease = Duration.seconds(2)
 /** When it starts, a Go consumer takes entries that have been idle for this long. */
 const abandoned = Duration.seconds(40)
 
-/** The time until the second check. It is longer than the three calls that finish an entry take. */
+/** The time until the second check. A Go consumer finishes an entry in less time. */
 export const secondCheck = Duration.millis(250)
 
 interface Sighting {
