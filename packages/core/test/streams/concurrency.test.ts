@@ -87,7 +87,7 @@ describe("concurrent messages", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
     }))
 
-  it.effect("a message whose key throws goes to the dead letters, also as the last one, and other keys continue", () =>
+  it.effect("a message on which `key` throws goes to the dead letters, even if it is the last one, and other messages are processed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "bad"), order(3, "b"), order(4, "bad"))

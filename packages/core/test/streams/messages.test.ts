@@ -660,7 +660,7 @@ describe("process", () => {
       assert.deepStrictEqual(said, [[`A message cannot be decoded; moving it to the dead letters: ${reason}`]])
     }))
 
-  it.effect("a message whose decoder or until throws goes to the dead letters with the reason, and the next one follows", () =>
+  it.effect("a message on which the decoder or `until` throws goes to the dead letters with the reason, and processing continues", () =>
     Effect.gen(function*() {
       const Doubled = Schema.Struct({
         n: Schema.FiniteFromString.pipe(Schema.decodeTo(
@@ -690,7 +690,7 @@ describe("process", () => {
         ["2-0", "`until` failed: TypeError: no four"]
       ])
       assert.strictEqual(lease.end, "Ended")
-      // It is not the last message either if the application has processed it elsewhere
+      // A message on which `until` throws is not the last one, even at the application's own position
       const other = new ScriptedLease()
       other.add(numbered(2), end("3-0"))
       yield* StreamMessages.process(Doubled, () => Effect.void, { until, after: Option.some("2-0") }).pipe(

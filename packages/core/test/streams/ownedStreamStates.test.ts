@@ -107,7 +107,7 @@ describe("an owned data stream", () => {
     one.inHand++
     assert.deepStrictEqual(sent(), [true, false])
     one.inHand--
-    // The renewal that reported it as busy got no reply
+    // The renewal that reported the handler as busy got no reply
     assert.deepStrictEqual(sent(), [false, false])
     succeed()
     one.waiting--

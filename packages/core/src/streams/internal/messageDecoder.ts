@@ -1,6 +1,7 @@
 /**
- * Decodes the messages of a data stream, and finds out which one is the last. `messageReader` sends a message to the dead
- * letters if this fails: the schema does not fit, or code of the user throws, and would throw in each attempt.
+ * Decodes the messages of a data stream, and determines whether each is the last one. Decoding fails if a message does
+ * not match the schema, or if user code throws, because it would throw in every attempt. `messageReader` then moves the
+ * message to the dead letters.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -14,7 +15,7 @@ import { reasonOf } from "./leaseRequests.ts"
 
 const thrown = (what: string, error: unknown): string => reasonOf(`${what} failed: ${failureText(Cause.die(error))}`)
 
-/** Calls a function of the user that should not throw. Fails with the reason of a dead letter if it does. */
+/** Calls a user function that should not throw. If it does, fails with a text for the dead letter. */
 export const calling = <A>(option: "until" | "key", call: () => A): Result.Result<A, string> =>
   Result.try({ try: call, catch: (error) => thrown(`\`${option}\``, error) })
 
@@ -41,7 +42,7 @@ const valueOf = <A, R>(
   }
 }
 
-/** Fails with the reason of a dead letter. */
+/** Decodes a message, or fails with the reason for its dead letter. */
 export type Decoder<A, R> = (message: RawMessage, offset: number | undefined) => Effect.Effect<Message<A>, string, R>
 
 export const decoderOf = <A, R>(

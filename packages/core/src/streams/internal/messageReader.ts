@@ -147,7 +147,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Moves a message that cannot be decoded, or has no key, to the dead letters. */
+  /** Moves a message to the dead letters because it cannot be decoded or its key cannot be computed. */
   reject(raw: RawMessage, reason: string): Effect.Effect<void, LeaseError> {
     return log.warning(`A message cannot be decoded; moving it to the dead letters: ${reason}`).pipe(
       Effect.annotateLogs({ stream: this.lease.stream, message: raw.id }),

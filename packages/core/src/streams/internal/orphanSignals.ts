@@ -35,7 +35,7 @@ export interface SignalListener {
 }
 
 /**
- * What is known about an entry that is due.
+ * What is known about an entry that this member will try to take.
  *
  * - `Signaled`: it was released, or its lease expired.
  * - `Claimed`: a Go consumer may have claimed it after that, and may never lock it.
