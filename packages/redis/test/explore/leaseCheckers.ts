@@ -1,6 +1,6 @@
 /**
- * What small programs may expect of their leases, in addition to the rules that hold under every fault. Times are in
- * milliseconds.
+ * Checkers for the small programs in `scopes.ts`. They are stricter than the testkit's checkers, because a schedule has
+ * few faults. Times are in milliseconds.
  */
 import type { Checker } from "@effect-simba/testkit"
 
@@ -11,7 +11,7 @@ interface Working {
 
 const text = (value: unknown) => String(value ?? "")
 
-/** Reads protected work from its notes, and the pauses of processes. */
+/** Tracks which leases have protected work, and which processes are paused. */
 const following = () => {
   const working = new Map<string, Working>()
   const pausedAt = new Map<string, number>()
@@ -34,9 +34,11 @@ const following = () => {
   }
 }
 
-/** A process that works loses no lease by a pause shorter than `least`, because it confirmed its grant before. */
+/**
+ * A pause shorter than `least` does not end a lease under which work has begun, because its grant is already confirmed.
+ */
 export const keptThroughPauses = (least: number): Checker.Checker => ({
-  name: "short pauses end no lease",
+  name: "short pauses do not end leases",
   start: (view) => {
     const { onEvent, pausedAt, working } = following()
     return {
@@ -52,9 +54,11 @@ export const keptThroughPauses = (least: number): Checker.Checker => ({
   }
 })
 
-/** Work starts with at least `least` left to its deadline: with less it requests its lease again first. */
+/**
+ * Work begins at least `least` before its lease's deadline. A process that has less time left renews its lease first.
+ */
 export const beginsWith = (least: number): Checker.Checker => ({
-  name: "work begins with time left",
+  name: "work begins with enough time left",
   start: (view) => ({
     onEvent: (event) => {
       if (event._tag !== "Note" || event.kind !== "left") return
@@ -64,9 +68,9 @@ export const beginsWith = (least: number): Checker.Checker => ({
   })
 })
 
-/** One lost request, or one lost reply, ends no lease: the renewal is retried. */
+/** A single lost request or reply does not end a lease, because the renewal is retried. */
 export const keptThroughOneLoss: Checker.Checker = {
-  name: "one lost command ends no lease",
+  name: "one lost command does not end a lease",
   start: (view) => {
     const faults: Array<string> = []
     return {
@@ -74,15 +78,13 @@ export const keptThroughOneLoss: Checker.Checker = {
         if (event._tag === "Fault") faults.push(event.fault)
         if (event._tag !== "Note" || event.kind !== "failed") return
         if (faults.length > 1 || faults.some((fault) => !fault.startsWith("lost "))) return
-        view.violated(`${event.client} lost its lease after ${faults[0] ?? "nothing that went wrong"}`)
+        view.violated(`${event.client} lost its lease after ${faults[0] ?? "no fault"}`)
       }
     }
   }
 }
 
-/**
- * A waiter that waited longer than `confirm` and does not respond after its grant keeps the mutex for at most `most`.
- */
+/** A waiter that waited longer than `confirm` and does not confirm its grant blocks the mutex for at most `most`. */
 export const silenceCosts = (
   { confirm, most }: { readonly confirm: number; readonly most: number }
 ): Checker.Checker => ({
@@ -103,7 +105,7 @@ export const silenceCosts = (
         if (event._tag !== "Owner") return
         const { at, command, from, resource, since, to } = event
         if (from !== undefined && silent.get(resource) === from && at - since > most) {
-          view.violated(`${from} did not respond, and kept ${resource} for ${Math.round(at - since)} ms`)
+          view.violated(`${from} did not confirm its grant, and blocked ${resource} for ${Math.round(at - since)} ms`)
         }
         silent.delete(resource)
         if (to === undefined || command?.args.includes(to) === true) return

@@ -1,12 +1,12 @@
 /**
- * Explores every schedule of small programs with a limited number of deviations, or replays one of them:
+ * The command `pnpm explore`: runs every schedule of small programs with up to a number of deviations, or replays one:
  *
  *     pnpm explore --deviations 2
  *     pnpm explore --scope two --deviations 3
  *     pnpm explore --scope two --schedule "4 c1 request lost, 9 c2 killed"
  *
- * Results are kept in a folder, so that an interrupted exploration continues where it stopped, as long as the code is
- * the same. `--fresh` starts over. `--write` writes the counts into docs/how-it-is-tested.md.
+ * Results are stored in a folder, so that an interrupted exploration resumes where it stopped, unless the code has
+ * changed. `--fresh` starts over. `--write` writes the counts into docs/how-it-is-tested.md.
  */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
@@ -40,10 +40,10 @@ const fail = (message: string): never => {
 
 const names = values.scope === undefined ? Object.keys(scopes) : values.scope.split(",")
 for (const name of names) {
-  if (!(name in scopes)) fail(`unknown scope "${name}"; there is: ${Object.keys(scopes).join(", ")}`)
+  if (!(name in scopes)) fail(`unknown scope "${name}"; expected one of: ${Object.keys(scopes).join(", ")}`)
 }
 const deviations = Number(values.deviations)
-if (!Number.isInteger(deviations) || deviations < 0) fail("--deviations must be a whole number")
+if (!Number.isInteger(deviations) || deviations < 0) fail("--deviations must be a non-negative integer")
 
 const say = (text: string) => values.json ? undefined : console.log(text)
 
@@ -52,9 +52,9 @@ mkdirSync(values.out, { recursive: true })
 const save = (name: string, result: Simulation.Result) => {
   const path = join(values.out, name)
   const history = Simulation.report(result, { format: "trace" })
-  writeFileSync(`${path}.txt`, [Simulation.report(result), "", "all of it:", history, ""].join("\n"))
+  writeFileSync(`${path}.txt`, [Simulation.report(result), "", "full history:", history, ""].join("\n"))
   writeFileSync(`${path}.svg`, Simulation.report(result, { format: "svg" }))
-  say(`the whole history: ${path}.txt, as a picture: ${path}.svg`)
+  say(`full history: ${path}.txt, as a picture: ${path}.svg`)
 }
 
 const replay = async (name: string, schedule: string) => {
@@ -63,7 +63,7 @@ const replay = async (name: string, schedule: string) => {
   save(name, result)
 }
 
-/** Results are valid only for the same code. */
+/** Returns a hash of the code. Stored results are valid only for the same code. */
 const version = () => {
   const packages = fileURLToPath(new URL("../../../", import.meta.url))
   const hash = createHash("sha256")
@@ -75,7 +75,7 @@ const version = () => {
   return hash.digest("base64url").slice(0, 8)
 }
 
-/** The finished parts of a scope, by the deviation that they begin with. */
+/** Loads the finished parts of a scope, keyed by their first deviation. */
 const load = (path: string): Map<string, Found> => {
   if (values.fresh) return new Map()
   try {
@@ -111,7 +111,7 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
   const done = load(path)
   const { branches } = root
   const left = deviations === 0 ? [] : branches.filter((within) => !done.has(within))
-  /** Deviations come in order, so fewer may follow a later one. */
+  /** The relative size of each part: deviations are in order, so a later first deviation leaves fewer schedules. */
   const sizes = new Map(branches.map((within, i) => [within, (branches.length - i) ** (deviations - 1)]))
   const size = left.reduce((sum, within) => sum + sizes.get(within)!, 0)
   let passed = 0
@@ -160,7 +160,7 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
   if (shortest === undefined) return
   say(`  "${shortest[0]}": ${shortest[1]}`)
   await replay(name, shortest[0])
-  say(`again: pnpm explore --scope ${name} --schedule "${shortest[0]}"`)
+  say(`replay: pnpm explore --scope ${name} --schedule "${shortest[0]}"`)
 }
 
 if (values.schedule !== undefined) await replay(names[0]!, values.schedule)
@@ -176,7 +176,7 @@ else {
   const used = ((system + user) / 1e6).toFixed(1)
   say(
     `${total.schedules} schedules, ${total.states} histories, ${total.violations} violations, ${seconds} s, ` +
-      `${used} s of processors`
+      `${used} s of CPU time`
   )
   if (values.write) writeTable()
   if (values.json) console.log(JSON.stringify(total))

@@ -1,6 +1,6 @@
 import type { Simulation } from "@effect-simba/testkit"
 
-/** A program of `pnpm explore`, in a few lines. */
+/** A small program that `pnpm explore` runs, and a phrase that describes it. */
 export interface Scope {
   readonly what: string
   readonly plan: Simulation.Plan<never>

@@ -1,4 +1,4 @@
-/** The programs of `pnpm explore`, each small enough to run every schedule with two deviations. */
+/** The programs that `pnpm explore` runs, by name. Each is small enough to run every schedule with two deviations. */
 import { Leadership, type Lease, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { Checker, type Simulation, TestMutex } from "@effect-simba/testkit"
@@ -17,7 +17,7 @@ const lease = { ttl: 2000, transition: 2500, confirmTimeout: 500 } as const
 
 const bounds = Effect.runSync(lockModel.bounds(lease))
 
-/** A process whose use of mutexes is noted. */
+/** The program of one process. `TestMutex.layerNoted` notes its use of mutexes for the checkers. */
 const process = (work: (client: Client) => Effect.Effect<unknown, unknown, Mutex.Mutex>): Program => (client) =>
   Effect.andThen(Mutex.Mutex, Effect.andThen(client.ready, work(client))).pipe(
     Effect.provide(
@@ -48,9 +48,7 @@ const plan = (
 
 const hold = (mutex: string, millis: number) => Mutex.withLock(mutex)(Effect.sleep(Duration.millis(millis)))
 
-/**
- * Notes how much is left of its lease, then a step every `every` milliseconds, and finally that it still has its lease.
- */
+/** Notes the time left of its lease, a step every `every` milliseconds, and at the end that the lease is still held. */
 const watched = (client: Client, millis: number, every: number) => ({ ensure, id, mutex, timeLeft }: Lease.Lease) =>
   Effect.gen(function*() {
     const fields = { resource: mutex, id }
@@ -68,7 +66,7 @@ const rules = [Checker.rules.inOrderWithinLines, ...Checker.all(bounds)]
 
 const nothing = { delays: [], losses: false, cuts: false, kills: false, interruptions: false, setAside: [] } as const
 
-/** The first comes first. */
+/** Delays each process by its index, so that processes queue in order. */
 const inTurn = (client: Client) => Effect.sleep(Duration.millis(client.index * 10))
 
 export const scopes: Readonly<Record<string, Scope>> = {
@@ -77,7 +75,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     plan: plan(2, ["a"], process((client) => client.interruptible("work", Effect.ignore(hold("a", 50)))))
   },
   long: {
-    what: "two contenders for one mutex, the first of which holds it longer than the confirm period",
+    what: "two contenders for one mutex; the first holds it longer than the confirm period",
     plan: plan(2, ["a"], process((client) => Effect.andThen(inTurn(client), hold("a", 600))), {
       vary: { delays: [1, 300], interruptions: false, setAside: [] }
     })
@@ -118,7 +116,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     })
   },
   within: {
-    what: "hand-over within a process, beside another process",
+    what: "two fibers of one process share a mutex with another process",
     plan: plan(
       2,
       ["a"],
@@ -133,7 +131,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   both: {
-    what: "two mutexes at once, asked for in both orders",
+    what: "two processes acquire two mutexes together, in opposite orders",
     plan: plan(
       2,
       ["a", "b"],
@@ -147,7 +145,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   forced: {
-    what: "a forced release while the mutex is granted",
+    what: "a forced release around the time of a grant",
     plan: plan(
       2,
       ["a"],
@@ -163,7 +161,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   leaders: {
-    what: "two leaders with work at a fixed rate",
+    what: "two contenders for a leadership with a job at a fixed rate",
     plan: plan(
       2,
       ["a"],
@@ -178,7 +176,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   paused: {
-    what: "two contenders for one mutex, paused past half of a confirm period, past all of it, or past a lease",
+    what: "two contenders for one mutex; a pause outlasts half a confirm period, a whole one, or a lease",
     plan: plan(
       2,
       ["a"],
@@ -191,7 +189,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   clocks: {
-    what: "two contenders for one mutex, clocks of other rates, a server whose clock is set, and a failover",
+    what: "two contenders for one mutex, with clock drift, steps of the server's clock, and a failover",
     plan: plan(
       2,
       ["a"],
@@ -203,7 +201,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   renewed: {
-    what: "a lease that is renewed four times, while another contender waits",
+    what: "a lease that is renewed four times while another contender waits",
     plan: plan(
       2,
       ["a"],
@@ -227,7 +225,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   revived: {
-    what: "a grant whose message comes after the next grant, and a server whose clock is set back",
+    what: "a grant whose message arrives after the next grant, and a server whose clock is set back",
     plan: plan(
       2,
       ["a"],
@@ -243,7 +241,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   silent: {
-    what: "three contenders for one mutex, the second of which is silent when it is granted",
+    what: "three contenders for one mutex; the second is paused when it gets the grant",
     plan: plan(
       3,
       ["a"],
@@ -256,7 +254,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   detached: {
-    what: "protected work in a fiber of its own that takes time to end, when the scope of its lease closes",
+    what: "protected work in a detached fiber that takes time to stop when its lease's scope closes",
     plan: plan(
       2,
       ["a"],

@@ -1,6 +1,6 @@
 /**
- * The parts of programs of data streams: two consumers, and a producer beside the first. They begin when one data
- * stream was processed, and end when all are.
+ * Builds the programs in `streamScopes.ts`: two consumers, and a producer in the first one's process. Exploration
+ * begins after a first data stream has been processed, and ends when all are.
  */
 import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
@@ -55,12 +55,12 @@ export const checkpointOf = (stream: string) => Effect.map(send("GET", StreamKey
 export const write = (stream: string, n: number, last: number) =>
   insist(Effect.catchIf(
     send("XADD", stream, `${n}-0`, "n", String(n), ...(n === last ? ["end", "true"] : [])),
-    // An earlier process, or a request whose reply was lost, has written it
+    // Already written, by an earlier process or by a request whose reply was lost
     (error) => String(error.cause).includes("equal or smaller"),
     () => Effect.void
   ))
 
-/** Writes the messages from `first` to `last`, which ends the data stream. */
+/** Writes the messages from `first` to `last`. The last one marks the end of the data stream. */
 export const writeAll = (client: Client, stream: string, first: number, last: number) =>
   Effect.suspend(() => {
     client.note("expects", { resource: stream, message: `${last}-0` })
@@ -82,13 +82,13 @@ export const until = (stream: string, id: string) =>
     })
   )
 
-/** A data stream that is processed before the exploration, so that all needed scripts are loaded. */
+/** Processes a data stream before the exploration, so that all scripts are already loaded. */
 const warmUp = (client: Client) =>
   client.generation > 1
     ? Effect.void
     : Effect.andThen(writeAll(client, "s0", 1, 1), Effect.andThen(announce(client, "s0"), until("s0", "1-0")))
 
-/** A data stream that a killed producer announced again after its end is over when it is deleted. */
+/** Deletes finished data streams. This ends an announcement that a restarted producer repeated after the end. */
 const remove = ({ phase }: Client, streams: ReadonlyArray<string>, last: string) =>
   Effect.gen(function*() {
     yield* Effect.repeat(Effect.sleep("500 millis"), { until: () => phase() === "liveness" })
@@ -106,7 +106,7 @@ type Handle = (
 
 const isYielded = (error: unknown) => Predicate.isTagged(error, "StreamYielded")
 
-/** Notes a handler for the checkers. */
+/** Runs a handler's work and notes it for the checkers. */
 export const noted = <A, E>(
   { entry, stream, token }: StreamLease.StreamLease,
   client: Client,
@@ -131,14 +131,14 @@ export const noted = <A, E>(
   )
 }
 
-/** The only message of a data stream. */
+/** Writes the only message of a data stream. */
 export const writeOne = (client: Client, stream: string, field = "n") =>
   Effect.suspend(() => {
     client.note("expects", { resource: stream, message: "1-0" })
     return insist(Effect.ignore(send("XADD", stream, "1-0", field, "1")))
   })
 
-/** Processes the message, unless an earlier handler has. */
+/** Processes the only message, unless an earlier handler already has. */
 export const processOne = (lease: StreamLease.StreamLease, client: Client, isLast: boolean) =>
   Effect.flatMap(lease.checkpoint, ({ _tag }) => {
     if (_tag === "Some") return Effect.void
@@ -146,7 +146,10 @@ export const processOne = (lease: StreamLease.StreamLease, client: Client, isLas
     return lease.commit("1-0" as EntryId, { isLast })
   })
 
-/** Under its first announcement. The handler of the next waits until the data stream is deleted, or has more messages. */
+/**
+ * Processes the message for the first announcement. For a repeated one, waits until the data stream is deleted or has
+ * more messages.
+ */
 export const processOrAwait = (lease: StreamLease.StreamLease, client: Client, settings: Settings) =>
   "repeated" in lease.info
     ? handler(client, settings)(lease)
@@ -168,7 +171,7 @@ const consume = (client: Client, settings: Settings, stays: Effect.Effect<void>,
 
 const vary = { delays: [], losses: false, cuts: false, interruptions: false, setAside: [] } as const
 
-/** It joins when the exploration begins, and works on its first data stream for eight seconds. */
+/** A Go consumer that joins when the exploration begins and works on each data stream for eight seconds. */
 const goConsumer = (client: Client) =>
   Effect.andThen(
     client.ready,
@@ -183,26 +186,29 @@ type Work = (client: Client) => Effect.Effect<void, never, StreamClient.StreamCl
 interface Part {
   readonly streams: ReadonlyArray<readonly [name: string, ailment: Ailment]>
   readonly settings?: Partial<Settings>
-  /** What the producer does before the exploration, after the warm-up. */
+  /** The producer's work after the warm-up, before the exploration. */
   readonly before: Work
-  /** What the producer does during the exploration. */
+  /** The producer's work during the exploration. */
   readonly produce: Work
-  /** When the second consumer arrives, and how long it stays in the exploration. Milliseconds. */
+  /** When the second consumer joins, and how long it stays once the exploration has begun. Milliseconds. */
   readonly second: readonly [comes: number, stays: number]
-  /** The last message of each data stream. */
+  /** The id of the last message of each data stream. */
   readonly last: string
-  /** Instead of the usual one. */
+  /** The handler of data streams. Default: the simulator's handler. */
   readonly handle?: Handle
   readonly vary?: Simulation.Plan<never>["vary"]
   readonly duration?: Simulation.Plan<never>["duration"]
-  /** Whether it is over when all announcements are finished. */
+  /**
+   * Whether the program is over once no announcement is left. By default, all data streams must also be read to their
+   * ends.
+   */
   readonly finishes?: boolean
 }
 
-/** What ends a lease, or counts its failures. */
+/** Recognizes scripts that end leases or count failures, by the key of hand-overs. */
 export const isHandOver = (args: ReadonlyArray<string>) => args[7] === StreamKeys.handOvers(service as never)
 
-/** The same, commits, dead messages, renewals and takes. */
+/** Recognizes all scripts that act for owners: those of `isHandOver`, commits, dead messages, renewals and takes. */
 export const isOfOwner = (args: ReadonlyArray<string>) =>
   isHandOver(args) || args.some((arg) => arg.startsWith("mutex:"))
 

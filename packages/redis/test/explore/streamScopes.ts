@@ -1,4 +1,4 @@
-/** The programs of `pnpm explore` for data streams. */
+/** The programs for data streams that `pnpm explore` runs, by name. */
 import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Simulation } from "@effect-simba/testkit"
@@ -24,7 +24,7 @@ import {
   writeOne
 } from "./streamProgram.ts"
 
-/** Like a program that knows no table of announcements, or after that table was lost. */
+/** Adds an announcement without a check for an earlier one, like the Go client. */
 const repeatAnnouncement = (client: Client, stream: string) =>
   Effect.andThen(
     insist(
@@ -39,14 +39,14 @@ const repeatAnnouncement = (client: Client, stream: string) =>
     Effect.sync(() => client.note("announced", { resource: stream }))
   )
 
-/** Requests of owners may get lost, and nothing else goes wrong. */
+/** The only deviations are lost requests of owners. */
 const lostRequests: Simulation.Plan<never>["vary"] = {
   kills: false,
   losses: true,
   where: ({ args, at }) => at === "request" && isOfOwner(args)
 }
 
-/** Ends each data stream in a different way: done, failed and dead, with a dead message, yielded. */
+/** Ends each data stream in a different way: done, failed, with a dead message, or yielded. */
 const endLate = (lease: StreamLease.StreamLease, client: Client) =>
   Effect.gen(function*() {
     const { stream } = lease
@@ -66,7 +66,7 @@ const endLate = (lease: StreamLease.StreamLease, client: Client) =>
 
 export const streamScopes: Readonly<Record<string, Scope>> = {
   stream: {
-    what: "two consumers of a data stream with three messages, one of which leaves, and an announcement after its end",
+    what: "two consumers of one data stream; one of them leaves, and another message is announced at the end",
     plan: plan({
       streams: [["s1", "none"]],
       before: (client) => writeAll(client, "s1", 1, 3),
@@ -82,7 +82,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   buried: {
-    what: "two consumers of a data stream that is buried, and revived when its handlers are cured",
+    what: "a data stream that becomes a dead letter, and is redriven after its handler is fixed",
     plan: plan({
       streams: [["s1", "curable"]],
       settings: { maxFailures: 1 },
@@ -90,7 +90,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
       produce: (client) =>
         Effect.gen(function*() {
           yield* announce(client, "s1")
-          // A former, killed process of the producer may have redriven it
+          // Before a restart, the producer may have redriven the letter
           const letters = yield* insist(Effect.all([StreamClient.deadLetters(), checkpointOf("s1")])).pipe(
             Effect.repeat({
               until: ([letters, checkpoint]) => letters.length > 0 || checkpoint.startsWith("2-0@"),
@@ -106,11 +106,11 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   rebalance: {
-    what: "a consumer of two data streams hands one to another that has none",
+    what: "a consumer of two data streams hands one over to a consumer that has none",
     plan: plan({
       streams: [["s1", "none"], ["s2", "none"]],
       settings: { balance: true },
-      // The members have been unchanged for almost as long as a hand-over waits for
+      // Wait until the members have been stable for almost as long as a hand-over requires
       before: (client) =>
         client.generation > 1 ? Effect.void : Effect.gen(function*() {
           for (const stream of ["s1", "s2"]) {
@@ -130,7 +130,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   late: {
-    what: "requests of owners that come after their leases: done, yielded, failed, dead, committed",
+    what: "owners' requests that arrive after their leases have expired: done, yielded, failed, dead, committed",
     plan: plan({
       streams: ["s1", "s2", "s3", "s4"].map((stream) => [stream, "none"] as const),
       settings: { maxFailures: 1 },
@@ -149,7 +149,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   severed: {
-    what: "an owner that is cut off until another has taken its data stream",
+    what: "an owner that is cut off until another consumer has taken its data stream",
     plan: plan({
       streams: [["s1", "none"]],
       before: (client) => writeOne(client, "s1"),
@@ -164,7 +164,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   hanging: {
-    what: "two consumers of a data stream whose handlers hang, until it is buried",
+    what: "a data stream whose handlers hang until it becomes a dead letter",
     plan: plan({
       streams: [["s1", "hangs"]],
       settings: { maxFailures: 1 },
@@ -179,7 +179,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   twice: {
-    what: "two consumers of a data stream with two announcements",
+    what: "two consumers of one data stream that is announced twice",
     plan: plan({
       streams: [["s1", "none"]],
       before: (client) => writeOne(client, "s1"),
@@ -193,11 +193,11 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   go: {
-    what: "a consumer beside a Go consumer whose renewals are late",
+    what: "a consumer and a Go consumer whose renewals are late",
     plan: plan({
       streams: [["s1", "none"], ["s2", "none"]],
       settings: { go: 1, capacity: 1 },
-      // It has room for one, so the other goes to the Go consumer
+      // Consumer c2 has capacity for one data stream, so the Go consumer gets the other
       before: (client) =>
         Effect.gen(function*() {
           for (const stream of ["s2", "s1"]) yield* writeOne(client, stream)
@@ -218,7 +218,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   ended: {
-    what: "a data stream that is done, announced once more, and deleted",
+    what: "a data stream that is done, announced again, and deleted",
     plan: plan({
       streams: [["s1", "none"]],
       before: (client) => writeOne(client, "s1"),
@@ -228,7 +228,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
           yield* until("s1", "1-0")
           yield* repeatAnnouncement(client, "s1")
         }),
-      // The first does not know that this is the last message, and marks it as done anyway
+      // The first handler commits without `isLast`, but the data stream is done when it returns
       handle: (lease, client, settings) => processOrAwait(lease, client, settings),
       second: [0, Infinity],
       last: "1-0",

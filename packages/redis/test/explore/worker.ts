@@ -1,10 +1,10 @@
-/** Explores the schedules that begin with one deviation, part after part, on request of the main thread. */
+/** A worker thread of `pnpm explore`. It explores one part after another, as `main.ts` requests. */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
 import { parentPort } from "node:worker_threads"
 import { scopes } from "./scopes.ts"
 
-/** All schedules of a scope with at most `deviations`, of those that begin with `within`. */
+/** A part of a scope: the schedules with at most `deviations` deviations, the first of which is `within`. */
 export interface Part {
   readonly scope: string
   readonly within: string
@@ -16,11 +16,11 @@ export interface Found {
   readonly skipped: number
   readonly states: number
   readonly violations: number
-  /** The first schedule that failed, with its violation. */
+  /** The first failed schedule, with its violation. */
   readonly first: readonly [schedule: string, message: string] | undefined
 }
 
-// Errors are values here, created by the thousand
+// Simulations create thousands of errors as values, so disable stack traces
 Error.stackTraceLimit = 0
 
 const explore = ({ deviations, scope, within }: Part): Effect.Effect<Found> =>

@@ -1,4 +1,4 @@
-/** A server that speaks invalid RESP: truncated, with wrong lengths, nested, or no RESP at all. */
+/** The fuzzer's area `frames`: a mutex over real connections to a server that sometimes replies with invalid RESP. */
 import { Mutex } from "@effect-simba/core"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
@@ -46,10 +46,10 @@ const anyFrame = (draw: Draw): string => {
   return anyText(draw)
 }
 
-/** How many valid replies a connection sends before the first that may be invalid. */
+/** Maximum number of valid replies on a connection before the first that may be invalid. */
 const longest = 24
 
-/** A proxy of one case before a good server. Of the replies after the first few, some are replaced. */
+/** Starts a proxy in front of a working server. After the first replies, it replaces half of them with invalid ones. */
 const openProxy = Effect.fnUntraced(function*(draw: Draw, target: number) {
   const sent: Array<string> = []
   const sockets = new Set<Socket>()
@@ -87,7 +87,7 @@ const openProxy = Effect.fnUntraced(function*(draw: Draw, target: number) {
   return { sent, port: typeof address === "object" && address !== null ? address.port : 0 }
 })
 
-/** A case computes little and waits for timeouts in real time, so many cases run at once. */
+/** Many cases run concurrently, because they mostly wait for timeouts in real time. */
 const concurrency = 64
 
 export const fuzzFrames = Effect.fnUntraced(function*(seed: number, cases: number) {
@@ -106,7 +106,7 @@ export const fuzzFrames = Effect.fnUntraced(function*(seed: number, cases: numbe
       const exit = yield* Mutex.withLock(`jobs-${number}`, { timeout: "2 seconds" })(Effect.void).pipe(
         Effect.provide(RedisMutex.layerRedis({ commandTimeout: "500 millis" }).pipe(Layer.provide(redis))),
         Effect.timeoutOption("10 seconds"),
-        Effect.flatMap((result) => result._tag === "None" ? Effect.die("it hangs") : Effect.void),
+        Effect.flatMap((result) => result._tag === "None" ? Effect.die("no result within 10 seconds") : Effect.void),
         Effect.exit,
         Effect.provide(Logger.layer([]))
       )

@@ -1,4 +1,4 @@
-/** Bad input for the library: for any input, it has a result or a tagged error. */
+/** The fuzzer's areas `texts` and `options`: for any input, the library returns a result or a tagged error. */
 import { Effect } from "effect"
 import { drawOf, show } from "./input.ts"
 import * as options from "./options.ts"
@@ -21,7 +21,7 @@ export const fuzzTexts = (seed: number, cases: number): ReadonlyArray<Finding> =
     try {
       problem = verdict(run())
     } catch (error) {
-      problem = `it throws ${error instanceof Error ? error.stack : String(error)}`
+      problem = `an exception: ${error instanceof Error ? error.stack : String(error)}`
     }
     if (problem !== undefined) findings.push({ area: "texts", name, number, input: show(input), problem })
   }

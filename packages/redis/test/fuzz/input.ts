@@ -1,10 +1,10 @@
-/** Unexpected inputs. */
+/** Random inputs for the fuzzer: arbitrary values, and mutations of valid ones. */
 
 export type Draw = () => number
 
 export const pick = <A>(draw: Draw, items: ReadonlyArray<A>): A => items[Math.floor(draw() * items.length)]!
 
-/** mulberry32. */
+/** The random number generator mulberry32. */
 export const makeDraw = (seed: number): Draw => {
   let state = seed | 0
   return () => {
@@ -15,7 +15,9 @@ export const makeDraw = (seed: number): Draw => {
   }
 }
 
-/** Cases are independent: each is drawn from its own number. */
+/**
+ * The random numbers of one case. They depend only on the seed and the case's number, so a case can be repeated alone.
+ */
 export const drawOf = (seed: number, number: number) => makeDraw(seed * 1_000_003 + number)
 
 const characters = [
@@ -92,7 +94,10 @@ const anyScalar = (draw: Draw): unknown =>
     () => () => anyText(draw)
   ])(draw)
 
-/** Nested, sometimes deeper than a call stack, sometimes far too long. */
+/**
+ * A random value: usually a scalar or a small nested one. Rarely, it is nested deeper than a call stack, or a megabyte
+ * long.
+ */
 export const anyValue = (draw: Draw, depth = 0): unknown => {
   const way = draw()
   if (depth > 3 || way < 0.5) return anyScalar(draw)
@@ -111,7 +116,7 @@ export const anyValue = (draw: Draw, depth = 0): unknown => {
   return Object.create(null)
 }
 
-/** Almost valid input. */
+/** Returns a valid input with a random change, and sometimes without one. */
 export const mutated = (draw: Draw, valid: unknown): unknown => {
   if (draw() < 0.15) return anyValue(draw)
   if (typeof valid === "string") {

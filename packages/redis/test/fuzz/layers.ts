@@ -1,4 +1,4 @@
-/** Layers under a server that sends bad replies, messages and stream entries. */
+/** The fuzzer's areas `replies`, `messages` and `entries`: whole layers on a fake server that sends invalid data. */
 import { Mutex } from "@effect-simba/core"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
@@ -16,7 +16,7 @@ import type { Finding } from "./fuzz.ts"
 import { anyText, makeDraw, mutated, pick, show } from "./input.ts"
 import { verdict } from "./verdict.ts"
 
-/** Maximum characters of all log lines of a case. */
+/** Maximum number of characters that a case may log. */
 const logBound = 20_000
 
 const counting = () => {
@@ -27,7 +27,7 @@ const counting = () => {
   return { layer: Logger.layer([logger]), take: () => [characters, characters = 0][0]! }
 }
 
-/** Runs a case on the test's clock, for at most a minute. */
+/** Runs a case for at most a minute of virtual time. Returns `undefined` if it has not finished. */
 const within = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>) {
   const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
   for (let i = 0; i < 600 && fiber.pollUnsafe() === undefined; i++) yield* TestClock.adjust("100 millis")
@@ -38,9 +38,9 @@ const within = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, 
 
 const problemOf = (exit: Exit.Exit<unknown, unknown> | undefined, logged: number) =>
   exit === undefined
-    ? "it hangs"
+    ? "no result within a minute"
     : logged > logBound
-    ? `it logs ${logged} characters`
+    ? `${logged} logged characters`
     : verdict(exit)
 
 const replies = [
@@ -66,7 +66,7 @@ const operations = [
   () => Mutex.forceRelease("jobs")
 ]
 
-/** First half of the replies are nonsense; then the server replies correctly, and the layer must recover. */
+/** Half of the replies are invalid. After every 50 cases all replies are valid, and the layer must recover. */
 export const fuzzReplies = Effect.fnUntraced(function*(seed: number, cases: number) {
   const findings: Array<Finding> = []
   const draw = makeDraw(seed)
@@ -103,14 +103,14 @@ export const fuzzReplies = Effect.fnUntraced(function*(seed: number, cases: numb
         name: "afterwards",
         number,
         input: show(last),
-        problem: `it does not recover: ${show(after)}`
+        problem: `the layer does not recover: ${show(after)}`
       })
     }
   }
   return findings
 })
 
-/** For any message on their channels, the holder keeps its mutex and the waiter keeps waiting. */
+/** Regardless of what is published on their channels, the holder keeps its mutex and the waiter keeps waiting. */
 export const fuzzMessages = Effect.fnUntraced(function*(seed: number, cases: number) {
   const findings: Array<Finding> = []
   const draw = makeDraw(seed)
@@ -152,7 +152,7 @@ export const fuzzMessages = Effect.fnUntraced(function*(seed: number, cases: num
       }
       yield* TestClock.adjust("3 seconds")
       yield* lease.ensure
-      if (waiter.pollUnsafe() !== undefined) return yield* Effect.die("the waiter is in")
+      if (waiter.pollUnsafe() !== undefined) return yield* Effect.die("the waiter acquired the mutex")
       yield* Scope.close(held, Exit.void)
       return yield* Fiber.join(waiter)
     })).pipe(within, Effect.provide(logs.layer))
@@ -163,7 +163,7 @@ export const fuzzMessages = Effect.fnUntraced(function*(seed: number, cases: num
   return findings
 })
 
-/** Readable entries are processed although unreadable ones are among them. */
+/** Valid announcements and messages are processed despite invalid ones among them. */
 export const fuzzEntries = Effect.fnUntraced(function*(seed: number, cases: number) {
   const findings: Array<Finding> = []
   const draw = makeDraw(seed)

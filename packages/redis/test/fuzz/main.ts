@@ -1,9 +1,9 @@
 /**
- * Bad input for everything that enters a process from outside:
+ * The command `pnpm fuzz`: feeds invalid input to everything that enters a process from outside:
  *
  *     pnpm fuzz --cases 200000 --seed 1
  *
- * `--area` selects one: texts, options, replies, messages, entries, frames.
+ * `--area` selects one area: texts, options, replies, messages, entries or frames.
  */
 import { FakeRedis } from "@effect-simba/testkit"
 import { Effect, Layer, Logger, type Scope } from "effect"
@@ -28,7 +28,10 @@ process.on("unhandledRejection", (error) => {
   unhandled.push({ area: "process", name: "a rejection", number: 0, input: "", problem: String(error) })
 })
 
-/** For some frames, the parser of ioredis throws where no caller can catch it. That would end the process. */
+/**
+ * For some invalid frames, the parser of ioredis throws an exception that no caller can catch. Without this handler it
+ * would end the process.
+ */
 let ofDriver = 0
 process.on("uncaughtException", (error) => {
   if (error.stack?.includes("DataHandler.js")) ofDriver++
@@ -41,8 +44,8 @@ type Fuzz = (
 ) => Effect.Effect<ReadonlyArray<Finding>, unknown, FakeRedis.FakeRedis | Scope.Scope>
 
 /**
- * The share of the cases of each area. A case of a whole layer takes milliseconds, one of a reader microseconds, but only
- * layers can hang, lose what they hold, or fail to recover.
+ * The areas, and their shares of the cases. A case of a whole layer takes milliseconds and a case of a reader
+ * microseconds, but only layers can hang, lose leases, or fail to recover.
  */
 const areas: ReadonlyArray<readonly [name: string, part: number, fuzz: Fuzz]> = [
   ["texts", 0.55, (seed, cases) => Effect.sync(() => fuzzTexts(seed, cases))],
@@ -63,7 +66,7 @@ for (const [name, part, fuzz] of areas) {
   const run = Effect.scoped(fuzz(seed, own))
   const findings = [
     ...await Effect.runPromise(
-      // The driver uses real time
+      // The driver needs real time
       name === "frames" ? Effect.provide(run, FakeRedis.layer()) : Effect.provide(run, onFake)
     ),
     ...unhandled.splice(0)
@@ -76,5 +79,5 @@ for (const [name, part, fuzz] of areas) {
     `${name}: ${own} cases, ${findings.length} problems, ${((performance.now() - start) / 1000).toFixed(1)} s`
   )
 }
-if (ofDriver > 0) console.log(`frames: ${ofDriver} exceptions that the driver throws where nobody can catch them`)
+if (ofDriver > 0) console.log(`frames: ${ofDriver} exceptions in the driver that no caller can catch`)
 process.exit(problems === 0 ? 0 : 1)

@@ -1,4 +1,6 @@
-/** A program's input: names, ids, options, addresses, and its environment. */
+/**
+ * The cases of the area `options`: input from the program, such as names, options, addresses and environment variables.
+ */
 import { Leadership, Mutex } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { BackendError } from "@effect-simba/core/SimbaError"
@@ -15,7 +17,7 @@ const durations = ["1 second", "5 seconds", 500, "250 millis", 0, -1, "soon", In
 
 const anyOption = (draw: Draw): unknown => draw() < 0.6 ? pick(draw, durations) : anyValue(draw)
 
-/** Options with valid and invalid names. */
+/** Random options, most of them with valid names. */
 const anyOptions = (draw: Draw, names: ReadonlyArray<string>): unknown =>
   draw() < 0.05 ? anyValue(draw) : Object.fromEntries(
     Array.from(
@@ -49,12 +51,12 @@ const streamOptions = [
 
 type Run = (draw: Draw) => readonly [input: unknown, effect: Effect.Effect<unknown, unknown>]
 
-/** A JavaScript program may pass anything. */
+/** Casts, as a JavaScript program may pass anything. */
 const untyped = <A>(input: unknown) => input as A
 
 const noServer = new BackendError({ operation: "open", isRetryable: false, cause: new Error("there is no server") })
 
-/** Options are checked before the store receives a request. */
+/** Builds a client over a store that cannot be opened, because options are checked before it is. */
 const streamClient = (input: unknown) =>
   Effect.scoped(Effect.suspend(() =>
     Layer.build(

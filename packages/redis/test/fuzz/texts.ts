@@ -1,4 +1,4 @@
-/** Everything that a process reads from Redis: replies of scripts, messages of channels, entries of streams. */
+/** The cases of the area `texts`: the decoders of everything that a process reads from Redis. */
 import type { Exit, Schema } from "effect"
 import { reader } from "../../src/internal/client/decode.ts"
 import * as messages from "../../src/internal/mutex/messages.ts"

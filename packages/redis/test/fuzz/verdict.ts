@@ -1,7 +1,7 @@
-/** The allowed outcomes of a case: a value, or an error with a tag and a message of bounded length. */
+/** Judges a case of the fuzzer. It must succeed, or fail with a tagged error whose message has a bounded length. */
 import { Cause, Exit } from "effect"
 
-/** Characters. One longer message would fill a log. */
+/** Maximum length of an error's message, in characters, so that it does not flood a log. */
 const bound = 4000
 
 const problemOf = (error: unknown): string | undefined => {
@@ -13,7 +13,7 @@ const problemOf = (error: unknown): string | undefined => {
   return message.length > bound ? `a message of ${message.length} characters: ${message.slice(0, 100)}` : undefined
 }
 
-/** What is wrong, or `undefined`. */
+/** Returns what is wrong with an outcome, or `undefined` if it is allowed. */
 export const verdict = (exit: Exit.Exit<unknown, unknown>): string | undefined => {
   if (Exit.isSuccess(exit)) return undefined
   for (const reason of exit.cause.reasons) {

@@ -1,4 +1,4 @@
-/** Waiters of one process share one place in the queue: random scripts on the fake Redis. */
+/** Waiters of one process share a place in the queue of a mutex. Random scripts check exclusion and fairness. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
@@ -8,7 +8,7 @@ import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 
-/** A process whose turns last this long, in milliseconds. */
+/** A process whose `localTurn` is fixed, in milliseconds. */
 const processWith = (localTurn: number) => (name: string) =>
   Layer.effect(
     Mutex.Mutex,
@@ -31,7 +31,7 @@ const crowded = {
 } as const
 
 it.effect.prop(
-  "two crowded processes: never two, growing tokens, first come, first served in each",
+  "two processes with many waiters: one holder at a time, growing tokens, and first come, first served per process",
   [ContentionScript.arbitrary(crowded)],
   ([script]) =>
     Effect.gen(function*() {
@@ -43,7 +43,7 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "two processes that share turns: others wait for each turn and one more body",
+  "two processes whose waiters share turns: the other process waits no longer than its share of turns",
   [ContentionScript.arbitrary({ ...crowded, kinds: ["acquire", "timeout", "acquireIfAvailable"] })],
   ([script]) =>
     Effect.gen(function*() {
@@ -56,8 +56,8 @@ it.effect.prop(
         for (const earlier of holdings.slice(0, index)) {
           if (earlier.worker === holding.worker) assert.isAtMost(earlier.asked, holding.asked)
         }
-        // Since this request: a turn of the other process that had begun, and one in which this process's own turn came
-        // before
+        // The other process may finish its current turn and take one more. Each earlier turn of this process, and each
+        // waiter that gave up its place, allows another.
         const others = holdings.slice(0, index).filter(({ from, worker }) =>
           worker !== holding.worker && from > holding.asked
         )
@@ -75,7 +75,7 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "one crowded process on the in-process store",
+  "one process with many waiters on the in-memory store: one holder at a time, and growing tokens",
   [ContentionScript.arbitrary(crowded)],
   ([script]) =>
     Effect.gen(function*() {
@@ -90,8 +90,8 @@ it.effect.prop(
     })
 )
 
-describe("a place in the queue", () => {
-  it.effect("places in the queue do not drift while others arrive, give up and die", () =>
+describe("places in the queue", () => {
+  it.effect("a place does not move back while others arrive, give up or die", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const [holder, hasty] = yield* Effect.all([openFake("holder"), openFake("hasty")])
@@ -105,7 +105,7 @@ describe("a place in the queue", () => {
       const order: Array<string> = []
       const waiting = yield* start(hasty.withLock("m")(Effect.sync(() => order.push("patient"))))
       yield* Effect.repeat(TestClock.adjust(0), { times: 4 })
-      // Their connections are cut before they end, so that they release nothing
+      // Cut the connections first, so that the processes die without leaving the queue
       yield* server.dropConnections("dead")
       yield* (yield* FakeNetwork.link("dead")).partition()
       yield* start(Scope.close(crash, Exit.void))
@@ -126,7 +126,7 @@ describe("a place in the queue", () => {
     }).pipe(Effect.provide(FakeLive)), { tags: ["B4"] })
 
   it.effect(
-    "a waiter that lost its place notices that, and queues again at the same place",
+    "a waiter whose queue was evicted queues again at its old place",
     () =>
       Effect.gen(function*() {
         const server = yield* FakeRedis.FakeRedis
@@ -138,7 +138,7 @@ describe("a place in the queue", () => {
         yield* TestClock.adjust("2 seconds")
         assert.isTrue(yield* server.evict("simba:{m}:contender"))
         const later = yield* start(second.withLock("m")(Effect.sync(() => order.push("second"))))
-        // It polls at the latest when the known lease should have ended
+        // A waiter polls at the latest when the known lease should have ended
         yield* TestClock.adjust("17 seconds")
         yield* Scope.close(scope, Exit.void)
         yield* Fiber.joinAll([waiting, later])

@@ -1,4 +1,7 @@
-/** The short cases of the script of acquires and releases decide as its functions do. */
+/**
+ * `acquireAndRelease.lua` has inline fast paths for common operations. Random operations compare its replies, messages
+ * and keys to those of the same script without the fast paths.
+ */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -23,9 +26,7 @@ const nobody = "dddddddddddd"
 const ids = [...layers, ...layers, nobody, nobody].map((layer, i) => `${i}-${layer}:host-1`)
 const keysOf = (mutex: string) => ["", ":contender", ":fence", ":reserved"].map((part) => `simba:{${mutex}}${part}`)
 
-/**
- * A type that no script expects, for a while. That of a reservation is only noticed by the functions, and is harmless.
- */
+/** Gives a key the wrong type for 800 ms. Not used on reservations, whose type only the general functions check. */
 const odd = "redis.call('DEL', KEYS[1]) redis.call('RPUSH', KEYS[1], 'x') return redis.call('PEXPIRE', KEYS[1], 800)"
 
 const to = (most: number) => Schema.Literals(Array.from({ length: most + 1 }, (_, i) => i))
@@ -36,7 +37,7 @@ const Step = Schema.Struct({
   ]),
   mutex: Schema.Literals([0, 0, 0, 1]),
   id: to(ids.length - 1),
-  /** In one call with the step before, if both are operations. */
+  /** Whether to share a call with the previous step, if both are operations. */
   together: Schema.Boolean,
   value: to(3),
   ticket: Schema.Literals(["", "", "", "1749999999.500001", "1750000020.500001"])
@@ -45,7 +46,7 @@ type Step = typeof Step.Type
 
 const isOperation = ({ act }: Step) => act.length === 1
 
-/** Calls of one or more operations, or one other step each. */
+/** Groups steps into calls of one or more operations. Other steps form groups of one. */
 const grouped = (steps: ReadonlyArray<Step>) => {
   const groups: Array<Array<Step>> = []
   for (const step of steps) {
@@ -61,14 +62,14 @@ interface Held {
   readonly token: string
 }
 
-/** `held` is of the mutexes. Most releases are by the owner, as most are that arrive. */
+/** The arguments of an operation. `held` is the owner and the token of each mutex. Most releases are by the owner. */
 const argumentsOf = (
   { act, id, mutex, ticket, value }: Step,
   held: ReadonlyArray<Held>
 ): ReadonlyArray<string> => {
   const { owner, token } = held[mutex]!
   const requeued = `9-${layers[id % 3]}:host-1`
-  // Named as in the head of the script, each with a different value
+  // The names are those in the script's head. Values differ, so that a swapped argument is noticed.
   const operands: Readonly<Record<string, string>> = {
     id: "rqdc".includes(act) && value > 0 && owner ? owner : ids[id]!,
     mode: value === 0 ? "try" : "wait",
@@ -108,7 +109,7 @@ const callOf = (
 
 const commandOf = (step: Step): ReadonlyArray<string> => {
   const [owner, queue, fence, reserved] = keysOf(mutexes[step.mutex]!) as [string, string, string, string]
-  // Never whole seconds: those are tickets of Simba contenders
+  // Never a whole second, because whole seconds are tickets of Simba contenders
   const ticket = `1750000000.${step.value}${step.id}5`
   switch (step.act) {
     case "crowd":
@@ -134,7 +135,7 @@ const commandOf = (step: Step): ReadonlyArray<string> => {
   }
 }
 
-/** The replies and messages of a server, and its final state. */
+/** Starts a server and returns functions that run a group of steps, and read its messages and keys. */
 const open = Effect.fnUntraced(function*(script: string, skipDead: string) {
   const server = yield* Layer.build(Layer.fresh(FakeRedis.layer({ expiryDelay: [0, 0] })))
   const client = Context.merge(
@@ -186,12 +187,12 @@ const same = (script: string, steps: ReadonlyArray<Step>, skipDead: string) =>
 
 const script = Arbitrary.schema(Schema.Array(Step).check(Schema.isMinLength(20), Schema.isMaxLength(60)))
 
-describe("the script of acquires and releases", () => {
-  it("its short cases can be removed", () => {
+describe("acquireAndRelease.lua", () => {
+  it("the tests can remove its fast paths", () => {
     for (const test of short) assert.include(inFull, `${test}false and `)
   })
 
-  /** In small portions, so that `pnpm mutants` runs them. */
+  /** Scripts per test. Small enough for `pnpm mutants`, which skips slow tests. */
   const runs = 50
 
   const compares = (title: string, skipDead: string, portions: number) => {
@@ -205,7 +206,7 @@ describe("the script of acquires and releases", () => {
     }
   }
 
-  compares("its short cases do the same as its functions", "1", 16)
-  compares("and if only dead waiters of effect-simba are skipped", "own", 4)
-  compares("and if dead waiters cannot be counted", "0", 2)
+  compares("fast paths and functions do the same", "1", 16)
+  compares("fast paths and functions do the same if only dead effect-simba waiters are skipped", "own", 4)
+  compares("fast paths and functions do the same if dead waiters cannot be detected", "0", 2)
 })

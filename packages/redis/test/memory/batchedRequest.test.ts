@@ -1,9 +1,9 @@
-/** Requests that share a call to the server. */
+/** Batched requests, which share a call to the server. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as batchedRequest from "../../src/streams/internal/batchedRequest.ts"
 
-it.effect("if one reply is missing, all requests of the call fail, because nobody knows whose it is", () =>
+it.effect("all requests of a call fail if it has too few replies, because their order is unknown", () =>
   Effect.gen(function*() {
     let calls = 0
     const done = batchedRequest.make("done", (items: ReadonlyArray<number>) =>

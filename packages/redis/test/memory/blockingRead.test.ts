@@ -1,4 +1,4 @@
-/** Handlers that wait for messages of many data streams: what a message costs the server, and who receives it. */
+/** Blocking reads, which wait for messages of many data streams over few connections. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Logger, References } from "effect"
@@ -25,12 +25,12 @@ describe("waiting for messages of many data streams", () => {
       (stream) => Effect.forkChild(service.awaitMessages(stream, first, 10), { startImmediately: true })
     )
     yield* Effect.repeat(TestClock.adjust("5 millis"), { times: 20 })
-    // A blocking read is visible when it ends
+    // The trace shows a blocking read only when it ends
     const trace = Effect.map(server.trace, (commands) => commands.map(({ args }) => args))
     return { fibers, send, server, service, streams, trace }
   })
 
-  it.effect("a read names a bounded number, and a message ends one read", () =>
+  it.effect("a read has a bounded number of data streams, and a message ends only one read", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, streams, trace } = yield* waiting
       const before = yield* trace
@@ -42,7 +42,7 @@ describe("waiting for messages of many data streams", () => {
       assert.isAtMost(named(after[1]!), blockingRead.readSize)
     })))
 
-  it.effect("a handler that soon waits again is in the current read, and sends nothing", () =>
+  it.effect("a handler that soon waits again joins the current read without a request", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, service, streams, trace } = yield* waiting
       yield* send("XADD", streams[5]!, "7-0", "n", "1")
@@ -58,7 +58,7 @@ describe("waiting for messages of many data streams", () => {
       assert.deepStrictEqual((yield* Fiber.join(next)).map(({ id }) => id), [EntryId.make("8-0")])
     })))
 
-  it.effect("a message that arrives while nobody waits is delivered to the next waiter", () =>
+  it.effect("a message that arrives while no handler waits is delivered to the next waiter", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, service, streams } = yield* waiting
       yield* send("XADD", streams[5]!, "7-0", "n", "1")
@@ -80,7 +80,7 @@ describe("waiting for messages of many data streams", () => {
       )
     })))
 
-  it.effect("a key of another type does not disturb other waiters", () =>
+  it.effect("a key of another type fails its own waiter and does not disturb others", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, streams } = yield* waiting
       yield* send("SET", streams[6]!, "text")
@@ -93,7 +93,7 @@ describe("waiting for messages of many data streams", () => {
       assert.lengthOf(yield* Fiber.join(fibers[7]!), 1)
     })))
 
-  it.effect("a reader that works again waits as little after its next failure as after its first", () =>
+  it.effect("a successful read resets the reader's backoff", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, server, streams } = yield* waiting
       for (let i = 0; i < 7; i++) {
@@ -113,7 +113,7 @@ describe("waiting for messages of many data streams", () => {
     throw new Error("the logger is broken")
   })
 
-  it.effect("a logger that throws ends no reader, and loses no message", () =>
+  it.effect("a logger that throws does not end a reader or lose a message", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, server, streams } = yield* waiting
       yield* server.setErrorState("LOADING")
@@ -130,10 +130,10 @@ describe("waiting for messages of many data streams", () => {
     ))
 })
 
-describe("a reader with a scripted server", () => {
+describe("a reader on a scripted server", () => {
   const [one, other] = [streamOf("one"), streamOf("other")]
 
-  /** `xread` replies to each blocking read. */
+  /** A service whose blocking reads get their replies from `xread`. */
   const contextOf = (xread: (args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>) => {
     const send = (command: string, ...args: ReadonlyArray<string>) =>
       command === "XREAD" ? Effect.mapError(xread(args), redisError) : Effect.succeed("OK")
@@ -142,7 +142,7 @@ describe("a reader with a scripted server", () => {
 
   const wrongType = Object.assign(new Error("WRONGTYPE Operation against a key"), { name: "ReplyError" })
 
-  it.effect("that cannot read one data stream serves the others meanwhile", () =>
+  it.effect("a reader serves other data streams while the read of one hangs", () =>
     Effect.gen(function*() {
       const message = { id: EntryId.make("7-0"), fields: [] }
       let isJoined = false
@@ -159,7 +159,7 @@ describe("a reader with a scripted server", () => {
       assert.deepStrictEqual(served!.pollUnsafe(), Exit.succeed([message]))
     }).pipe(Effect.scoped))
 
-  it.effect("soon stops reading data streams without waiters, even if the wall clock was set back", () =>
+  it.effect("a reader drops data streams without waiters within seconds, even if the wall clock is set back", () =>
     Effect.gen(function*() {
       const base = yield* Clock.Clock
       let behind = 0

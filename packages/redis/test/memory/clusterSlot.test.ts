@@ -1,4 +1,4 @@
-/** The slots of keys, against those in the documentation of Redis Cluster. */
+/** The slots of keys, compared to examples from the documentation of Redis Cluster. */
 import { assert, it } from "@effect/vitest"
 import { hashTag, slot } from "../../src/internal/client/clusterSlot.ts"
 

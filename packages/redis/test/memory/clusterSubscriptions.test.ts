@@ -1,4 +1,4 @@
-/** The subscriptions of a layer at the primaries of a Cluster, over clients that the test controls. */
+/** How a layer subscribes at all primaries of a Cluster, with fake clients that the test controls. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Logger } from "effect"
 import type { Cluster, Redis as Client } from "ioredis"
@@ -6,7 +6,7 @@ import { EventEmitter } from "node:events"
 import { afterEach, beforeEach, vi } from "vitest"
 import * as clusterSubscriptions from "../../src/internal/client/ioredis/clusterSubscriptions.ts"
 
-/** A connection whose subscriptions succeed at once. */
+/** A fake connection on which subscriptions succeed immediately. */
 class Hand extends EventEmitter {
   status = "ready"
 
@@ -26,9 +26,9 @@ class Hand extends EventEmitter {
 
 class Primary {
   readonly options: { readonly host: string; readonly port: number }
-  /** The connections that were opened to it, the current one last. */
+  /** The connections to this primary, the current one last. */
   readonly opened: Array<Hand> = []
-  /** Whether it receives what is published through the Cluster. */
+  /** Whether messages that are published through the Cluster reach this primary. */
   isReached = true
 
   constructor(host: string) {
@@ -43,7 +43,7 @@ class Primary {
 const turn = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 const turns = Effect.repeat(turn, { times: 10 })
 
-/** Two primaries, and what a listener of one channel receives. */
+/** Two primaries, and the messages that a listener of one channel receives. `undefined` is a gap. */
 const clusterOfTwo = Effect.gen(function*() {
   const primaries = [new Primary("a"), new Primary("b")] as const
   const publish = (channel: string, text: string) => {
@@ -74,18 +74,18 @@ const clusterOfTwo = Effect.gen(function*() {
 
 const quiet = Logger.layer([])
 
-/** Timers of connections are those of the platform, regardless of the program's clock. */
+/** Advances the platform's timers, which connections use instead of Effect's clock. */
 const pass = (millis: number) => Effect.andThen(Effect.promise(() => vi.advanceTimersByTimeAsync(millis)), turns)
 
 describe("subscriptions at the primaries of a Cluster", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }))
   afterEach(() => void vi.useRealTimers())
 
-  it.live("copies of a message from before a gap do not hide a message after it", () =>
+  it.live("a copy of a message from before a gap does not suppress the same message after it", () =>
     Effect.gen(function*() {
       const { a, b, heard } = yield* clusterOfTwo
       a.hear("channel", "look")
-      // This node's copy of the message is lost
+      // b's copy of the message is lost
       b.opened[0]!.break()
       yield* pass(100)
       assert.deepStrictEqual([heard, b.opened.length], [["look", undefined], 2])
@@ -95,7 +95,7 @@ describe("subscriptions at the primaries of a Cluster", () => {
       assert.deepStrictEqual(heard, ["look", undefined, "look"])
     }).pipe(Effect.provide(quiet)))
 
-  it.live("one missed heartbeat closes no connection, and two consecutive ones do", () =>
+  it.live("a connection is replaced after two consecutive missed heartbeats, not after one", () =>
     Effect.gen(function*() {
       const { a, b, heard } = yield* clusterOfTwo
       const heartbeat = Effect.andThen(pass(3000), pass(1000))

@@ -1,11 +1,11 @@
-/** Commands whose connection is lost, with a client whose writes go nowhere. */
+/** What happens to commands when their connection is lost. The client's writes go nowhere. */
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { Redis as Client } from "ioredis"
 import { EventEmitter } from "node:events"
 import * as commandTimeouts from "../../src/internal/client/ioredis/commandTimeouts.ts"
 
-it.live("commands in flight fail when the connection is lost, and later ones fail at once", () =>
+it.live("commands in flight fail when the connection is lost, and later commands fail immediately", () =>
   Effect.gen(function*() {
     const client = new Client({ lazyConnect: true })
     Object.assign(client, { status: "ready", stream: new EventEmitter(), sendCommand: () => undefined })

@@ -1,4 +1,4 @@
-/** How commands, scripts and subscriptions reach a server through a provider of nothing but Effect's service. */
+/** Commands, scripts and subscriptions over a client that provides only Effect's `Redis` service. */
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Metric, Queue, Stream } from "effect"
@@ -16,7 +16,7 @@ type Service = Redis["Service"]
 
 const redisOf = (parts: Partial<Service>) => parts as Service
 
-describe("a sink over a provider of Redis", () => {
+describe("a command sink over Effect's Redis service", () => {
   it.effect("is never ready, and reports why a command failed", () =>
     Effect.scoped(Effect.gen(function*() {
       const failures = [Effect.fail(redisError("no connection")), Effect.die("a bug")]
@@ -29,7 +29,7 @@ describe("a sink over a provider of Redis", () => {
     })))
 })
 
-describe("a loaded script", () => {
+describe("a script", () => {
   const loaded = { lua: "return 1", sha: "abc" }
 
   const sending = (
@@ -53,13 +53,13 @@ describe("a loaded script", () => {
     return { sent, failures }
   }
 
-  it("is sent as text to a server that has forgotten it, once", () => {
+  it("is sent once as text if the server has forgotten it", () => {
     const { failures, sent } = sending(() => ({ cause: new Error("NOSCRIPT x") }))
     assert.deepStrictEqual(sent, [["EVALSHA", "abc", "0"], ["EVAL", "return 1", "0"]])
     assert.lengthOf(failures, 1)
   })
 
-  it("is not sent again if its caller is gone", () => {
+  it("is not sent again if its caller has been interrupted", () => {
     const { failures, sent } = sending(
       () => ({ cause: new Error("NOSCRIPT x") }),
       (script, isRepeated) => isRepeated ? undefined : [script, "0"]
@@ -67,7 +67,7 @@ describe("a loaded script", () => {
     assert.deepStrictEqual([sent.length, failures.length], [1, 0])
   })
 
-  it("that cannot be written fails permanently", () => {
+  it("fails permanently if it cannot be written", () => {
     const { failures } = sending(() => {
       throw new Error("too large")
     })
@@ -78,8 +78,8 @@ describe("a loaded script", () => {
   })
 })
 
-describe("a subscriber over a provider of Redis", () => {
-  it.effect("makes its waiters poll every two seconds, and closes the queue of a channel with its scope", () =>
+describe("a subscriber over Effect's Redis service", () => {
+  it.effect("makes waiters poll every two seconds, and ends a channel's queue when the scope closes", () =>
     Effect.gen(function*() {
       const subscriber = yield* currentSubscriber(redisOf({ subscribe: () => Queue.unbounded() as never }))
       assert.strictEqual(Duration.toMillis(subscriber.bound!), 2000)
@@ -88,14 +88,14 @@ describe("a subscriber over a provider of Redis", () => {
     }))
 })
 
-describe("the keys of all servers", () => {
+describe("a scan of keys", () => {
   const sendOf = (pages: ReadonlyArray<ReadonlyArray<string>>): Service["send"] => (_command, cursor) =>
     Effect.succeed([
       Number(cursor) + 1 < pages.length ? String(Number(cursor) + 1) : "0",
       pages[Number(cursor)]
     ]) as never
 
-  it.effect("are those of the one server, or of each primary of a Cluster, page by page", () =>
+  it.effect("reads all pages of the server, or of each primary of a Cluster", () =>
     Effect.gen(function*() {
       const [one, two] = [sendOf([["a", "b"], [], ["c"]]), sendOf([["d"]])]
       const keysIn = (topology: Parameters<typeof scan>[2]) =>
@@ -110,8 +110,8 @@ it("a Redis error has the message of its cause", () => {
   assert.deepStrictEqual([redisError(new Error("x")).message, redisError("y").message], ["x", "y"])
 })
 
-describe("a malformed text", () => {
-  it.effect("is counted once", () =>
+describe("a malformed message", () => {
+  it.effect("is counted once in the metric", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(reader("a test", OwnershipText)("x"))
       assert.include(error.message, "expected <owner>@@<milliseconds>")

@@ -1,4 +1,4 @@
-/** The fault `deafen` of the simulator: a subscription stands, but no message arrives. */
+/** The simulator's fault `deafen`: a subscription stays open, but delivers no messages. */
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -8,7 +8,7 @@ import { Effect, Layer, Queue } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { loadOf, mutexPlan, program } from "../simulate/mutexPlan.ts"
 
-/** A store without gaps: it does not poll for missed messages. */
+/** A broken store that ignores gaps in its subscription, so it does not poll for missed messages. */
 const ignoresGaps = RedisMutex.layerStore.pipe(Layer.provide(Layer.effect(
   Subscriber,
   Effect.map(Subscriber, (real) => ({
@@ -18,11 +18,11 @@ const ignoresGaps = RedisMutex.layerStore.pipe(Layer.provide(Layer.effect(
   }))
 ))) as Layer.Layer<MutexStore.MutexStore, Layer.Error<typeof RedisMutex.layerStore>, Redis | Subscriber>
 
-/** A waiter of a deaf layer polls within this many milliseconds after it has subscribed again. */
+/** Maximum time from the end of deafness to a waiter's poll, in milliseconds. */
 const within = 1000
 
 const asksWhenItHears: Checker.Checker = {
-  name: "polls after it subscribed again",
+  name: "polls after resubscribing",
   start: (view) => {
     const { lock } = view
     const queued = new Map<string, string>()
@@ -31,7 +31,7 @@ const asksWhenItHears: Checker.Checker = {
     view.every(50, () => {
       for (const [client, at] of due) {
         if (!waits(client)) due.delete(client)
-        else if (view.now() > at) view.violated(`${client} waits, was deaf, and has not asked`)
+        else if (view.now() > at) view.violated(`${client} waits, but has not polled since it resubscribed`)
       }
     })
     return {
@@ -52,7 +52,7 @@ const asksWhenItHears: Checker.Checker = {
 }
 
 describe("A deaf process", () => {
-  it.effect("misses what is published while its subscription stands, and is then notified that it may have missed something", () =>
+  it.effect("misses messages although its subscription is open, and then receives a gap", () =>
     Effect.gen(function*() {
       const publish = (client: Simulation.Client) =>
         Effect.gen(function*() {
@@ -98,18 +98,18 @@ describe("A deaf process", () => {
         )
       const undisturbed = yield* notes([])
       const count = (wanted: string) => undisturbed.filter((note) => note === wanted).length
-      assert.isAtLeast(count("published"), 99, "one may be published before the subscription")
+      assert.isAtLeast(count("published"), 99, "the first message may precede the subscription")
       assert.strictEqual(count("heard"), count("published"))
       assert.notInclude(undisturbed, "gap")
       const disturbed = yield* notes(["deafen"])
       const missed = disturbed.slice(disturbed.indexOf("deaf"), disturbed.indexOf("over"))
-      assert.include(missed, "published", "the server counts it among its subscribers")
+      assert.include(missed, "published", "the server still counts the subscriber")
       assert.notInclude(missed, "heard")
       const later = disturbed.slice(disturbed.indexOf("over")).filter((note) => note === "gap" || note === "heard")
       assert.deepStrictEqual(later.slice(0, 2), ["gap", "heard"])
     }))
 
-  it.effect("polls after it subscribed again; a store that ignores gaps does not, which only these runs find", () =>
+  it.effect("polls after it has resubscribed, and only this fault finds a store that does not", () =>
     Effect.gen(function*() {
       const settings = {
         ...loadOf(1).settings,

@@ -1,4 +1,4 @@
-/** How texts that cannot be decoded are handled. */
+/** Messages that cannot be decoded. */
 import { ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { assert, it } from "@effect/vitest"
@@ -14,7 +14,7 @@ const read = (text: unknown) =>
     ? Exit.succeed(text)
     : Exit.fail(new ProtocolError({ where: "a test", read: String(text), problem: "not good" }))
 
-it.effect("a malformed message is skipped, even if its log line throws", () =>
+it.effect("a malformed message is skipped, even if logging it throws", () =>
   Effect.gen(function*() {
     const queue = yield* Queue.unbounded<Notice>()
     const subscriber: Subscriber["Service"] = {

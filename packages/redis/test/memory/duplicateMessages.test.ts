@@ -1,19 +1,19 @@
-/** Which copies of a message from several nodes of a Cluster count as one message. */
+/** Removes duplicates of messages, which every node of a Cluster delivers. */
 import { assert, it } from "@effect/vitest"
 import { Copies } from "../../src/internal/client/ioredis/duplicateMessages.ts"
 
 const heard = (copies: Copies, sent: string) => [...sent].map((node) => copies.isFirst(node, "look", 3)).filter(Boolean)
 
-it("a message that every node sends is delivered once, in any order", () => {
+it("a message that every node sends is delivered once, regardless of the order of its copies", () => {
   const copies = new Copies()
   for (const order of ["abc", "cba", "bac"]) assert.strictEqual(heard(copies, order).length, 1, order)
 })
 
-it("a text that is published twice is delivered twice, even if one node sends both before another sends the first", () => {
+it("a text that is published twice is delivered twice, even if one node sends both copies first", () => {
   for (const order of ["abcabc", "aabbcc", "aabcbc"]) assert.strictEqual(heard(new Copies(), order).length, 2, order)
 })
 
-it("a copy that a node did not send before a gap does not hide a message after it", () => {
+it("a copy that a node has not sent before a gap does not suppress a message after it", () => {
   const copies = new Copies()
   assert.strictEqual(heard(copies, "aabb").length, 2)
   copies.clear()
@@ -25,7 +25,7 @@ it("every message of a single node is delivered", () => {
   assert.deepStrictEqual([1, 2, 3].map(() => copies.isFirst("a", "look", 1)), [true, true, true])
 })
 
-it("a thousand texts that one node never sends are forgotten together", () => {
+it("after 1,024 texts that one node has not sent, all of them are forgotten", () => {
   const copies = new Copies()
   for (let i = 0; i < 1024; i++) assert.isTrue(copies.isFirst("a", `text ${i}`, 2))
   assert.isFalse(copies.isFirst("b", "text 0", 2))

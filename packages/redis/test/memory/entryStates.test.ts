@@ -1,4 +1,4 @@
-/** The diagram of docs/protocol.md and the scripts agree about the states of an entry. */
+/** Compares the states of an entry in docs/protocol.md to the declarations and the code of the scripts. */
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, "../../../..")
 const folder = join(root, "packages/redis/src/streams/internal/lua")
 const read = (path: string) => readFileSync(path, "utf8")
 
-/** Arrows of a diagram: `from ── by ──▶ to`. */
+/** Parses the arrows of a diagram: `from ── by ──▶ to`. */
 const arrows = (diagram: string) =>
   diagram.split("\n").flatMap((line) => {
     const [, from, by, to] = /^(.+) ── (.+) ──▶ (.+)$/.exec(line) ?? []
@@ -23,11 +23,11 @@ const luaFiles = (path: string) => readdirSync(path).filter((name) => name.endsW
 const scripts = luaFiles(folder).map((file) => ({ name: file.replace(".lua", ""), text: read(join(folder, file)) }))
 const includes = luaFiles(join(folder, "include")).map((file) => ({ file, text: read(join(folder, "include", file)) }))
 
-/** `(none) -> announced` of the head of a script. */
+/** Parses a transition in a script's head, such as `(none) -> announced`. */
 const declared = (text: string) =>
   /^--- Transition: (.+)$/m.exec(text)?.[1]!.split(", ").map((one) => one.split(" -> ") as [string, string]) ?? []
 
-/** The transition of each function of entryStates.lua, by its head. */
+/** The transition of each function in entryStates.lua, from the comment above it. */
 const functions = new Map(
   [...includes.find(({ file }) => file === "entryStates.lua")!.text.matchAll(/^--- (\w+) {2,}(.+) -> (\w+)$/gm)].map(
     ([, name, from, to]) => [name!, { from: from!.split(", "), to: to! }]
@@ -40,10 +40,10 @@ describe("the states of an entry", () => {
     assert.deepStrictEqual(found.sort(), ofEntries.sort())
   })
 
-  it("change as declared by the functions that each script calls", () => {
+  it("change only in the functions that a script's head declares", () => {
     assert.strictEqual(functions.size, 6)
     for (const { name, text } of scripts) {
-      // The helper of announcements adds an entry, too
+      // The helper for announcements also adds an entry
       const calls = [...functions].filter(([called]) =>
         new RegExp(`\\b${called}\\(`).test(
           called === "announceEntry" ? text.replace(/\bannounce\(/g, "announceEntry(") : text
@@ -61,12 +61,12 @@ describe("the states of an entry", () => {
     }
   })
 
-  it("change nowhere else", () => {
+  it("change only in entryStates.lua", () => {
     const moves = /'(XADD|XACK|XDEL)', input\b|'(SET|DEL|PEXPIRE)', (entryLease|streamLease)\b/
     const others = [...scripts, ...includes.filter(({ file }) => file !== "entryStates.lua")]
       .flatMap((one) => one.text.split("\n").filter((line) => moves.test(line)).map((line) => line.trim()))
     assert.deepStrictEqual(others, [
-      // A finished entry is deleted, and an owned one stays owned
+      // The exceptions delete finished entries, or extend the leases of owned ones
       "removed = removed + redis.call('XDEL', input, entry[1])",
       "redis.call('PEXPIRE', entryLease, lease)",
       "redis.call('PEXPIRE', streamLease, lease)"

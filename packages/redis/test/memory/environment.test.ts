@@ -1,3 +1,4 @@
+/** Options that come from environment variables, and configuration by `Config`. */
 import type { Mutex } from "@effect-simba/core"
 import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
@@ -12,8 +13,8 @@ const within = (env: Record<string, string>) =>
 const millis = (input: Duration.Input | undefined) =>
   input === undefined ? undefined : Duration.toMillis(Duration.fromInputUnsafe(input))
 
-describe("the environment", () => {
-  it.effect("has the ttl and the transition of mutexes, and refuses invalid durations", () =>
+describe("environment variables", () => {
+  it.effect("set the ttl and the transition of mutexes, and invalid durations fail", () =>
     Effect.gen(function*() {
       const read = (env: Record<string, string>, options: Mutex.Options = {}) =>
         Effect.map(mutexes.complete(options), ({ transition, ttl }) => [millis(ttl), millis(transition)]).pipe(
@@ -26,7 +27,7 @@ describe("the environment", () => {
       )
       assert.isTrue(Exit.isFailure(yield* Effect.exit(read({ SIMBA_REDIS_TTL: "soon" }))))
       assert.isTrue(Exit.isFailure(yield* Effect.exit(read({ SIMBA_REDIS_TRANSITION: "8" }))))
-      // A variable that code overrides is not read
+      // A variable is not read if the program sets the option
       assert.deepStrictEqual(
         yield* read({ SIMBA_REDIS_TTL: "soon", SIMBA_REDIS_TRANSITION: "8s" }, { ttl: "20 seconds" }),
         [20_000, 8_000]
@@ -38,7 +39,7 @@ describe("the environment", () => {
       ["mutexes", (processName?: string) => mutexes.complete({ processName })],
       ["data streams", (processName?: string) => streams.complete({ service: "svc", processName })]
     ] as const
-  )("has the process name of %s in POD_NAME, else in POD_IP", ([, complete]) =>
+  )("POD_NAME, or else POD_IP, is the process name of %s", ([, complete]) =>
     Effect.gen(function*() {
       const read = (env: Record<string, string>, processName?: string) =>
         complete(processName).pipe(Effect.map((options) => options.processName), within(env))
@@ -48,7 +49,7 @@ describe("the environment", () => {
       assert.isUndefined(yield* read({}))
     }))
 
-  it.effect("is not set where a variable is empty", () =>
+  it.effect("count as unset if they are empty", () =>
     Effect.gen(function*() {
       const empty = Object.fromEntries(
         [
@@ -67,7 +68,7 @@ describe("the environment", () => {
       assert.deepStrictEqual(yield* within(empty)(read), yield* within({})(read))
     }))
 
-  it.effect("has the credentials of a connection, unless code sets them", () =>
+  it.effect("set the credentials of a connection, unless the program does", () =>
     Effect.gen(function*() {
       const env = { REDIS_USERNAME: "ann", REDIS_PASSWORD: "p", REDIS_SENTINEL_PASSWORD: "s" }
       const read = (options: IoRedis.Options) =>
@@ -77,8 +78,8 @@ describe("the environment", () => {
     }))
 })
 
-describe("layerConfig of a connection", () => {
-  it.effect("fails with the name of what is missing, before anything connects", () =>
+describe("IoRedis.layerConfig", () => {
+  it.effect("fails before it connects if a setting is missing, and names the setting", () =>
     Effect.gen(function*() {
       const failure = <A, E>(layer: Layer.Layer<A, E>) => Effect.map(Effect.flip(Layer.build(layer)), String)
       assert.include(yield* failure(IoRedis.layerConfig({ url: Config.Redacted("APP_REDIS") })), "APP_REDIS")

@@ -1,4 +1,4 @@
-/** Which failures of Redis can be retried, and how their messages explain them to readers who do not know Redis. */
+/** How failures of Redis become errors: which are retryable, and what their messages say. */
 import { assert, describe, it } from "@effect/vitest"
 import { DriverError } from "../../src/internal/client/driverError.ts"
 import * as errors from "../../src/internal/client/errors.ts"
@@ -11,13 +11,13 @@ const shown = (cause: unknown, keys?: ReadonlyArray<string>) => {
 }
 
 describe("a failure of Redis", () => {
-  it("is worth a retry, unless the server refuses permanently", () => {
+  it("is retryable, unless the server refuses permanently", () => {
     const transient = ["LOADING x", "BUSY x", "READONLY x", "MISCONF x", "ERR in a script: OOM x", "NOSCRIPT x"]
     for (const text of transient) assert.isTrue(shown(reply(text)).isRetryable, text)
     for (const text of ["WRONGTYPE x", "ERR unknown command", "NOPERM x", "BUSYGROUP x", "MOVED 1 a:1"]) {
       assert.isFalse(shown(reply(text)).isRetryable, text)
     }
-    // No reply: a connection that broke
+    // Not an error reply, so the connection broke
     assert.isTrue(shown(new Error("WRONGTYPE x")).isRetryable)
     assert.isTrue(shown("closed").isRetryable === true)
     for (const isRetryable of [true, false]) {
@@ -25,7 +25,7 @@ describe("a failure of Redis", () => {
     }
   })
 
-  it("says what to do, and keeps its code", () => {
+  it("says what to do, and keeps the server's error code", () => {
     assert.deepStrictEqual(shown(reply("OOM command not allowed")), {
       isRetryable: true,
       message: "the server is full and refuses writes (OOM): raise its maxmemory, or delete keys"
@@ -36,7 +36,7 @@ describe("a failure of Redis", () => {
     assert.strictEqual(shown(new Error("OOM")).message, "OOM")
   })
 
-  it("of a key of another type names the keys of the request, if they are few", () => {
+  it("names the keys of the request if a key has the wrong type, unless there are more than four", () => {
     const keysIn = (keys?: ReadonlyArray<string>) =>
       shown(reply("WRONGTYPE x"), keys).message.replace(/ holds a value .*/, "")
     assert.strictEqual(keysIn(), "a key")
@@ -47,7 +47,7 @@ describe("a failure of Redis", () => {
     assert.strictEqual(keysIn(["a", "b", "c", "d", "e"]), "a key")
   })
 
-  it("of one key, in a script's reply, is classified by the same codes", () => {
+  it("is classified by the same codes if it is an item in a script's reply", () => {
     const wrongType = errors.fromReply("acquire", "WRONGTYPE x", ["a"])
     assert.deepStrictEqual([wrongType.isRetryable, (wrongType.cause as Error).message.slice(0, 11)], [
       false,
@@ -57,7 +57,7 @@ describe("a failure of Redis", () => {
     assert.deepStrictEqual([other.isRetryable, (other.cause as Error).message], [true, "LOADING x"])
   })
 
-  it("has the name of its command without the arguments, which may be secrets", () => {
+  it("keeps the command's name but not its arguments, which may be secrets", () => {
     const cause = Object.assign(new Error("x"), { command: { name: "set", args: ["secret"] } })
     assert.deepStrictEqual(errors.withoutArguments(cause), cause)
     assert.deepStrictEqual(cause.command as unknown, { name: "set" })
@@ -71,7 +71,7 @@ describe("a failure of Redis", () => {
     for (const none of [undefined, null]) assert.strictEqual(errors.withoutArguments(none), none)
   })
 
-  it("of a script that the server has forgotten ran nothing", () => {
+  it("is recognized as an error reply, and as a forgotten script, by name and code", () => {
     assert.isTrue(errors.isForgotten(reply("NOSCRIPT No matching script")))
     assert.isFalse(errors.isForgotten(reply("ERR x")))
     assert.isTrue(errors.isReply(reply("x")))
@@ -79,7 +79,7 @@ describe("a failure of Redis", () => {
     assert.isFalse(errors.isReply({ name: "ReplyError" }))
   })
 
-  it("of the connection has no stack trace, because its cause is outside of this program", () => {
+  it("has no stack trace if it comes from the connection, because its cause is outside the program", () => {
     assert.strictEqual(new DriverError("no reply", true).stack, "DriverError: no reply")
   })
 })

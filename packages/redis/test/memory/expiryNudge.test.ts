@@ -1,4 +1,4 @@
-/** Keys whose expiry is due: each is accessed after its end, even one that is added again, or at the close. */
+/** Redis publishes an expiry only when it notices it. The nudge accesses keys that have expired, so that it notices. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { Redis } from "effect/persistence/Redis"
@@ -23,23 +23,23 @@ const setup = (delay: number) =>
   })
 
 describe("the expiry of yielded leases", () => {
-  it.effect("a key that is yielded again while it is accessed is accessed once more", () =>
+  it.effect("a key that is added again during its access is accessed a second time", () =>
     Effect.gen(function*() {
       const { nudge, touched } = yield* setup(10)
       nudge("a")
-      // The key is in its last millisecond
+      // The key has not expired yet
       yield* TestClock.adjust("2 millis")
       assert.deepStrictEqual(touched, [])
       yield* TestClock.adjust("3 millis")
       nudge("a")
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(touched, [["a"], ["a"]])
-      // No key is due now
+      // No key is left
       yield* TestClock.adjust("1 minute")
       assert.lengthOf(touched, 2)
     }))
 
-  it.effect("the close accesses what is due, and what was being accessed", () =>
+  it.effect("closing accesses all keys, including those whose access it interrupts", () =>
     Effect.gen(function*() {
       const { nudge, scope, touched } = yield* setup(10)
       nudge("a")

@@ -1,10 +1,11 @@
+/** Runs all schedules of the programs in `explore/scopes.ts` with one deviation, and of the mutex programs with two. */
 import { Simulation } from "@effect-simba/testkit"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { scopes } from "../explore/scopes.ts"
 import { streamScopes } from "../explore/streamScopes.ts"
 
-// Thousands of errors are created as values, so their stacks would be expensive
+// Simulations create thousands of errors as values, so stack traces would be expensive
 const { stackTraceLimit } = Error
 Error.stackTraceLimit = 0
 afterAll(() => void (Error.stackTraceLimit = stackTraceLimit))
@@ -14,15 +15,15 @@ const clean = (explored: Simulation.Explored) => {
   assert.isTrue(explored.isComplete)
 }
 
-describe("Every schedule with one deviation", () => {
+describe("every schedule with one deviation", () => {
   for (const [name, { plan, what }] of Object.entries(scopes)) {
     const tags = name in streamScopes ? ["long"] : []
     it.effect(`${name}: ${what}`, () => Effect.map(Simulation.explore(plan), clean), { tags })
   }
 })
 
-/** In two files, so that two processors share them. */
-describe("Every schedule with two deviations", () => {
+/** Data streams are in `streamExploration.test.ts`, so that the two files run in parallel. */
+describe("every schedule with two deviations", () => {
   for (const [name, { plan, what }] of Object.entries(scopes)) {
     if (name in streamScopes) continue
     it.effect(`${name}: ${what}`, () => Effect.map(Simulation.explore(plan, { deviations: 2 }), clean), {

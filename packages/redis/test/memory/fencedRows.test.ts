@@ -1,3 +1,4 @@
+/** A counter in a SQL row that a simulated fleet increments under a mutex. Fencing must prevent lost updates. */
 import { Mutex } from "@effect-simba/core"
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import * as SqlFence from "@effect-simba/core/SqlFence"
@@ -11,7 +12,7 @@ import { lock } from "../simulate/mutexPlan.ts"
 
 interface Recipe {
   readonly read: (token: FencingToken) => Effect.Effect<number, unknown, SqlClient.SqlClient>
-  /** Whether the database accepted the write. */
+  /** Returns whether the database accepted the write. */
   readonly write: (token: FencingToken, value: number) => Effect.Effect<boolean, unknown, SqlClient.SqlClient>
 }
 
@@ -24,7 +25,7 @@ const value = Effect.gen(function*() {
 const set = (value: number): Effect.Effect<unknown, SqlError.SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`UPDATE counters SET value = ${value}`)
 
-/** The token is only compared at the write, in a column of the row. */
+/** Wrong: compares the token only at the write, in a column of the row. */
 const comparedAtTheWrite: Recipe = {
   read: () => value,
   write: (token, value) =>
@@ -36,13 +37,13 @@ const comparedAtTheWrite: Recipe = {
     })
 }
 
-/** The token is raised before the read. */
+/** Raises the token before the read, with `SqlFence`. */
 const fenced: Recipe = {
   read: (token) => Effect.andThen(SqlFence.raise({ resource: "counter", token }), value),
   write: (token, value) => Effect.as(SqlFence.withTransaction({ resource: "counter", token })(set(value)), true)
 }
 
-/** The token is in a column of the row, and is raised before the read. */
+/** Raises the token before the read, in a column of the row. */
 const raisedBeforeTheRead: Recipe = {
   read: (token) =>
     Effect.gen(function*() {
@@ -59,7 +60,7 @@ const noUpdateIsLost: Checker.Checker = {
     onEvent: (event) => {
       if (event._tag !== "Note" || event.kind !== "counted") return
       const { before, read } = event.fields
-      if (before !== read) view.violated(`${read} was read, and ${before} overwritten`)
+      if (before !== read) view.violated(`${read} was read, but ${before} was overwritten`)
     }
   })
 }
@@ -67,13 +68,13 @@ const noUpdateIsLost: Checker.Checker = {
 const runs = Effect.fnUntraced(function*(recipe: Recipe) {
   const context = yield* Effect.context<SqlClient.SqlClient>()
   const ask = Effect.runSyncWith(context)
-  /** The effect of a request on the database when it arrives; `undefined` if that fails. */
+  /** Runs a request when it arrives at the database. Returns `undefined` if it fails. */
   const request = <A>(effect: Effect.Effect<A, unknown, SqlClient.SqlClient>) =>
     ask(Effect.catch(effect, () => Effect.undefined))
 
   const increment = (client: Simulation.Client, token: FencingToken) =>
     Effect.gen(function*() {
-      // A request may be in flight for longer than a lease lasts
+      // A request may be in flight for longer than a lease
       const delay = () => (client.random() < 0.2 ? 6000 : 50) * client.random()
       const read = yield* client.outside(delay(), () => request(recipe.read(token)))
       if (read === undefined) return
@@ -119,16 +120,16 @@ const runs = Effect.fnUntraced(function*(recipe: Recipe) {
     }))
 })
 
-describe("Rows that three processes read, change and write, with pauses and slow requests, over 20 seeds", () => {
+describe("three processes that increment a row, with pauses and slow requests", () => {
   it.layer(Sqlite.layer(":memory:"))("on SQLite", (it) => {
-    it.effect("lose updates if the token is only compared at the write", () =>
+    it.effect("lose updates if the token is compared only at the write", () =>
       Effect.gen(function*() {
         const results = yield* runs(comparedAtTheWrite)
         assert.isAbove(results.filter(({ lost }) => lost > 0).length, 0)
       }))
 
     for (const [name, recipe] of Object.entries({ fenced, raisedBeforeTheRead })) {
-      it.effect(`lose none if the token is raised before the read (${name})`, () =>
+      it.effect(`lose no update if the token is raised before the read (${name})`, () =>
         Effect.gen(function*() {
           const results = yield* runs(recipe)
           for (const { counted, lost, value } of results) {

@@ -1,3 +1,4 @@
+/** Short runs of the fuzzer, and inputs with which it once found a defect. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
@@ -21,33 +22,33 @@ const untyped = <A>(input: unknown) => input as A
 
 const onFake = Effect.provide(Layer.merge(FakeRedis.layer(), Logger.layer([])))
 
-describe("any input has a result or a tagged error", () => {
-  it("texts of Redis", () => assert.deepStrictEqual(fuzzTexts(2, 8000), []))
+describe("any input leads to a result or a tagged error", () => {
+  it("decoders of texts from Redis", () => assert.deepStrictEqual(fuzzTexts(2, 8000), []))
 
-  it.effect("options, names and the environment", () =>
+  it.effect("options, names and environment variables", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* fuzzOptions(2, 1000), [])
     }))
 
-  it.effect("replies to a layer, which works again afterwards", () =>
+  it.effect("a layer recovers from invalid replies", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* fuzzReplies(2, 150), [])
     }).pipe(onFake))
 
-  it.effect("messages on the channels of a holder and a waiter, which stay what they are", () =>
+  it.effect("invalid messages do not end a lease or a wait", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* fuzzMessages(2, 500), [])
     }).pipe(onFake))
 
-  it.effect("entries of streams, of which the readable ones are processed", () =>
+  it.effect("valid entries of a data stream are processed among invalid ones", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* fuzzEntries(2, 100), [])
     }).pipe(onFake))
 })
 
-describe("known findings", () => {
+describe("regressions that the fuzzer found", () => {
   it.effect.each([null, 1, true, [null], ["a", {}], "OK"])(
-    "a layer is built where subscribers are counted as %s",
+    "a layer works although the server replies %s when asked to count subscribers",
     (reply) =>
       Effect.gen(function*() {
         const client = yield* Layer.build(FakeRedis.layerClient({ name: "broken" }))
@@ -67,37 +68,37 @@ describe("known findings", () => {
   const read = reader("a reply", Schema.String)
 
   it.each([
-    ["a big integer", 5n],
-    ["arrays deeper than a stack", nested(20_000)],
+    ["a bigint", 5n],
+    ["arrays nested deeper than the call stack", nested(20_000)],
     ["a symbol", Symbol("a")],
     ["an object without a prototype", Object.create(null)],
     ["a megabyte", ["x".repeat(1_000_000)]]
-  ])("a reply that is not a string is refused in few words: %s", (_, reply) => {
+  ])("a reply that is not a string is refused with a short message: %s", (_, reply) => {
     const exit = read(reply)
     assert.isTrue(Exit.isFailure(exit))
     assert.isUndefined(verdict(exit))
   })
 
-  it("a malformed message of a megabyte does not log a megabyte", () => {
-    const { message } = ProtocolError.of("a message", "x".repeat(1_000_000), "it is too long")
+  it("the error of a malformed message of a megabyte is short", () => {
+    const { message } = ProtocolError.of("a message", "x".repeat(1_000_000), "too long")
     assert.isBelow(message.length, 500)
   })
 
   it.effect.each([
-    ["null for options of mutexes", MutexConfig.make(untyped(null))],
-    ["a big integer for a ttl", MutexConfig.make({ ttl: untyped([5n]) })],
-    ["arrays deeper than a stack for a ttl", MutexConfig.make({ ttl: untyped(nested(20_000)) })],
+    ["null instead of mutex options", MutexConfig.make(untyped(null))],
+    ["a bigint as a ttl", MutexConfig.make({ ttl: untyped([5n]) })],
+    ["arrays nested deeper than the call stack as a ttl", MutexConfig.make({ ttl: untyped(nested(20_000)) })],
     [
-      "null for the options of an acquire",
+      "null instead of acquire options",
       Effect.provide(Effect.scoped(Mutex.acquire("a", untyped<Mutex.AcquireOptions>(null))), Mutex.layerMemory())
     ],
     [
-      "an object without a prototype for a name",
+      "an object without a prototype as a name",
       Effect.provide(Effect.scoped(Mutex.acquireIfAvailable(untyped(Object.create(null)))), Mutex.layerMemory())
     ],
     ...["__proto__", {}, null].map((cron) =>
       [
-        `${JSON.stringify(cron)} for a cron expression`,
+        `${JSON.stringify(cron)} as a cron expression`,
         Effect.provide(
           Effect.scoped(Layer.build(Leadership.layerJobs("a", [
             { name: "a", schedule: Leadership.cron(untyped(cron)), run: Effect.void }

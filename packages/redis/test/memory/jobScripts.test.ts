@@ -1,4 +1,4 @@
-/** The job scripts decide like the in-memory store, and everything that they leave on the server expires. */
+/** The Lua scripts for jobs: random operations compare them to the in-memory store, and their keys expire. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { ClaimRequest, JobOrder, JobsRecord, JobStore } from "@effect-simba/core/JobStore"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
@@ -16,7 +16,7 @@ const [lease, confirm] = [Duration.hours(10), Duration.seconds(1)]
 const ids = ["1-aaaaaaaaaaaa:host", "2-bbbbbbbbbbbb:host"].map((id) => LeaseId.make(id))
 const names = ["a", "a:b", "paused"]
 
-/** Both begin at the same instant. */
+/** The fake server starts at the same time as the test's clock. */
 const server = Layer.fresh(
   RedisMutex.layerStore.pipe(Layer.provideMerge(TestRedis.layer({ epoch: 0, expiryDelay: [0, 0] })))
 )
@@ -36,14 +36,14 @@ const to = (most: number) => Schema.Literals(Array.from({ length: most + 1 }, (_
 
 const Step = Schema.TaggedUnion({
   Pass: { millis: Schema.Literals([1, 1, 2, 499, 500, 500, 1000, 5000]) },
-  /** 2: nobody owns it. */
+  /** 2 means that nobody owns the mutex. */
   Own: { by: to(2) },
   Read: {
     by: to(2),
     named: Schema.Array(Schema.Struct({
       job: to(2),
       schedule: to(1),
-      /** 0: of no fixed period. */
+      /** 0 means that the schedule has no fixed period. */
       every: Schema.Literals([0, 700, 1000]),
       keep: Schema.Literals([1, 1000, 5000, 60_000, 60_000])
     })).check(Schema.isMaxLength(3))
@@ -52,7 +52,7 @@ const Step = Schema.TaggedUnion({
     by: Schema.Literals([0, 0, 0, 0, 0, 0, 0, 0, 1]),
     job: Schema.Literals([0, 0, 0, 0, 1, 2]),
     claim: to(3),
-    /** How the token differs from that of the owner. */
+    /** Added to the owner's token. */
     token: Schema.Literals([...Array.from({ length: 12 }, () => 0), 1, -1]),
     mode: Schema.Literals(["run", "run", "run", "run", "manual", "miss"]),
     at: Schema.Literals(["now", "now", "now", "now", "next", "decided", "scheduled", "wanted", "wanted", "wanted"]),
@@ -68,9 +68,9 @@ const Step = Schema.TaggedUnion({
   },
   Steer: {
     order: Schema.Literals(["Run", "Run", "Run", "Pause", "Resume", "Resume", "Reschedule", "StepDown"]),
-    /** 3: all jobs. */
+    /** 3 means all jobs. */
     job: Schema.Literals([0, 0, 1, 3]),
-    /** 2: that of the code. */
+    /** 2 means the program's own schedule. */
     schedule: to(2)
   }
 })
@@ -101,7 +101,7 @@ const claimOf = (
   owned: number
 ): ClaimRequest | undefined => {
   const record = jobs.get(names[job]!)
-  // Runners read their jobs before they claim
+  // A runner always reads a job before it claims a run
   if (record === undefined) return undefined
   const instants = {
     now,
@@ -116,7 +116,7 @@ const claimOf = (
     id: ids[by]!,
     token: owned + token as FencingToken,
     claim: String(claim),
-    // Claims mostly have the mode of the job
+    // A claim for the wanted instant is a manual run
     mode: at === "wanted" && off === 0 ? "manual" : mode,
     at: instants[at] + off,
     missed,
@@ -196,7 +196,7 @@ const steps = (...tags: ReadonlyArray<Step["_tag"]>) =>
     ]
   )
 
-describe("the scripts of jobs decide as the store in memory does", () => {
+describe("the job scripts and the in-memory store return the same for", () => {
   it.effect.prop(
     "claims and ends of runs",
     [steps("Claim", "Claim", "Claim", "End", "End", "Pass", "Pass")],
@@ -205,26 +205,26 @@ describe("the scripts of jobs decide as the store in memory does", () => {
   )
 
   it.effect.prop(
-    "what is read, and what operators request",
+    "reads and operators' requests",
     [steps("Read", "Read", "Steer", "Steer", "Claim", "Pass", "Own")],
     ([steps]) => run(steps),
     { arbitrary: { runs: 25, seed: "orders" } }
   )
 
   it.effect.prop(
-    "all together",
+    "all operations together",
     [steps("Read", "Claim", "Claim", "Claim", "End", "End", "Steer", "Pass", "Pass", "Own")],
     ([steps]) => run(steps),
     { arbitrary: { runs: 25, seed: "all" } }
   )
 })
 
-describe("the jobs of a mutex", () => {
+describe("the hash of a mutex's jobs", () => {
   const key = "simba:{m}:jobs"
   const month = 30 * 24 * 60 * 60 * 1000
   const job = (name: string, keep: number) => ({ name, schedule: "every 1000", keep: Duration.millis(keep) })
 
-  it.effect("expire when the last of them is forgotten, and not while one or all are paused", () =>
+  it.effect("expires with the job that is kept longest, but not while a job is paused", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       const { read, steer } = real.jobs
@@ -236,25 +236,25 @@ describe("the jobs of a mutex", () => {
         assert.strictEqual(yield* expiry, -1)
         yield* read({ mutex, jobs: [] })
         assert.strictEqual(yield* expiry, -1)
-        // Long enough for the next reader, who knows how long
+        // A month leaves enough time for the next read, which sets the exact expiry
         yield* steer(mutex, { _tag: "Resume", job: name })
         assert.strictEqual(yield* expiry, month)
         yield* read({ mutex, jobs: [] })
         assert.strictEqual(yield* expiry, 3000)
       }
-      // One that resumes while all are paused lets none of them expire
+      // Resuming one job while all are paused does not let the hash expire
       yield* steer(mutex, { _tag: "Pause" })
       yield* steer(mutex, { _tag: "Resume", job: "a" })
       yield* read({ mutex, jobs: [] })
       assert.strictEqual(yield* expiry, -1)
       yield* steer(mutex, { _tag: "Resume" })
       yield* read({ mutex, jobs: [] })
-      // A shorter time does not replace a longer one
+      // A shorter retention does not replace a longer one
       yield* read({ mutex, jobs: [job("b", 10)] })
       assert.strictEqual(yield* expiry, 3000)
     }))
 
-  it.effect("do not expire after one is resumed while others are paused", () =>
+  it.effect("does not expire after one job is resumed while another is paused", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       const { read, steer } = real.jobs
@@ -269,7 +269,7 @@ describe("the jobs of a mutex", () => {
       }
     }))
 
-  it.effect("have no expiry if it is unknown how long one is kept", () =>
+  it.effect("has no expiry if the retention of a job is unknown", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* send("HSET", key, "at:a", "1")
@@ -278,7 +278,7 @@ describe("the jobs of a mutex", () => {
       assert.strictEqual(yield* send("PTTL", key), -1)
     }))
 
-  it.effect("are not paused by a similar text", () =>
+  it.effect("is not mistaken for paused because of a schedule, a cause or an id that says so", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* real.jobs.read({ mutex, jobs: [{ ...job("a", 1000), schedule: "paused" }] })
@@ -287,7 +287,7 @@ describe("the jobs of a mutex", () => {
       assert.strictEqual(yield* send("PTTL", key), 1000)
     }))
 
-  it.effect("run nothing twice if the clock that decided a run was set back since", () =>
+  it.effect("keeps the last decided instant if a job is paused and resumed after the clock was set back", () =>
     Effect.gen(function*() {
       const { real, server } = yield* setup
       for (const name of ["a", undefined]) {
@@ -299,7 +299,7 @@ describe("the jobs of a mutex", () => {
       }
     }))
 
-  it.effect("are refused by name if their key belongs to another program", () =>
+  it.effect("is named in the error if its key has the wrong type", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* send("RPUSH", key, "x")
@@ -307,7 +307,7 @@ describe("the jobs of a mutex", () => {
       assert.include(error.message, `one of the keys "simba:{m}", "${key}"`)
     }))
 
-  it.effect("that are unknown leave nothing behind", () =>
+  it.effect("is not created by requests for unknown jobs", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* real.jobs.read({ mutex, jobs: [] })

@@ -1,4 +1,4 @@
-/** How the job store reads the hash of a mutex, and what it passes to the scripts. */
+/** The job store: how it decodes the hash of a mutex's jobs, and which arguments it passes to the scripts. */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -7,7 +7,7 @@ import * as jobStore from "../../src/internal/mutex/jobStore.ts"
 
 const mutex = "m" as MutexName
 
-/** A store whose scripts return this, and what it sent last: keys and arguments. */
+/** A store whose scripts return `reply`. `last` returns the keys and arguments of the latest call. */
 const storeOf = Effect.fnUntraced(function*(reply: unknown) {
   const sent: Array<ReadonlyArray<string>> = []
   const redis = {
@@ -52,8 +52,8 @@ const whole = {
   "cause:a:b": "outage"
 }
 
-describe("the jobs of a mutex on Redis", () => {
-  it.effect("are read field by field; a name may have colons", () =>
+describe("the job store", () => {
+  it.effect("decodes all fields of a job, whose name may contain colons", () =>
     Effect.gen(function*() {
       const { jobs, ...rest } = yield* poll({ ...whole, paused: "1", leaving: "2-bbbbbbbbbbbb:q" })
       assert.deepStrictEqual(rest, { now: 1_750_000_000_000, isPaused: true, leaving: "2-bbbbbbbbbbbb:q" })
@@ -81,7 +81,7 @@ describe("the jobs of a mutex on Redis", () => {
       }]])
     }))
 
-  it.effect("have a record as soon as they are registered, and a run only if all of it is known", () =>
+  it.effect("returns a record for each registered job, and its run only if all required fields exist", () =>
     Effect.gen(function*() {
       const { isPaused, jobs, leaving } = yield* poll({ "at:a": "10" })
       assert.deepStrictEqual([isPaused, leaving], [false, undefined])
@@ -96,14 +96,14 @@ describe("the jobs of a mutex on Redis", () => {
       }
     }))
 
-  it.effect("are named in the error if one cannot be read", () =>
+  it.effect("names a job that cannot be decoded in the error", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(poll({ ...whole, "at:c": "soon" }))
       assert.strictEqual(error._tag, "ProtocolError")
       assert.include(error.message, "\"c\"")
     }))
 
-  it.effect("are passed with owner and jobs; a schedule that is not a rate has no period", () =>
+  it.effect("passes the owner and the jobs to a read, with a period only for rates", () =>
     Effect.gen(function*() {
       const { last, store } = yield* storeOf(["1", []])
       const job = { name: "a", schedule: "0 * * * *", keep: "1 second" as never }
@@ -118,7 +118,7 @@ describe("the jobs of a mutex on Redis", () => {
       ])
     }))
 
-  it.effect("are controlled one by one or together, and only a new schedule is sent along", () =>
+  it.effect("passes an operator's request for one job or all, and a schedule only to reschedule", () =>
     Effect.gen(function*() {
       const { last, store } = yield* storeOf("1")
       const order = (order: Parameters<typeof store.steer>[1]) =>
@@ -130,7 +130,7 @@ describe("the jobs of a mutex on Redis", () => {
       const reschedule = { _tag: "Reschedule", job: "a" } as const
       assert.deepStrictEqual(yield* order({ ...reschedule, schedule: "rate 5" }), ["Reschedule", "a", "rate 5"])
       assert.deepStrictEqual(yield* order({ ...reschedule, schedule: undefined }), ["Reschedule", "a", ""])
-      // A program without types: unused fields are not sent
+      // Without types, a program may pass additional fields
       assert.deepStrictEqual(yield* order({ _tag: "Run", job: "a", schedule: "rate 5" } as never), ["Run", "a", ""])
     }))
 })

@@ -1,3 +1,4 @@
+/** The plan for jobs on the simulator, and defects that its checker must find. */
 import type { JobStore } from "@effect-simba/core/JobStore"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
@@ -10,7 +11,7 @@ const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.viola
 
 const seeds = (from: number, count: number) => Array.from({ length: count }, (_, index) => from + index)
 
-/** A store with one defect. */
+/** The production store with one defect. */
 const mistaken = (wrong: (jobs: JobStore) => Partial<JobStore>) =>
   Layer.effect(
     MutexStore.MutexStore,
@@ -20,7 +21,7 @@ const mistaken = (wrong: (jobs: JobStore) => Partial<JobStore>) =>
     )
   ).pipe(Layer.provide(RedisMutex.layerStore))
 
-/** The first violation of some seeds. */
+/** Returns the first violation that a few seeds find. */
 const violation = (store: ReturnType<typeof mistaken>) =>
   Effect.gen(function*() {
     for (const seed of seeds(1, 20)) {
@@ -31,26 +32,26 @@ const violation = (store: ReturnType<typeof mistaken>) =>
   })
 
 describe("jobs on a simulated Redis", () => {
-  it.effect("keep their promises under every fault: 4 seeds", () =>
+  it.effect("violate no rule under any fault, over 4 seeds", () =>
     Effect.forEach(seeds(1, 4), (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
 
   it.effect(
-    "keep their promises under every fault: 150 seeds",
+    "violate no rule under any fault, over 150 seeds",
     () => Effect.forEach(seeds(5, 150), (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }),
     {
       tags: ["long"]
     }
   )
 
-  it.effect("a failover that loses the end of a run and the claim after it stops no job", () =>
+  it.effect("continue after a failover that loses the end of a run and the next claim", () =>
     Effect.forEach([100309, 100776], (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
 
-  it.effect("the checker finds a store that silently loses instants", () => {
+  it.effect("reveal a store that does not report missed instants", () => {
     const silent = mistaken((jobs) => ({ claim: (request) => jobs.claim({ ...request, missed: 0 }) }))
     return Effect.map(violation(silent), (found) => assert.include(found, "missed"))
   })
 
-  it.effect("the checker finds a store that hands out an instant twice", () => {
+  it.effect("reveal a store that lets an instant run twice", () => {
     const generous = mistaken((jobs) => ({
       read: (request) =>
         Effect.map(jobs.read(request), (observed) => ({
@@ -63,6 +64,6 @@ describe("jobs on a simulated Redis", () => {
           (result) => result._tag === "Taken" ? { ...result, _tag: "Claimed" as const, attempt: 1 } : result
         )
     }))
-    return Effect.map(violation(generous), (found) => assert.match(found, /begins twice/))
+    return Effect.map(violation(generous), (found) => assert.match(found, /starts twice/))
   })
 })

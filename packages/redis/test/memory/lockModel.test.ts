@@ -1,4 +1,4 @@
-/** How a simulation reads the scripts of mutexes: who requested, queued, released, and was forced to release. */
+/** The simulator's model of mutex scripts, which derives who requested, queued, released or lost a mutex. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
@@ -17,8 +17,8 @@ const [one, other] = ["1-aaaaaaaaaaaa:p", "2-aaaaaaaaaaaa:p"]
 
 const refused = (ticket: number) => [["them@@400", ticket, 0, 0, 5, 7]]
 
-describe("the model of mutexes for simulations", () => {
-  it("reads who requests which mutex, even within a release", () => {
+describe("the simulator's model of mutexes", () => {
+  it("recognizes who requests which mutex, even within a release", () => {
     assert.deepInclude(asked(call("m", "w", one), [])[0], { resource: "m", id: one })
     assert.deepInclude(asked(call("n", "a", one, "try", "4500", "500", ""), [])[0], { resource: "n" })
     const requeueing = asked(call("m", "d", one, "500", "4500", other, "4500"), [])
@@ -28,13 +28,13 @@ describe("the model of mutexes for simulations", () => {
     assert.deepStrictEqual(asked(call("foreign", "w", one), []), [])
   })
 
-  it("reads places from refusals and from releases that queue, and none from grants, tries and errors", () => {
+  it("reads places from refusals and from releases that requeue, but not from grants, tries or errors", () => {
     const place = [{ resource: "m", id: one, place: 12_000_001 }]
     assert.deepStrictEqual(queued(call("m", "w", one), refused(12_000_001)), place)
     assert.deepStrictEqual(queued(call("m", "t", one), refused(0)), [])
     assert.deepStrictEqual(queued(call("m", "w", one), ["1700"]), [])
     assert.deepStrictEqual(queued(call("m", "w", one), [["error", "12.000001"]]), [])
-    // An acquire whose place has three parts is a place; a release that granted replies three
+    // A reply of three items is a place for an acquire, but a grant for a release
     assert.deepStrictEqual(queued(call("m", "w", one), [["them@@400", 12_000_001, 0]]), place)
     const requeue = call("m", "q", other, one)
     assert.deepStrictEqual(queued(requeue, [["@@", 12_000_001, 0, 5, 7]]), place)
@@ -43,15 +43,15 @@ describe("the model of mutexes for simulations", () => {
     assert.deepStrictEqual(queued(call("foreign", "w", one), refused(12_000_001)), [])
   })
 
-  it("reads who releases; a release that failed may not have released", () => {
+  it("recognizes who released, but not if the release failed", () => {
     assert.deepInclude(released(call("m", "r", one), [1])![0], { resource: "m", id: one })
     assert.isUndefined(released(call("m", "r", one), new Error("READONLY")))
     assert.deepStrictEqual(released(call("m", "w", one), ["@@"]), [])
   })
 
-  it("reads from whom a forced release took the mutex, and ignores other scripts", () => {
+  it("recognizes whose mutex a forced release took, and ignores other scripts", () => {
     const force = (id: string) => ["EVALSHA", "sha", "4", ...keysOf("m"), "500", "1", id]
-    // An id may contain the separator
+    // Ids may contain the separator
     for (const id of [one, "a@@b", "a"]) {
       assert.deepStrictEqual(forced(force(id), `${id}@@400`), [{ resource: "m", id }])
       assert.deepStrictEqual(forced(force("other"), `${id}@@400`), [])
@@ -65,7 +65,7 @@ describe("the model of mutexes for simulations", () => {
     assert.deepStrictEqual(forced(force(one).with(3, "simba:{foreign}"), `${one}@@400`), [])
   })
 
-  it("knows the channels and the lines of effect-simba and of Simba contenders", () => {
+  it("has separate channels and lines for effect-simba layers and Simba contenders", () => {
     assert.strictEqual(channel("m", one), "simba:inbox:aaaaaaaaaaaa")
     assert.strictEqual(channel("m", "1:1@host"), "simba:{m}:1:1@host")
     assert.strictEqual(line(one), line(other))
@@ -73,7 +73,7 @@ describe("the model of mutexes for simulations", () => {
     assert.strictEqual(line("1:1@host"), "1:1@host")
   })
 
-  it("allows keys of mutexes to remain if they expire", () => {
+  it("allows only keys with an expiry to remain", () => {
     for (const key of ["simba:{m}:fence", "simba:{n}:contender", "simba:{m}:jobs"]) {
       assert.isTrue(keep(key, true), key)
       assert.isFalse(keep(key, false), key)
@@ -82,7 +82,7 @@ describe("the model of mutexes for simulations", () => {
     assert.isFalse(keep("simba:{other}:fence", true))
   })
 
-  it.effect("bounds sleep by two confirm periods and a command that is sent again, and by a lease after a loss", () =>
+  it.effect("bounds a waiter's sleep by two confirm periods plus retries, and after a loss by a lease more", () =>
     Effect.gen(function*() {
       const periods = { ttl: 10_000, transition: 6000, confirmTimeout: 1500, commandTimeout: 1000 }
       const bounds = yield* lockModel.bounds(periods)

@@ -1,3 +1,4 @@
+/** Texts on the wire: keys, channels, messages and the replies of scripts. Malformed ones are refused and reported. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -62,9 +63,9 @@ describe("ownership: <owner>@@<milliseconds>", () => {
     ["x@@0", { _tag: "Held", owner: "x", timeLeft: Duration.zero }],
     ["x@@16000", { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) }],
     ["x@@999999999999999", { _tag: "Held", owner: "x", timeLeft: Duration.millis(999_999_999_999_999) }],
-    // S20: a key without expiry
+    // S20: the owner's key has no expiry
     ["x@@-1", { _tag: "Held", owner: "x" }],
-    // A Simba contender
+    // The id of a Simba contender
     ["1:4711@192.168.0.1@@9999", {
       _tag: "Held",
       owner: "1:4711@192.168.0.1",
@@ -174,7 +175,7 @@ const badInboxMessages = [
   ...badMessages.map((text) => `7@@${text}`)
 ]
 
-/** Written as the scripts write it. */
+/** Formats a message as the scripts do. */
 const write = (message: RedisWire.InboxMessage): string => {
   if (message._tag === "Forced") return `forced@@${message.id}`
   switch (message._tag) {
@@ -207,7 +208,7 @@ describe("the channel of a layer", () => {
   })
 
   const Part = Schema.Literals([..."@@|7|0|07|1500|granted|released|look|forced|x|-1|1.5".split("|")])
-  it.prop("any text has at most one reading", [Schema.Array(Part)], ([parts]) => {
+  it.prop("a text that can be decoded is encoded to the same text", [Schema.Array(Part)], ([parts]) => {
     const text = parts.join("@@")
     const message = read(text)
     if (Result.isSuccess(message)) assert.strictEqual(write(message.success), text)
@@ -340,14 +341,14 @@ const badClaims: ReadonlyArray<unknown> = [
   ["Claimed", "1", "1", -1]
 ]
 
-describe("the replies of the scripts", () => {
+describe("the replies of scripts", () => {
   const read = (reader: (reply: unknown) => Exit.Exit<unknown, ProtocolError>, reply: unknown) =>
     Exit.match(reader(reply), { onSuccess: (value) => value, onFailure: () => "refused" })
 
-  it.each(badAcquires.map((reply) => ({ reply })))("to an acquire: $reply is refused", ({ reply }) => {
+  it.each(badAcquires.map((reply) => ({ reply })))("reply to an acquire: $reply is refused", ({ reply }) => {
     assert.strictEqual(read(replies.readAcquire, reply), "refused")
   })
-  it("to an acquire: a token, a try, a place", () => {
+  it("a reply to an acquire is a token, a refused try, or a place", () => {
     const ownership = { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) }
     assert.deepStrictEqual(read(replies.readAcquire, "7"), { _tag: "Granted", token: 7 })
     assert.deepStrictEqual(read(replies.readAcquire, ["@@", 0, 0, 1]), {
@@ -359,10 +360,10 @@ describe("the replies of the scripts", () => {
       stamp: { micros: 1700000000000006, token: 1700000000000013 }
     })
   })
-  it.each(badReleases.map((reply) => ({ reply })))("to a release: $reply is refused", ({ reply }) => {
+  it.each(badReleases.map((reply) => ({ reply })))("reply to a release: $reply is refused", ({ reply }) => {
     assert.strictEqual(read(replies.readRelease, reply), "refused")
   })
-  it("to a release: done, and the grant or the place of an id that it queued", () => {
+  it("a reply to a release may contain the grant or the place of a requeued id", () => {
     const requeued = {
       ownership: { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) },
       ticket: "1700000000.000001"
@@ -406,7 +407,7 @@ describe("the replies of the scripts", () => {
 })
 
 describe("names on the wire", () => {
-  it("keys and channels are byte for byte those of the wire table", () => {
+  it("keys and channels are exactly those of the protocol", () => {
     assert.strictEqual(RedisKeys.owner(mutex), "simba:{jobs}")
     assert.strictEqual(RedisKeys.queue(mutex), "simba:{jobs}:contender")
     assert.strictEqual(RedisKeys.fence(mutex), "simba:{jobs}:fence")
@@ -426,7 +427,7 @@ describe("names on the wire", () => {
     )
   })
 
-  it("a mutex is recognized by its owner key and its queue, and by no other key", { tags: ["B59"] }, () => {
+  it("the keys of the owner and of the queue identify a mutex, and no other keys do", { tags: ["B59"] }, () => {
     for (const name of ["jobs", "a}b{c", "{", "x}:contender", "line\nbreak", "x}:fence", "{braces}"]) {
       const odd = MutexName.make(name)
       assert.strictEqual(RedisKeys.mutexOf(RedisKeys.owner(odd)), name)
@@ -445,7 +446,7 @@ describe("names on the wire", () => {
     }
   })
 
-  it.prop("all keys of a mutex hash by the same part of their names, with any name", [MutexName], ([name]) => {
+  it.prop("all keys of a mutex have the same hash tag, for any name", [MutexName], ([name]) => {
     const tag = (key: string) => {
       const open = key.indexOf("{")
       const close = key.indexOf("}", open + 1)
@@ -491,7 +492,7 @@ const readingFails = <A>(
     assert.isNotEmpty(error.where)
   }).pipe(Effect.provide(storeOver(reply)))
 
-describe("the store reports what it could not read", () => {
+describe("the store fails with a ProtocolError for a malformed reply to", () => {
   it.effect.each(badOwnerships)("owner: %j", (text) => readingFails(text, (store) => store.owner(mutex)))
 
   it.effect.each(badReleases.map((reply) => ({ reply })))(
@@ -511,7 +512,7 @@ describe("the store reports what it could not read", () => {
   )
 
   it.effect.each([null, "x", [], ["1", "2"], {}].map((replies) => ({ replies })))(
-    "not one reply for each operation: $replies",
+    "a batch: $replies",
     ({ replies }) =>
       readingFails(replies, (store) => store.acquire({ mutex, id, mode: "try", lease: period, confirm: period }))
   )
@@ -527,12 +528,12 @@ describe("the store reports what it could not read", () => {
   )
 
   it.effect.each(badPolls.map((reply) => ({ reply })))(
-    "read the jobs: $reply",
+    "a read of jobs: $reply",
     ({ reply }) => readingFails(reply, (store) => store.jobs.read({ mutex, jobs: [] }))
   )
 
   it.effect.each(badJobs.map((fields) => ({ fields })))(
-    "read the jobs: $fields",
+    "a read of jobs: $fields",
     ({ fields }) =>
       readingFails(
         fields,
@@ -542,7 +543,7 @@ describe("the store reports what it could not read", () => {
   )
 
   it.effect.each(badClaims.map((reply) => ({ reply })))(
-    "claim of a run: $reply",
+    "a claim of a run: $reply",
     ({ reply }) =>
       readingFails(reply, (store) =>
         store.jobs.claim({
@@ -561,11 +562,13 @@ describe("the store reports what it could not read", () => {
   )
 
   it.effect.each(badOwnerships)(
-    "force release: %j",
+    "a forced release: %j",
     (text) => readingFails(text, (store) => store.forceRelease(mutex, period))
   )
+})
 
-  it.effect("a malformed message to a layer is logged with its text, and gaps do not concern it", () => {
+describe("a malformed message", () => {
+  it.effect("to a layer is logged with its text, and later messages are received", () => {
     const lines: Array<string> = []
     const notices = [...badInboxMessages, "forced@@one", "nonsense", "forced@@two"].flatMap((text): Array<Notice> => [
       { _tag: "Message", channel: RedisKeys.inboxChannel("abcdef012345"), text },
@@ -587,7 +590,7 @@ describe("the store reports what it could not read", () => {
     )
   })
 
-  it.effect("a malformed message about a mutex is logged with its text, and the observer continues", () => {
+  it.effect("about a mutex is logged with its text, and the observer continues", () => {
     const lines: Array<string> = []
     const notices = ["", "acquired@@", "released@@x", "acquired@@x"].map((text): Notice => ({
       _tag: "Message",
@@ -606,9 +609,9 @@ describe("the store reports what it could not read", () => {
     )
   })
 
-  it.effect("a malformed message is logged with its text, and the wait continues", () => {
+  it.effect("to a waiter is logged with its text, and the wait continues", () => {
     const lines: Array<string> = []
-    // A message for another waiter is ignored
+    // Messages for other waiters (8 and 1) are ignored
     const texts = [
       "8@@look@@1",
       "7@@granted@@7@@1@@1500",

@@ -1,6 +1,6 @@
 /**
- * Waiters of effect-simba beside Simba contenders, whose releases take the first waiter out of the queue and notify
- * only it.
+ * effect-simba waiters in a queue with Simba contenders. A Simba contender's release removes the first waiter from the
+ * queue and notifies only this waiter.
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { RedisMutex } from "@effect-simba/redis"
@@ -13,7 +13,10 @@ import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 
 const confirm = 1500
 
-/** Leads this many times for 20 milliseconds, without a pause. `leave` waits for the last time, and leaves. */
+/**
+ * A Simba contender that leads `leaderships` times for 20 milliseconds and contends again immediately. `leave` waits
+ * until it leads once more, and then ends it.
+ */
 const briefSimba = (leaderships: number) =>
   Effect.gen(function*() {
     let led = 0
@@ -31,7 +34,7 @@ const briefSimba = (leaderships: number) =>
     return { leave }
   })
 
-/** Leads once for this long. */
+/** A Simba contender that leads once, for `leads` milliseconds. */
 const simbaLeader = Effect.fnUntraced(function*(options: {
   readonly ttl: number
   readonly transition: number
@@ -52,7 +55,7 @@ const simbaLeader = Effect.fnUntraced(function*(options: {
 
 describe("beside Simba contenders", () => {
   it.effect.each(["1 second", "2 seconds", "5 seconds"] as const)(
-    "an observer that polls every %s sees renewals, and no expiry if an owner renewed and released",
+    "an observer that polls every %s reports renewals, and no expiry of a lease that was renewed and released",
     (pollInterval) =>
       Effect.forEach(
         [0, 130, 480, 760],
@@ -75,7 +78,7 @@ describe("beside Simba contenders", () => {
     { tags: ["S16"] }
   )
 
-  it.effect("a Simba contender without a transition shares its mutex with leases of the same length", () =>
+  it.effect("a Simba contender without a transition alternates with an effect-simba lease of the same length", () =>
     Effect.gen(function*() {
       const process = TestMutex.layerClient(RedisMutex.layerStore, {
         name: "us",
@@ -98,7 +101,7 @@ describe("beside Simba contenders", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect.each([2, 3, 12])(
-    "%s waiters that queued before a Simba contender came do not sleep while the mutex is free",
+    "%s waiters that queued before a Simba contender arrived get the mutex soon after it leaves",
     (count) =>
       Effect.gen(function*() {
         const server = yield* FakeRedis.FakeRedis

@@ -1,5 +1,6 @@
 /**
- * The scenarios of `server/single/mutex.test.ts` on the fake Redis, in virtual time: the same scripts, without waiting.
+ * The scenarios in `support/mutexScenarios.ts` on the fake Redis, in virtual time. `server/single/mutex.test.ts` runs
+ * them on a real server.
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { RedisFence, RedisMutex } from "@effect-simba/redis"
@@ -10,7 +11,7 @@ import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as scenarios from "../support/mutexScenarios.ts"
 
-/** All processes of a scenario, and its observers. */
+/** A fake server and its clients, which lose their connections together with the server's outages. */
 const stage = Effect.gen(function*() {
   const fake = yield* FakeRedis.FakeRedis
   const observer = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "observer" })), Redis)
@@ -31,7 +32,7 @@ const stage = Effect.gen(function*() {
   return {
     open: ({ clientTimeout, name = `process-${names.length}`, ...options } = {}) => {
       names.push(name)
-      // One option for the mutex and for its client
+      // `commandTimeout` is the option of both the mutex and its client
       const commandTimeout = clientTimeout ?? options.commandTimeout
       const process = TestMutex.layerClient(RedisMutex.layerStore, { ...options, name, commandTimeout })
       return here(Effect.map(Layer.build(process), Context.get(Mutex.Mutex)))
@@ -51,9 +52,9 @@ const stage = Effect.gen(function*() {
 const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>) =>
   Effect.gen(function*() {
     const playing = yield* Effect.forkChild(Effect.flatMap(stage, scenario))
-    // Virtual time passes without a turn of the event loop, so no timeout of vitest ends a scenario that hangs
+    // A scenario that hangs would never yield to the event loop, so Vitest's timeout could not end it
     for (let turns = 0; playing.pollUnsafe() === undefined; turns++) {
-      assert.isBelow(turns, 6000, "the scenario hangs: ten minutes have passed")
+      assert.isBelow(turns, 6000, "the scenario ends within ten minutes of virtual time")
       yield* TestClock.adjust("100 millis")
     }
     yield* Fiber.join(playing)
@@ -69,24 +70,26 @@ describe("a mutex on the fake Redis", () => {
 
   it.effect("fifteen fibers of three processes exclude each other", () => fake(scenarios.exclusion))
 
-  it.effect("first come, first served, between processes", () => fake(scenarios.order), { tags: ["H1"] })
+  it.effect("waiters in different processes are served in order of arrival", () => fake(scenarios.order), {
+    tags: ["H1"]
+  })
 
   it.effect("a waiter whose subscription was lost still gets the mutex", () => fake(scenarios.lostSubscription), {
     tags: ["B2"]
   })
 
   it.effect(
-    "a deleted key is a loss: the work is interrupted, and the mutex is not created again",
+    "if the owner's key is deleted, the lease is lost and its work is interrupted",
     () => fake(scenarios.deleted),
     { tags: ["B18"] }
   )
 
-  it.effect("an overwritten key is a loss that names the new owner, and is left alone", () =>
+  it.effect("if the owner's key is overwritten, the loss names the new owner, and the key is not changed", () =>
     fake(scenarios.overwritten))
 
   it.effect("a lease is renewed for as long as its work takes", () => fake(scenarios.renewed), { tags: ["L2"] })
 
-  it.effect("an interrupted acquire returns at once and leaves nothing behind", () => fake(scenarios.interrupted), {
+  it.effect("an interrupted acquire leaves nothing behind", () => fake(scenarios.interrupted), {
     tags: ["H7"]
   })
 
@@ -97,33 +100,32 @@ describe("a mutex on the fake Redis", () => {
   )
 
   it.effect(
-    "an acquire that timed out leaves nothing behind, and names the known owner",
+    "an acquire that times out leaves nothing behind, and its error names the owner",
     () => fake(scenarios.timedOut),
     { tags: ["H7"] }
   )
 
-  it.effect("a timeout of zero is one request that is awaited: a free mutex is acquired, a taken one is refused", () =>
-    fake(scenarios.oneTry))
+  it.effect("with a timeout of zero, an acquire makes one attempt and awaits its reply", () => fake(scenarios.oneTry))
 
-  it.effect("closing a layer interrupts work, awaits it, and leaves its mutex free", () => fake(scenarios.closed))
+  it.effect("closing a layer interrupts its work, waits for it, and releases its mutexes", () => fake(scenarios.closed))
 
   it.effect("a waiter that leaves does not delay the one behind it", () => fake(scenarios.leaving), { tags: ["H3"] })
 })
 
 describe("a mutex on a fake Redis that fails", () => {
   it.effect(
-    "a server that restarts while somebody waits: the waiter gets the mutex, the holder loses it",
+    "if the server restarts without its data, a waiter gets the mutex, and the holder loses it",
     () => fake(scenarios.restarted),
     { tags: ["B2"] }
   )
 
   it.effect(
-    "a server that hangs: the work is interrupted at the local deadline, with BackendGone",
+    "if the server hangs, work is interrupted at the local deadline, with BackendGone",
     () => fake(scenarios.hanging),
     { tags: ["L1"] }
   )
 
-  it.effect("an outage that is shorter than the transition costs nothing", () => fake(scenarios.shortOutage), {
+  it.effect("an outage that is shorter than the transition does not end a lease", () => fake(scenarios.shortOutage), {
     tags: ["L2", "B13"]
   })
 

@@ -1,4 +1,4 @@
-/** What the scripts of the mutex leave on the server, which stores and simulations see late or never. */
+/** Single mutex scripts on the fake server: their replies, keys, expiries and messages in edge cases. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -19,7 +19,7 @@ const server = Layer.fresh(
 const send = (command: string, ...args: ReadonlyArray<string>) =>
   Redis.use((redis) => redis.send<unknown>(command, ...args))
 
-/** One operation of a script that has many. `skipDead` says which dead waiters a script may skip. */
+/** Runs one operation of `acquireAndRelease.lua`. `skipDead` says which dead waiters the script may skip. */
 const operateWith = (skipDead: string, code: string, ...operands: ReadonlyArray<string>) =>
   Effect.map(
     send("EVAL", scripts.acquireAndRelease.text.lua, "4", ...keys, `${code} ${skipDead} 9000 1500`, ...operands),
@@ -28,7 +28,7 @@ const operateWith = (skipDead: string, code: string, ...operands: ReadonlyArray<
 
 const operate = (code: string, ...operands: ReadonlyArray<string>) => operateWith("1", code, ...operands)
 
-/** A forced release from that owner, or from nobody. */
+/** Releases the mutex by force if `by` owns it. An empty `by` means that it should be free. */
 const force = (by: string) => send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1", by)
 
 const tryIt = (by: string) => Effect.map(operate("t", by), String)
@@ -36,8 +36,8 @@ const confirm = (by: string, token: string, lease: number) => operate("c", by, t
 const wait = (by: string, lease: number, ticket = "") =>
   Effect.map(operate("a", by, "wait", String(lease), "1500", ticket, "0"), (reply) => reply as Array<string | number>)
 
-describe("A waiter", () => {
-  it.effect("keeps the queue for longer than it sleeps, and never shortens it", () =>
+describe("a waiter", () => {
+  it.effect("extends the queue's expiry beyond its own sleep, and never shortens it", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       yield* wait(id(2), 3000)
@@ -47,14 +47,14 @@ describe("A waiter", () => {
       yield* TestClock.adjust("2 seconds")
       yield* wait(id(3), 6000)
       assert.strictEqual(yield* send("PTTL", queue), 7000 + 6000 + 2 * 1500)
-      // Within the confirm period it is kept longer than necessary
+      // An extension by less than a confirm period is skipped
       yield* wait(id(4), 7000)
       assert.strictEqual(yield* send("PTTL", queue), 7000 + 6000 + 2 * 1500)
       yield* wait(id(4), 7501)
       assert.strictEqual(yield* send("PTTL", queue), 7000 + 7501 + 2 * 1500)
     }).pipe(Effect.provide(server)))
 
-  it.effect("queues behind all others, even those with a ticket ahead of the clock", () =>
+  it.effect("queues behind all others, even if their tickets are ahead of the clock", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       yield* send("ZADD", queue, "1750000100.500001", id(2))
@@ -79,7 +79,7 @@ describe("A waiter", () => {
       assert.deepStrictEqual(yield* place(5), [26, 0])
     }).pipe(Effect.provide(server)))
 
-  it.effect("leaves a free mutex to the Simba contender for which it is reserved, until that one owns it", () =>
+  it.effect("leaves a free mutex to the Simba contender that has a reservation, until that contender owns it", () =>
     Effect.gen(function*() {
       yield* send("SET", reserved, simba, "PX", "1500")
       const [ownership, , , holdsBack] = yield* wait(id(2), 1000)
@@ -94,25 +94,28 @@ describe("A waiter", () => {
 
   it.effect.each(
     [
-      [7, "with fewer than eight of this library ahead, is notified when the reservation ends"],
-      [8, "behind eight of this library, is not notified"]
+      [7, "notified when the reservation ends"],
+      [8, "not notified"]
     ] as const
-  )("that holds back for a Simba contender, %s", ([ahead]) =>
-    Effect.scoped(Effect.gen(function*() {
-      const inbox = yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
-      for (let n = 0; n < ahead; n++) yield* send("ZADD", queue, `1749999000.0${n}0001`, id(100 + n))
-      yield* send("SET", reserved, simba, "PX", "1500")
-      yield* TestClock.adjust("400 millis")
-      yield* wait(id(2), 1000)
-      yield* TestClock.adjust("1 millis")
-      const messages = yield* Queue.clear(inbox)
-      assert.deepStrictEqual(
-        messages.map((message) => message._tag === "Message" ? message.text : message._tag),
-        ahead < 8 ? ["2@@look@@1100"] : []
-      )
-    })).pipe(Effect.provide(server)))
+  )(
+    "with %s others ahead that holds back for a Simba contender is %s",
+    ([ahead]) =>
+      Effect.scoped(Effect.gen(function*() {
+        const inbox = yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
+        for (let n = 0; n < ahead; n++) yield* send("ZADD", queue, `1749999000.0${n}0001`, id(100 + n))
+        yield* send("SET", reserved, simba, "PX", "1500")
+        yield* TestClock.adjust("400 millis")
+        yield* wait(id(2), 1000)
+        yield* TestClock.adjust("1 millis")
+        const messages = yield* Queue.clear(inbox)
+        assert.deepStrictEqual(
+          messages.map((message) => message._tag === "Message" ? message.text : message._tag),
+          ahead < 8 ? ["2@@look@@1100"] : []
+        )
+      })).pipe(Effect.provide(server))
+  )
 
-  it.effect("that a Simba release took out of the queue gets the mutex at once by its ticket", () =>
+  it.effect("gets the mutex by its ticket after a Simba release has removed it from the queue", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       const [, ticket] = yield* wait(id(2), 1000)
@@ -124,8 +127,8 @@ describe("A waiter", () => {
     }).pipe(Effect.provide(server)))
 })
 
-describe("A reservation", () => {
-  it.effect("keeps all but one from the mutex up to its last millisecond", () =>
+describe("a reservation", () => {
+  it.effect("keeps other contenders from the mutex up to its last millisecond", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
       yield* tryIt(id(1))
@@ -137,7 +140,7 @@ describe("A reservation", () => {
       assert.strictEqual(yield* send("EXISTS", owner), 0)
     })).pipe(Effect.provide(server)))
 
-  it.effect("without an expiry, by another program, keeps nobody from it", () =>
+  it.effect("is ignored if it has no expiry, because another program wrote it", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
       yield* send("SET", reserved, simba)
@@ -151,8 +154,8 @@ describe("A reservation", () => {
     })).pipe(Effect.provide(server)))
 })
 
-describe("An inspection", () => {
-  it.effect("returns how long each has waited, and never less than zero", () =>
+describe("an inspection", () => {
+  it.effect("returns how long each waiter has waited, which is never negative", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       yield* wait(id(2), 3000)
@@ -164,8 +167,8 @@ describe("An inspection", () => {
     }).pipe(Effect.provide(server)))
 })
 
-describe("Renewals", () => {
-  it.effect("report a key of another type, and renew the others", () =>
+describe("renewals", () => {
+  it.effect("report a key of the wrong type, and renew the others", () =>
     Effect.gen(function*() {
       yield* send("RPUSH", "k1", "x")
       yield* send("SET", "k2", id(2), "PX", "100")
@@ -180,7 +183,7 @@ describe("Renewals", () => {
     }).pipe(Effect.provide(server)))
 })
 
-describe("A forced release", () => {
+describe("a forced release", () => {
   it.effect("notifies a Simba owner on its own channel", () =>
     Effect.scoped(Effect.gen(function*() {
       const { subscribe } = yield* Subscriber
@@ -193,7 +196,7 @@ describe("A forced release", () => {
       assert.include(JSON.stringify([...messages]), `released@@${simba}`)
     })).pipe(Effect.provide(server)))
 
-  it.effect("notifies the next Simba waiter of the previous owner, or that there was none", () =>
+  it.effect("notifies the next Simba waiter, and names the previous owner or nobody", () =>
     Effect.scoped(Effect.gen(function*() {
       const received = yield* (yield* Subscriber).subscribe(`${owner}:${simba}`)
       for (const [by, from] of [[id(1), id(1)], [undefined, "nobody"]] as const) {
@@ -206,7 +209,7 @@ describe("A forced release", () => {
       }
     })).pipe(Effect.provide(server)))
 
-  it.effect("moves the fence on, even if nobody waits", () =>
+  it.effect("raises the fence even if nobody waits", () =>
     Effect.gen(function*() {
       const token = Number(yield* tryIt(id(1)))
       yield* force(id(1))
@@ -215,7 +218,7 @@ describe("A forced release", () => {
     }).pipe(Effect.provide(server)))
 
   it.effect.each([fence, queue])(
-    "takes nothing from anybody if %s has the wrong type",
+    "changes nothing if %s has the wrong type",
     (key) =>
       Effect.gen(function*() {
         yield* tryIt(id(1))
@@ -228,7 +231,7 @@ describe("A forced release", () => {
       }).pipe(Effect.provide(server))
   )
 
-  it.effect("that arrives late takes nothing from the next owner, nor from one of a mutex that was free", () =>
+  it.effect("changes nothing if the mutex has another owner than the request names", () =>
     Effect.gen(function*() {
       const token = yield* tryIt(id(2))
       for (const named of [id(1), ""]) {
@@ -240,8 +243,8 @@ describe("A forced release", () => {
     }).pipe(Effect.provide(server)))
 })
 
-describe("A plain confirmation", () => {
-  it.effect("extends the grant whose token it has, and no other", () =>
+describe("a confirmation", () => {
+  it.effect("extends only the grant with its token", () =>
     Effect.gen(function*() {
       const token = yield* tryIt(id(1))
       const other = String(Number(token) - 1)
@@ -253,8 +256,8 @@ describe("A plain confirmation", () => {
     }).pipe(Effect.provide(server)))
 })
 
-describe("Tokens", () => {
-  /** The fake server begins at a whole second, and its clock stands still. */
+describe("tokens", () => {
+  /** The time of the fake server at its start. Its clock moves only with the test clock. */
   const began = 1_750_000_000_000_000
 
   const grants = (count: number) =>
@@ -266,7 +269,7 @@ describe("Tokens", () => {
         return token
       }))
 
-  it.effect("have a stride each if they are apart, and none if they follow at once", () =>
+  it.effect("differ by a stride, or by one if they are granted at the same time", () =>
     Effect.gen(function*() {
       const [now] = (yield* send("TIME")) as [string]
       const at = Number(now) * 1_000_000
@@ -275,7 +278,7 @@ describe("Tokens", () => {
       assert.deepStrictEqual((yield* grants(2)).map((token) => token - at), [1100, 1201])
     }).pipe(Effect.provide(server)))
 
-  it.effect("grow past a fence that is ahead of the clock, by its stride if it has one", () =>
+  it.effect("exceed a fence that is ahead of the clock", () =>
     Effect.gen(function*() {
       for (const [last, next] of [[8e15, 8e15 + 101], [8e15 + 5, 8e15 + 6], [8e15 + 99, 8e15 + 101]] as const) {
         yield* send("SET", fence, String(last))
@@ -283,17 +286,17 @@ describe("Tokens", () => {
       }
     }).pipe(Effect.provide(server)))
 
-  it.effect("start over on a fence that is not a number", () =>
+  it.effect("come from the clock if the fence is not a number", () =>
     Effect.gen(function*() {
       yield* send("SET", fence, "x")
       assert.isAbove((yield* grants(1))[0]!, began)
     }).pipe(Effect.provide(server)))
 })
 
-describe("A fresh waiter", () => {
+describe("a fresh waiter gets its whole lease. A waiter", () => {
   const waiter = id(2, "bbbbbbbbbbbb")
 
-  /** Of this age in milliseconds, behind an owner that releases. Its grant lasts this long. */
+  /** Returns how long the grant lasts that a waiter of this age gets from a release, in milliseconds. */
   const grantedAt = (age: number, skipDead = "1", by: ReadonlyArray<string> = ["r", id(1)]) =>
     Effect.scoped(Effect.gen(function*() {
       const { subscribe } = yield* Subscriber
@@ -307,7 +310,7 @@ describe("A fresh waiter", () => {
       return yield* send("PTTL", owner)
     })).pipe(Effect.provide(Layer.fresh(server)))
 
-  it.effect("is one that queued no longer than a confirm period ago, and not in the future", () =>
+  it.effect("is fresh if it queued at most a confirm period ago, and not in the future", () =>
     Effect.gen(function*() {
       const ages = [-1, 0, 1, 1400, 1499, 1501, 60_000]
       const periods = [1500, 9000, 9000, 9000, 9000, 1500, 1500]
@@ -316,7 +319,7 @@ describe("A fresh waiter", () => {
       assert.deepStrictEqual(yield* Effect.forEach(ages, (age) => grantedAt(age, "1", any)), periods)
     }))
 
-  it.effect("is one whose subscription the server counts", () =>
+  it.effect("is fresh only if the server can count its subscription", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* Effect.forEach(["1", "own", "0"], (skip) => grantedAt(1, skip)), [
         9000,
@@ -325,7 +328,7 @@ describe("A fresh waiter", () => {
       ])
     }))
 
-  it.effect("gets the confirm period after a forced release, because no layer releases", () =>
+  it.effect("gets only the confirm period after a forced release", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe("simba:inbox:bbbbbbbbbbbb")
       yield* tryIt(id(1))
@@ -334,7 +337,7 @@ describe("A fresh waiter", () => {
       assert.deepStrictEqual([yield* send("GET", owner), yield* send("PTTL", owner)], [waiter, 1500])
     })).pipe(Effect.provide(server)))
 
-  it.effect("that is a Simba waiter gets a reservation for a confirm period, however fresh it is", () =>
+  it.effect("of Simba gets a reservation for a confirm period, even if it has just queued", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe(`${owner}:${simba}`)
       yield* tryIt(id(1))
@@ -345,10 +348,10 @@ describe("A fresh waiter", () => {
     })).pipe(Effect.provide(server)))
 })
 
-describe("A release", () => {
+describe("a release", () => {
   const layers = ["bbbbbbbbbbbb", "cccccccccccc"] as const
 
-  /** Queues these waiters behind an owner. `received` is what has arrived on each channel. */
+  /** Queues these waiters behind an owner. `received` returns the messages on each channel. */
   const stage = Effect.fnUntraced(function*(waiters: ReadonlyArray<string>, listening: ReadonlyArray<string>) {
     const { subscribe } = yield* Subscriber
     const heard = yield* Effect.forEach(listening, (channel) => subscribe(channel))
@@ -369,7 +372,7 @@ describe("A release", () => {
   const polls = (messages: ReadonlyArray<string>) => messages.filter((message) => message.includes("@@look@@"))
   const counted = (messages: ReadonlyArray<ReadonlyArray<string>>) => messages.map((all) => polls(all).length)
 
-  it.effect("grants the mutex if dead waiters cannot be counted, and the eight behind poll after it", () =>
+  it.effect("grants the mutex and notifies the next eight to poll, if dead waiters cannot be detected", () =>
     Effect.scoped(Effect.gen(function*() {
       const { received } = yield* stage(crowd(12), inboxes)
       yield* operateWith("0", "r", id(1))
@@ -377,7 +380,7 @@ describe("A release", () => {
       assert.deepStrictEqual(counted(yield* received), [8, 0])
     })).pipe(Effect.provide(server)))
 
-  it.effect("by the first waiter has eight poll if dead waiters cannot be counted, otherwise one", () =>
+  it.effect("of the first place notifies one waiter to poll, or eight if dead waiters cannot be detected", () =>
     Effect.scoped(Effect.gen(function*() {
       const { received } = yield* stage(crowd(12), inboxes)
       yield* operateWith("0", "r", id(2, layers[0]))
@@ -386,7 +389,7 @@ describe("A release", () => {
       assert.deepStrictEqual(counted(yield* received), [1, 0])
     })).pipe(Effect.provide(server)))
 
-  it.effect("has one of another layer poll, if there is one among the next eight", () =>
+  it.effect("notifies the next waiter of another layer to poll, if there is one among the next eight", () =>
     Effect.scoped(Effect.gen(function*() {
       const { received } = yield* stage([...crowd(4), id(30, layers[1]), id(31, layers[1])], inboxes)
       yield* operate("r", id(1))
@@ -395,7 +398,7 @@ describe("A release", () => {
       assert.include(elsewhere![0]!, "30@@look")
     })).pipe(Effect.provide(server)))
 
-  it.effect("has the nearest poll if that one is farther away", () =>
+  it.effect("notifies the next waiter to poll if no other layer is among the next eight", () =>
     Effect.scoped(Effect.gen(function*() {
       const { received } = yield* stage([...crowd(12), id(30, layers[1])], inboxes)
       yield* operate("r", id(1))
@@ -404,7 +407,7 @@ describe("A release", () => {
       assert.include(same![0]!, "3@@look")
     })).pipe(Effect.provide(server)))
 
-  it.effect("removes a dead waiter behind the one that it grants the mutex", () =>
+  it.effect("removes a dead waiter behind the one that gets the mutex", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* Effect.asVoid(stage([id(2, layers[0]), id(3, layers[1])], [inboxes[0]!]))
       yield* operate("r", id(1))
@@ -412,7 +415,7 @@ describe("A release", () => {
       assert.strictEqual(yield* send("EXISTS", queue), 0)
     })).pipe(Effect.provide(server)))
 
-  it.effect("skips a dead Simba waiter only if Simba waiters are counted, too", () =>
+  it.effect("does not skip a Simba waiter if only effect-simba waiters can be counted", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* Effect.asVoid(stage([simba, id(2, layers[0])], inboxes))
       yield* operateWith("own", "r", id(1))
@@ -421,7 +424,7 @@ describe("A release", () => {
       assert.strictEqual(yield* send("GET", owner), null)
     })).pipe(Effect.provide(server)))
 
-  it.effect("goes to the effect-simba waiter behind a dead Simba waiter", () =>
+  it.effect("grants the mutex to the effect-simba waiter behind a dead Simba waiter", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* Effect.asVoid(stage([simba, id(2, layers[0])], inboxes))
       yield* operate("r", id(1))
@@ -429,7 +432,7 @@ describe("A release", () => {
       assert.strictEqual(yield* send("GET", reserved), null)
     })).pipe(Effect.provide(server)))
 
-  it.effect("by a waiter that a Simba release took out of the queue notifies the next one, unless a Simba waiter is expected", () =>
+  it.effect("of a place that a Simba release removed hands the mutex to the next waiter, unless it is reserved", () =>
     Effect.scoped(Effect.gen(function*() {
       const next = id(3, layers[0])
       yield* Effect.asVoid(stage([next], inboxes))
@@ -442,7 +445,7 @@ describe("A release", () => {
       assert.strictEqual(yield* send("GET", owner), next)
     })).pipe(Effect.provide(server)))
 
-  it.effect("to a Simba waiter has eight of those that listen on their own channel poll after the confirm period", () =>
+  it.effect("that reserves for Simba makes eight waiters with their own channel poll after the confirm period", () =>
     Effect.scoped(Effect.gen(function*() {
       const own = crowd(12)
       const { received } = yield* stage([simba, ...own], [
@@ -457,8 +460,8 @@ describe("A release", () => {
     })).pipe(Effect.provide(server)))
 })
 
-describe("An operation that fails", () => {
-  it.effect("reports what is wrong with the key of the owner", () =>
+describe("a failed operation", () => {
+  it.effect("reports that the owner's key has the wrong type", () =>
     Effect.gen(function*() {
       yield* send("RPUSH", owner, "x")
       for (const code of ["t", "w", "r", "i"]) {
@@ -468,7 +471,7 @@ describe("An operation that fails", () => {
       assert.include(String(yield* operate("q", id(1), id(2))), "error,WRONGTYPE")
     }).pipe(Effect.provide(server)))
 
-  it.effect("releases although the queue has the wrong type, also if it queues another id", () =>
+  it.effect("still releases if the queue has the wrong type, even if it should requeue an id", () =>
     Effect.gen(function*() {
       for (const [code, ...more] of [["r"], ["q", id(2)]] as const) {
         yield* send("DEL", ...keys)
@@ -479,7 +482,7 @@ describe("An operation that fails", () => {
       }
     }).pipe(Effect.provide(server)))
 
-  it.effect("does not affect the others in its call; one that a replica refuses fails the call", () =>
+  it.effect("has an error of its own, unless a replica refuses it, which fails the whole call", () =>
     Effect.gen(function*() {
       yield* send("RPUSH", fence, "x")
       assert.deepStrictEqual(String(yield* operate("t", id(1))).slice(0, 15), "error,WRONGTYPE")

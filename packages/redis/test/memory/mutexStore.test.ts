@@ -1,4 +1,4 @@
-/** The production layers and scripts on the testkit's in-memory server, under TestClock. */
+/** Runs the testkit's contract suite of mutex stores on the production store, over the fake server. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
 import { TestRedis } from "@effect-simba/testkit"
@@ -7,11 +7,11 @@ import { Effect, Layer } from "effect"
 
 MutexStoreSuite.suite("a fake Redis", RedisMutex.layerStore.pipe(Layer.provide(TestRedis.layer())), { live: false })
 
-/** As on a Cluster, where a count of subscribers is that of one node. */
+/** Makes subscribers uncountable, as on a Cluster, where a node counts only its own. */
 const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ ...real, countable: false })))
 
 MutexStoreSuite.suite(
-  "a fake Redis that counts no subscribers",
+  "a fake Redis that cannot count subscribers",
   RedisMutex.layerStore.pipe(Layer.provide(uncounted), Layer.provide(TestRedis.layer())),
   { live: false, countsSubscribers: false, runs: 30 }
 )

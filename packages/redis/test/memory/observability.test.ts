@@ -1,4 +1,4 @@
-/** The dashboard, the alert rules and the guide use the names of exported metrics. */
+/** Checks that the dashboard, the alert rules and the monitoring guide name only metrics that are exported. */
 import { MutexMetrics } from "@effect-simba/core"
 import { StreamMetrics } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
@@ -12,7 +12,7 @@ const text = (file: string) => readFileSync(new URL(file, docs), "utf8")
 
 type AnyMetric = Metric.Metric<number, unknown>
 
-/** Exports are metrics, or records of them. */
+/** Collects the metrics of a module. Its exports are metrics, or records of metrics. */
 const metricsIn = (value: unknown): ReadonlyArray<AnyMetric> =>
   Metric.isMetric(value)
     ? [value as AnyMetric]
@@ -22,7 +22,7 @@ const metricsIn = (value: unknown): ReadonlyArray<AnyMetric> =>
 
 const metrics = metricsIn([{ ...MutexMetrics }, { ...StreamMetrics }, IoRedis.connectionsDown])
 
-/** All series that can be exported: names, and the values of each label. */
+/** All series that can be exported: by name, the possible values of each label. */
 const exported = Effect.gen(function*() {
   for (const metric of metrics) yield* Metric.update(metric, 1)
   const names = new Set<string>()
@@ -36,7 +36,7 @@ const exported = Effect.gen(function*() {
   return { labels, names }
 }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
 
-/** Each series that an expression selects. */
+/** Returns the series that an expression selects. */
 const selected = (expression: string) =>
   [...expression.matchAll(/(simba_\w+)(?:\{([^}]*)\})?/g)].map(([, name, selector = ""]) => ({
     name: name!,
@@ -61,7 +61,7 @@ for (const file of ["grafana/effect-simba.json", "grafana/alerts.yml"]) {
     }))
 }
 
-it.effect("each metric is on the dashboard or in the guide to monitoring, and no name is wrong", () =>
+it.effect("each metric is on the dashboard or in the monitoring guide, and every name there exists", () =>
   Effect.gen(function*() {
     const { names } = yield* exported
     const known = new Set([...names].map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))

@@ -1,4 +1,4 @@
-/** Requests of one turn on the fake server. */
+/** The batching of requests: those of one event-loop turn share a call to the server. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexName } from "@effect-simba/core/MutexName"
@@ -16,7 +16,7 @@ import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { coalescing } from "../support/commandSink.ts"
 import { contender, exitsOf, freshName, granted, requestOf } from "../support/harness.ts"
 
-/** A store on the fake server over a `Direct` like that of ioredis; `failing` may reply in place of the server. */
+/** A store over a command sink that coalesces like ioredis. `state.reply` may reply in place of the server. */
 const openDirect = Effect.gen(function*() {
   const client = yield* Layer.build(FakeRedis.layerClient({ name: "direct" }))
   const redis = Context.get(client, Redis)
@@ -60,8 +60,8 @@ type Held = ReturnType<typeof requestOf>
 
 const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
-describe("requests of one turn on a fake server", () => {
-  it.effect("an interrupted caller does not affect its neighbours", () =>
+describe("requests of one turn", () => {
+  it.effect("an interrupted caller does not affect other callers of the batch", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const requests = Array.from({ length: 3 }, () => requestOf("interrupted"))
@@ -75,7 +75,7 @@ describe("requests of one turn on a fake server", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("an observer that throws does not disturb its neighbours", () =>
+  it.effect("a fiber observer that throws does not affect other callers of the batch", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const thrown = yield* uncaught
@@ -93,7 +93,7 @@ describe("requests of one turn on a fake server", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
-  it.effect("a confirmation is written before the call returns, after waiting operations", () =>
+  it.effect("a confirmation is sent immediately, together with the operations that were waiting", () =>
     Effect.gen(function*() {
       const { state, store } = yield* openDirect
       const { id, lease, mutex } = requestOf("confirmed")
@@ -109,7 +109,7 @@ describe("requests of one turn on a fake server", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("acquires of one turn each have their own lease duration, not the first one's", () =>
+  it.effect("each acquire in a batch has its own lease duration", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const wanted = [16_000, 30_000, 7000].map((millis) => ({ ...requestOf("terms"), lease: Duration.millis(millis) }))
@@ -122,7 +122,7 @@ describe("requests of one turn on a fake server", () => {
       )
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("releases of one turn each have their own confirm period, not the first one's", () =>
+  it.effect("each release in a batch has its own confirm period", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const pairs = [1500, 700, 2500].map((confirm) => [requestOf(`${confirm}`), Duration.millis(confirm)] as const)
@@ -132,7 +132,7 @@ describe("requests of one turn on a fake server", () => {
         yield* wakeUps(store, request.mutex, waiter.id)
         yield* waiter.wait
       }
-      // By now no waiter is fresh
+      // After more than a confirm period, no waiter is fresh
       yield* TestClock.adjust("3 seconds")
       yield* Effect.forEach(
         pairs,
@@ -148,7 +148,7 @@ describe("requests of one turn on a fake server", () => {
       )
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
-  it.effect("requests of one turn are for the mutex of each, even if one name begins like the one before", () =>
+  it.effect("each request in a batch is for its own mutex, even if one name is a prefix of the next", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const { mutex } = requestOf("name")
@@ -166,7 +166,7 @@ describe("requests of one turn on a fake server", () => {
     ["a renewal", (store, held) => store.guard([held])],
     ["a request for the owner", (store, { mutex }) => store.owner(mutex)],
     ["a forced release", (store, { confirm, mutex }) => store.forceRelease(mutex, confirm)]
-  ])("%s follows the requests of its turn", ([, ask]) =>
+  ])("%s is sent after the batch of its turn", ([, ask]) =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const [held, other] = [requestOf("held"), requestOf("other")]
@@ -178,7 +178,7 @@ describe("requests of one turn on a fake server", () => {
       assert.include(second!, RedisKeys.owner(held.mutex))
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("inspections of one turn are sent in one call, with the other requests", () =>
+  it.effect("inspections share the call with other requests", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const request = requestOf("inspected")
@@ -207,14 +207,14 @@ describe("requests of one turn on a fake server", () => {
       granted(yield* store.acquire(requestOf("three")))
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a server that forgot the script gets its text, without cancelled requests", () =>
+  it.effect("if the server has forgotten the script, its text is sent without interrupted requests", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const { state, store } = yield* openDirect
       const kept = requestOf("kept")
       const abandoned = requestOf("abandoned")
       yield* server.flushScripts
-      // The reply that the script is unknown comes after the caller has gone
+      // NOSCRIPT arrives after the caller has been interrupted
       state.reply = (command) =>
         command === "EVALSHA"
           ? { before: true, failure: { cause: new Error("NOSCRIPT No matching script. Please use EVAL.") } }
@@ -230,7 +230,7 @@ describe("requests of one turn on a fake server", () => {
       assert.deepStrictEqual(yield* store.owner(abandoned.mutex), { _tag: "Free" })
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a release whose connection broke is sent again, and takes nothing from a later owner", () =>
+  it.effect("a release is repeated after its connection broke, and does not affect a later owner", () =>
     Effect.gen(function*() {
       const { openMutex, state, store } = yield* openDirect
       const mutex = yield* openMutex
@@ -240,7 +240,7 @@ describe("requests of one turn on a fake server", () => {
         Effect.tap(() => Effect.sync(() => void (state.reply = () => closed))),
         Effect.scoped
       )
-      // It was executed anyway, and somebody else has the mutex when it is sent again
+      // The server executed the release. Another contender owns the mutex before the repetition.
       yield* TestClock.adjust("10 millis")
       assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
       state.reply = undefined
@@ -250,7 +250,7 @@ describe("requests of one turn on a fake server", () => {
       assert.deepStrictEqual(yield* next.guard, { _tag: "Renewed" })
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a release that never reached the server is executed later", () =>
+  it.effect("a release that did not reach the server is repeated until it does", () =>
     Effect.gen(function*() {
       const { openMutex, state, store } = yield* openDirect
       const mutex = yield* openMutex
@@ -267,7 +267,7 @@ describe("requests of one turn on a fake server", () => {
       assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a release is awaited if the connection is not known to be in order", () =>
+  it.effect("a release is awaited unless the connection is ready", () =>
     Effect.gen(function*() {
       const { openMutex, state } = yield* openDirect
       const mutex = yield* openMutex
@@ -282,7 +282,7 @@ describe("requests of one turn on a fake server", () => {
       assert.isDefined(yield* server.dump(RedisKeys.owner(other)))
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("READONLY is the failure of the whole call, so that the client leaves the replica", () =>
+  it.effect("READONLY fails the whole call, so that the client disconnects from the replica", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const server = yield* FakeRedis.FakeRedis
@@ -296,7 +296,7 @@ describe("requests of one turn on a fake server", () => {
       yield* server.setErrorState(undefined)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a reply of the wrong length fails the call", () =>
+  it.effect("a reply with too few items fails all requests of the call", () =>
     Effect.gen(function*() {
       const context = Context.make(Redis, {
         ...Context.get(yield* Layer.build(FakeRedis.layerClient()), Redis),
@@ -316,7 +316,7 @@ describe("requests of one turn on a fake server", () => {
       for (const exit of exits) assert.instanceOf(yield* Effect.flip(exit), ProtocolError)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a command without a reply ends with its layer", () =>
+  it.effect("closing the layer interrupts a command that has no reply", () =>
     Effect.gen(function*() {
       let ended = 0
       const never = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void ended++))

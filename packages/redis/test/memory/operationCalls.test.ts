@@ -1,4 +1,4 @@
-/** How acquires and releases are packed: usual ones have a letter and an id, and a call states their durations once. */
+/** How operations are encoded in a call: usual ones as a letter and an id, with their durations once per call. */
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { AcquireRequest, ReleaseRequest, Ticket } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -26,7 +26,7 @@ const release = (mutex: MutexName, name: string, rest: Partial<ReleaseRequest> =
   ...rest
 })
 
-/** The arguments of the calls that these operations make in one task of the event loop. */
+/** Returns the arguments of the calls for operations that are requested in one turn of the event loop. */
 const sent = (
   ask: (batch: operationBatch.OperationBatch) => void,
   options: { readonly perSlot: boolean; readonly skipDead: operationBatch.SkipDead } = {
@@ -49,7 +49,7 @@ const sent = (
 const none = () => undefined
 
 describe("a call", () => {
-  it("names keys and durations once for usual operations on one mutex", () => {
+  it("has the keys and the usual durations once for consecutive operations on one mutex", () => {
     const calls = sent(({ acquire: ask, inspect, release: end }) => {
       ask(acquire(m, "a", { mode: "try" }), none)
       ask(acquire(m, "b"), none)
@@ -64,7 +64,7 @@ describe("a call", () => {
     ]])
   })
 
-  it("states the durations of each operation that differs", () => {
+  it("has the durations of each operation that differs from the usual ones", () => {
     const other = { lease: Duration.millis(8000), confirm: Duration.millis(1400) }
     const calls = sent(({ acquire: ask, release: end }) => {
       ask(acquire(m, "a"), none)
@@ -82,7 +82,7 @@ describe("a call", () => {
     ]])
   })
 
-  it("has 64 operations at most, and on a Cluster those of one slot", () => {
+  it("has at most 64 operations, and on a Cluster only those of one slot", () => {
     const many = sent(({ release: end }) => {
       for (let i = 0; i < 130; i++) end(release(m, `a${i}`), none)
     })
@@ -99,7 +99,7 @@ describe("a call", () => {
   })
 })
 
-it("the largest token of a resource is in the slot of the resource", () => {
+it("the key of a resource's largest token is in the resource's slot", () => {
   assert.strictEqual(largestToken("orders"), "{orders}:simba-token")
   assert.strictEqual(largestToken("a{b}c"), "a{b}c:simba-token")
   for (const name of ["{}a{b}", "a{b", "a}b"]) assert.strictEqual(largestToken(name), `{${name}}:simba-token`)

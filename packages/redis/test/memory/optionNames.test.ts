@@ -1,9 +1,9 @@
-/** Options of the promise API that do not exist. */
+/** Unknown options of the promise API. */
 import { createSimba, type Options } from "@effect-simba/redis/promise"
 import { assert, it } from "@effect/vitest"
 import { problemWith } from "../../src/internal/client/optionNames.ts"
 
-it("names the option and those that exist", () => {
+it("an unknown option is refused with a message that lists the existing ones", () => {
   const names = { ttl: true, timeout: true } as const
   assert.isUndefined(problemWith(undefined, names))
   assert.isUndefined(problemWith({ ttl: undefined }, names))
@@ -16,7 +16,7 @@ it("names the option and those that exist", () => {
   }
 })
 
-it("`createSimba` refuses them before it connects, beside `redis` and in it", async () => {
+it("`createSimba` refuses unknown options, also below `redis`, before it connects", async () => {
   const wrong = [{ leaseTime: 3 }, { redis: { comandTimeout: 1 } }, { connectTimeout: 3 }] as ReadonlyArray<
     object
   > as ReadonlyArray<Options>

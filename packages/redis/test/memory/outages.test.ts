@@ -1,4 +1,4 @@
-/** How clients handle error replies of a server, and what a failover loses. */
+/** Servers that are silent, reply with errors, or lose data in a failover. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
@@ -16,12 +16,12 @@ import { backendError } from "../../src/internal/client/errors.ts"
 import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 import { contender, freshName } from "../support/harness.ts"
 
-/** An error reply of the server, as ioredis reports it. */
+/** An error reply, with the name that ioredis sets. */
 class ReplyError extends Error {
   override readonly name = "ReplyError"
 }
 
-describe("a provider without timeouts and a server that never replies", () => {
+describe("over a provider without timeouts and a server that never replies", () => {
   const streams = StreamClient.layer({ service: "svc" }).pipe(Layer.provide(RedisStreams.layerStore))
 
   it.effect.each(
@@ -65,9 +65,9 @@ it("a BackendError does not contain the arguments of the failed command, which m
   assert.notInclude(inspect(backendError("fenced write", cause), { depth: null, showHidden: true }), "hunter2")
 })
 
-describe("a server in trouble", () => {
+describe("a server that replies with errors", () => {
   it.effect.each(["BUSY", "LOADING", "READONLY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN"] as const)(
-    "renewals and acquires retry through %s until it is over",
+    "renewals and acquires are retried until %s is over",
     (state) =>
       Effect.gen(function*() {
         const server = yield* FakeRedis.FakeRedis
@@ -90,7 +90,7 @@ describe("a server in trouble", () => {
     { tags: ["B14"] }
   )
 
-  it.effect("a contender slows to one poll in ten seconds while a server loads, and leads soon after", () =>
+  it.effect("a contender backs off to one poll in ten seconds while the server loads, and leads soon after", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const us = yield* openFake("a")
@@ -104,8 +104,8 @@ describe("a server in trouble", () => {
         yield* TestClock.adjust("1 minute")
         return (yield* server.trace).filter(({ client, role }) => client === "a" && role === "commands").length
       })
-      // The first minute has a request each second for the duration of a lease, as for any acquire, and the release of
-      // that attempt. Later the contender and its watch both slow down
+      // At first the contender polls every second for the length of a lease, as any acquire does, and then releases.
+      // Later the contender and its watch both back off.
       assert.isBelow(yield* asked, 60)
       assert.isBelow(yield* asked, 18)
       assert.isBelow(yield* asked, 18)
@@ -116,7 +116,7 @@ describe("a server in trouble", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect(
-    "permanent refusals are reported at once, and impossible replies are a ProtocolError",
+    "a permanent refusal fails immediately, and an impossible reply fails with a ProtocolError",
     () =>
       Effect.gen(function*() {
         let reply: Effect.Effect<never, RedisError> | undefined
@@ -155,7 +155,7 @@ describe("a server in trouble", () => {
     { tags: ["B14"] }
   )
 
-  it.effect("the loss of a lease whose key has the wrong type names the key and the cure", () =>
+  it.effect("the error names the key and the remedy if a lease is lost because its key has the wrong type", () =>
     Effect.gen(function*() {
       const mutex = yield* openFake("a")
       const context = yield* Layer.build(FakeRedis.layerClient({ name: "other" }))
@@ -189,7 +189,7 @@ describe("a server in trouble", () => {
         const turn = (mutex: Mutex.Mutex["Service"]) =>
           mutex.withLock("m")((lease) => Effect.sync(() => void tokens.push(lease.token)))
         for (const mutex of [b, c, b, c, b]) yield* turn(mutex)
-        // A waiter behind a holder of the same layer gets its turn once that holder knows that it lost the lease
+        // A waiter behind a holder of the same layer must wait until that holder notices its loss
         const behind = yield* start(turn(a))
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual((yield* Fiber.join(lost)).reason._tag, "Vanished")

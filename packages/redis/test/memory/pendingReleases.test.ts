@@ -1,10 +1,11 @@
+/** The releases of a layer whose outcome is uncertain, which it may have to repeat. */
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { PendingReleases } from "../../src/internal/mutex/pendingReleases.ts"
 
 const mutex = MutexName.make("jobs")
-/** Messages name an id without its process. */
+/** An id without its process name, as in messages. */
 const attempt = (n: number) => `${n}-abcdef012345`
 const request = (n: number) => ({
   mutex,
@@ -14,7 +15,7 @@ const request = (n: number) => ({
 })
 
 describe("PendingReleases", () => {
-  it("finds the last 10,000 uncertain releases, and drops old ones", () => {
+  it("keeps the latest 10,000 uncertain releases", () => {
     const pending = new PendingReleases()
     const count = 30_000
     for (let n = 0; n < count; n++) {
@@ -26,7 +27,7 @@ describe("PendingReleases", () => {
     assert.isUndefined(pending.find(attempt(0)))
   })
 
-  it("forgets a release that succeeded, unless its id was queued", () => {
+  it("forgets a release that succeeded, unless its id was queued before", () => {
     const pending = new PendingReleases()
     pending.settle(request(1), false)
     pending.noteQueued(request(2).id)

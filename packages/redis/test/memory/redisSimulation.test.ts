@@ -1,4 +1,4 @@
-/** Simulations of programs that do not know about them. */
+/** Simulations of ordinary programs, which write no notes for the checkers. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
 import { Checker, Simulation } from "@effect-simba/testkit"
@@ -7,10 +7,7 @@ import { Effect } from "effect"
 
 const mutexes = ["report", "cache", "alice", "bob", "jobs"]
 
-/**
- * An application: a report under a lock, a cache that is warmed if the lock is free, a transfer, and work of the
- * leader.
- */
+/** An application that holds mutexes in every way: a report, a cache warm-up, a transfer, and a leader's work. */
 const application = Effect.forEach(
   [
     Effect.sleep("150 millis").pipe(Mutex.withLock("report", { timeout: "3 seconds" }), Effect.ignore),
@@ -42,7 +39,7 @@ const optionsOf = (seed: number): RedisSimulation.Options<never> => ({
 const seeds = Array.from({ length: 6 }, (_, index) => index + 1)
 
 describe("RedisSimulation", () => {
-  it.effect("passes all checkers with a program that makes no notes, under all faults", () =>
+  it.effect("passes all checkers under all faults", () =>
     Effect.forEach(seeds, (seed) =>
       Effect.map(RedisSimulation.run(optionsOf(seed)), (result) => {
         assert.deepStrictEqual(result.violations, [], Simulation.report(result))
@@ -52,7 +49,7 @@ describe("RedisSimulation", () => {
 
   it.effect("finds work that continues after its lease was lost", () =>
     Effect.gen(function*() {
-      // A lease without protected work interrupts nothing
+      // `acquire` alone does not interrupt work when the lease is lost
       const slow = (client: Simulation.Client) =>
         Effect.flatMap(Mutex.acquire("report"), (lease) => {
           const fields = { resource: lease.mutex, id: lease.id }

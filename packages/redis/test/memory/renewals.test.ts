@@ -1,3 +1,4 @@
+/** How renewals of leases share calls to the server. */
 import { type Lease, Mutex, MutexName } from "@effect-simba/core"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
@@ -12,8 +13,8 @@ import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as renewals from "../../src/internal/mutex/renewalBatch.ts"
 import { freshId, requestOf } from "../support/harness.ts"
 
-describe("renewals over any provider of Redis", () => {
-  it.effect("end with their caller: requests that are not sent yet are dropped", () =>
+describe("renewals over Effect's Redis service", () => {
+  it.effect("are interrupted together with their caller", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
       const send = (command: string) =>
@@ -47,7 +48,7 @@ it.effect("one call renews leases of different lengths", () =>
     }
   }).pipe(Effect.provide(RedisMutex.layerStore.pipe(Layer.provide(TestRedis.layer())))))
 
-it.effect("a node that hangs costs only its own leases", () => {
+it.effect("if one node of a Cluster hangs, only its own leases are lost", () => {
   let hangs = false
   const hanging = RedisKeys.owner(MutexName.MutexName.make("there")).slice(0, -1)
   const halfDeaf = Layer.effect(
@@ -66,7 +67,7 @@ it.effect("a node that hangs costs only its own leases", () => {
   return Effect.gen(function*() {
     const there: Array<Lease.Lease> = []
     const elsewhere: Array<Lease.Lease> = []
-    // So many that each batch of renewals has leases of both nodes
+    // Enough leases that each batch of renewals would contain some of both nodes
     for (let i = 0; i < 50; i++) {
       there.push(yield* Mutex.acquire(`there ${i}`))
       elsewhere.push(yield* Mutex.acquire(`elsewhere ${i}`))
@@ -74,7 +75,7 @@ it.effect("a node that hangs costs only its own leases", () => {
     hangs = true
     yield* TestClock.adjust("1 minute")
     const held = yield* Effect.filter([...there, ...elsewhere], (lease) => lease.isHeld)
-    // Releases that are pending succeed before the layer closes
+    // Let pending releases succeed before the layer closes
     hangs = false
     yield* TestClock.adjust("10 seconds")
     assert.deepStrictEqual(held, elsewhere)

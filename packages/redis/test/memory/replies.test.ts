@@ -1,3 +1,4 @@
+/** Replies of the script of acquires and releases: all combinations of items are decoded exactly or refused. */
 import type { Stamp } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Exit, Schema } from "effect"
@@ -13,13 +14,13 @@ const tokens = ["1", "1763733691000001", "9007199254740991", "9007199254740992",
 
 const write = Schema.encodeUnknownSync(OwnershipText)
 
-/** The ticket and the stamp as the scripts write them. */
+/** Format a ticket and a stamp as the scripts do. */
 const writeTicket = (ticket: string) => Number(ticket.replace(".", ""))
 const writeStamp = (ticket: string, stamp: Stamp | undefined) =>
   stamp === undefined ? [] : [stamp.micros - writeTicket(ticket), stamp.micros - stamp.token]
 
 describe("replies of the script of acquires and releases", () => {
-  it("a reply to an acquire is read completely, or refused", () => {
+  it("a reply to an acquire is decoded without loss, or refused", () => {
     const refusals = owners.flatMap((owner) =>
       tickets.flatMap((ticket) =>
         positions.flatMap((position) =>
@@ -46,12 +47,13 @@ describe("replies of the script of acquires and releases", () => {
         JSON.stringify(reply)
       )
     }
-    // Places with both ages; of the ticket at 1 the token of one would be below zero; tries without ages; tokens
+    // Three tickets can have a place, with two ages each, except that a token would be negative at ticket 1. Then tries
+    // without ages, and tokens.
     const places = 2 * 3 + 2
     assert.strictEqual(count, 4 * (places + 1) * 3 * 2 + 3)
   })
 
-  it("a reply to a release is read completely, or refused", () => {
+  it("a reply to a release is decoded without loss, or refused", () => {
     const granted = owners.flatMap((owner) =>
       tickets.flatMap((ticket) => tokens.map((token) => [owner, ticket, token]))
     )
@@ -76,7 +78,7 @@ describe("replies of the script of acquires and releases", () => {
         JSON.stringify(reply)
       )
     }
-    // Done; grants, also of the token among the positions; places as above
+    // Done, grants (one token is also a valid position), and places as above
     assert.strictEqual(count, 1 + 4 * 3 * (3 + 1) + 4 * (2 * 3 + 2) * 3)
   })
 })

@@ -1,11 +1,11 @@
-/** Scripts of `Redis` services without a sink: the first use loads a script, and others wait for it. */
+/** Scripts over a `Redis` service without a command sink: the first use loads a script, and concurrent uses wait. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, References } from "effect"
 import type { Redis } from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
 import { call, script } from "../../src/internal/client/script.ts"
 
-it.effect("a fiber that is interrupted while it begins to load a script leaves it to the next one", () =>
+it.effect("if the fiber that loads a script is interrupted, the next fiber loads it", () =>
   Effect.gen(function*() {
     const stuck: Array<number> = []
     for (let ops = 3; ops < 40; ops++) {

@@ -1,3 +1,4 @@
+/** The findings of a server check, from the server's replies. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fieldsOf, finding, keyspaceEvents, ofInfo, setting, textOf } from "../../src/internal/client/serverChecks.ts"
@@ -16,18 +17,18 @@ it.each([["90", "warning"], ["89", "ok"]] as const)("%s of 100 connections are %
   assert.deepInclude(found.find(({ check }) => check === "connections"), { status })
 })
 
-describe("the findings of a server check", () => {
+describe("a server check", () => {
   const status = (check: string, info: string, isCluster = false, save?: string) => {
     const found = ofInfo(fieldsOf(info), isCluster, save).find((finding) => finding.check === check)!
     return [found.status, found.message, found.advice]
   }
 
-  it("a version that is not visible is no reason to refuse the server", () => {
+  it("accepts a server with an unknown version", () => {
     assert.deepStrictEqual(status("version", ""), ["ok", "Redis unknown", undefined])
     assert.deepStrictEqual(status("version", "redis_version:7"), ["ok", "Redis 7", undefined])
   })
 
-  it("a Sentinel is not a server, and a node of a Cluster needs a layer that follows redirections", () => {
+  it("refuses a Sentinel, and a node of a Cluster unless the layer is for a Cluster", () => {
     assert.strictEqual(status("mode", "redis_mode:sentinel")[0], "error")
     assert.strictEqual(status("mode", "redis_mode:sentinel", true)[0], "error")
     for (const node of ["redis_mode:cluster", "cluster_enabled:1", "redis_mode:standalone\ncluster_enabled:1"]) {
@@ -40,19 +41,19 @@ describe("the findings of a server check", () => {
     }
   })
 
-  it("a replica refuses writes", () => {
+  it("warns about a replica, which refuses writes", () => {
     assert.strictEqual(status("role", "role:slave")[0], "warning")
     assert.deepStrictEqual(status("role", "role:master"), ["ok", "primary", undefined])
     assert.strictEqual(status("role", "")[0], "ok")
   })
 
-  it("a policy of eviction may evict a lease", () => {
+  it("warns about an eviction policy, which may evict a lease", () => {
     assert.deepStrictEqual(status("eviction", "maxmemory_policy:noeviction"), ["ok", "noeviction", undefined])
     assert.strictEqual(status("eviction", "maxmemory_policy:allkeys-lru")[0], "warning")
     assert.strictEqual(status("eviction", "")[0], "info")
   })
 
-  it("connections are counted, even if their limit is not visible", () => {
+  it("counts connections even if their limit is unknown", () => {
     assert.strictEqual(status("connections", "connected_clients:900\nmaxclients:1000")[0], "warning")
     assert.deepStrictEqual(status("connections", "connected_clients:9"), ["ok", "9 connections", undefined])
     assert.deepStrictEqual(status("connections", "connected_clients:8\nmaxclients:10"), [
@@ -61,7 +62,7 @@ describe("the findings of a server check", () => {
     ])
   })
 
-  it("persistence: what a restart loses", () => {
+  it("says what a restart loses", () => {
     assert.deepStrictEqual(status("persistence", "aof_enabled:1"), ["ok", "append-only file", undefined])
     assert.include(status("persistence", "")[1], "cannot be read")
     assert.include(status("persistence", "aof_enabled:0", false, "")[1], "nothing is saved")
@@ -70,19 +71,19 @@ describe("the findings of a server check", () => {
     }
   })
 
-  it("expired events need E, and x or all kinds", () => {
+  it("requires the flag E, and x or A, for expired events", () => {
     const statuses = ["Ex", "AE", "xE", "Kx", "E", "x", "A", "", undefined].map((flags) => keyspaceEvents(flags).status)
     assert.deepStrictEqual(statuses, ["ok", "ok", "ok", ...Array.from({ length: 5 }, () => "warning"), "info"])
   })
 
-  it("have their advice in the text", () => {
+  it("appends the advice to a finding's text", () => {
     assert.deepStrictEqual(finding("role", "ok", "primary"), { check: "role", status: "ok", message: "primary" })
     assert.notProperty(finding("role", "ok", "primary"), "advice")
     assert.strictEqual(textOf(finding("role", "ok", "primary")), "primary")
     assert.strictEqual(textOf(finding("role", "warning", "replica", "connect")), "replica: connect")
   })
 
-  it.effect("a setting is read from replies of both protocols, and not from a server that refuses", () =>
+  it.effect("reads a setting from replies of both protocols, or none if the server refuses", () =>
     Effect.gen(function*() {
       const replies = [["save", "3600 1"], { save: "3600 1" }, [], {}, ["save", 1]]
       const read = yield* Effect.forEach(replies, (reply) => setting((() => Effect.succeed(reply)) as never, "save"))

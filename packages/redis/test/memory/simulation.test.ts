@@ -1,3 +1,4 @@
+/** The plans for mutexes on the simulator, seeds that once found a defect, and defective stores that they must find. */
 import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
@@ -21,17 +22,17 @@ import {
   withoutProcessors
 } from "../simulate/mutexPlan.ts"
 
-/** A store with one defect. */
+/** The production store with one defect. */
 const mistaken = (wrong: (store: MutexStore.MutexStore["Service"]) => Partial<MutexStore.MutexStore["Service"]>) =>
   Layer.effect(
     MutexStore.MutexStore,
     Effect.map(MutexStore.MutexStore, (store) => MutexStore.MutexStore.of({ ...store, ...wrong(store) }))
   ).pipe(Layer.provide(RedisMutex.layerStore))
 
-/** Lets exceptions of a tracer through. */
+/** A store on which exceptions of a tracer reach the caller. */
 const traced = mistaken((store) => ({ acquire: (request) => Effect.withSpan(store.acquire(request), "acquire") }))
 
-/** Sleeps until it is notified: it assumes that owners never die, and reports no gaps. */
+/** A store whose waiters sleep until they are notified: it reports endless leases and no gaps. */
 const trusting = mistaken((store) => ({
   acquire: (request) =>
     Effect.map(store.acquire(request), (result) =>
@@ -47,7 +48,7 @@ const trusting = mistaken((store) => ({
   }))
 )))
 
-/** Sends a request to the server before each acquire, and waits forever for the reply. */
+/** Mutexes that send a request without a timeout before each acquire. */
 const unlimited = (options: Mutex.Options) =>
   Layer.effect(
     Mutex.Mutex,
@@ -61,44 +62,42 @@ const unlimited = (options: Mutex.Options) =>
     })
   ).pipe(Layer.provide(Mutex.layer(options)))
 
-/**
- * The faults of the seeds that found something before processes had processors: with them they have other histories.
- */
+/** Faults without `processor`, for seeds from before that fault existed. It would change their histories. */
 const asBefore = { faults: { ...withoutProcessors, hang } }
 
 type Setup = Parameters<typeof Simulation.run>[0]
 
 const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
 
-describe("The mutex on a simulated Redis", () => {
-  it.effect("holds under every fault: 150 seeds of the standard plan", () =>
+describe("mutexes on a simulated Redis", () => {
+  it.effect("violate no rule under any fault, over 150 seeds", () =>
     Effect.forEach(
       Array.from({ length: 150 }, (_, index) => index + 1),
       (seed) => Effect.map(Simulation.run(mutexPlan(seed)), clean),
       { discard: true }
     ), { tags: ["long"] })
 
-  it.effect("holds where it once did not: seeds that found something", () =>
+  it.effect("violate no rule with seeds that once found a defect", () =>
     Effect.forEach(
-      // Silent waiters of one process in a row stranded live ones behind them: 1283, 1701, 2693, 3215, 3482, 5112. The
-      // others: a wall clock set back before a suspend (18201), and the checkers themselves.
+      // 1283, 1701, 2693, 3215, 3482 and 5112: several silent waiters of one process blocked live ones behind them.
+      // 18201: a wall clock was set back before a suspension. The others found defects in checkers.
       [1283, 1701, 2693, 3215, 3482, 5112, 297, 541, 970, 6738, 9248, 9302, 9325, 18201, 19873],
       (seed) => Effect.map(Simulation.run(plainPlan(seed, asBefore)), clean),
       { discard: true }
     ))
 
-  it.effect("holds with contenders and fences: seeds that found something", () =>
+  it.effect("violate no rule with contenders and fences, with seeds that once found a defect", () =>
     Effect.forEach(
       [
-        // A place that a layer could not release, and that counted as a live one
+        // A place that a layer could not release counted as a live waiter
         ...[231, 973, 1159, 1394, 1399, 1495],
-        // Two places of one layer in one queue: the first request after a stall found its own lease over
+        // A layer had two places in a queue, because its first request after a stall found its own expired lease
         300254,
-        // The others are mistakes of checkers. On a server that counts nobody: a dead waiter's place that came back with a
-        // failover (102, 27, 160, 1107, 1193) or a request that was long given up (1404), several dead in a row (5283);
-        // a place that a busy server did not take back in time (327); a request that came after its release
-        // (102468), or was called up (601359); one call that grants and then queues (100879); a failover that brings
-        // back an owner (203127), or makes it one again (603843)
+        // The others found cases that checkers had not considered. Without a count of subscribers: a dead waiter's
+        // place that a failover restored (102, 27, 160, 1107, 1193) or a late request created (1404), and several dead
+        // waiters behind each other (5283). A place that a busy server released late (327). A request that arrived
+        // after its release (102468) or got a grant (601359). A call that grants and then queues (100879). A failover
+        // that restored an old owner (203127, 603843).
         ...[27, 102, 160, 327, 1107, 1193, 1404, 5283, 100879, 102468, 203127, 601359, 603843]
       ],
       (seed) => Effect.map(Simulation.run(mutexPlan(seed, asBefore)), clean),
@@ -106,11 +105,11 @@ describe("The mutex on a simulated Redis", () => {
     ))
 
   it.effect(
-    "holds where busy processes hold many mutexes: seeds that found something",
+    "violate no rule if busy processes hold many of them, with seeds that once found a defect",
     () =>
       Effect.forEach(
-        // Leases that ended behind the work that they should have ended (3, 5, 8, 33, 36), and a renewal that was put back
-        // for a lease that had ended meanwhile, so that its loop never ended (12, 19, 48)
+        // 3, 5, 8, 33 and 36: the timers of lost leases ran after the work that they should have interrupted. 12, 19
+        // and 48: a renewal was scheduled again after its lease had ended, so its loop never ended.
         [3, 5, 8, 12, 19, 33, 36, 48],
         (seed) => Effect.map(Simulation.run(crowdPlan(seed)), clean),
         { discard: true }
@@ -118,20 +117,20 @@ describe("The mutex on a simulated Redis", () => {
     { tags: ["long"] }
   )
 
-  it.effect("holds where processes are busy: seeds that found something", () =>
+  it.effect("violate no rule if processes are busy, with seeds that once found a defect", () =>
     Effect.forEach(
-      // A waiter of a suspended machine slept on for as long as the machine had slept (40003532). The others are mistakes
-      // of checkers: work that computed in the turn in which its process resumed; fibers that asked in another order than
-      // they had noted, shortly before computing was over (85002418, 85003522); fibers that were set aside before they
-      // noted their leases (63001996, 80005555); and forced releases in a gap of the subscription (66009031), or before a
-      // renewal that failed (66015736)
+      // 40003532: after a suspension, a waiter slept for as long again. The others found cases that checkers had not
+      // considered: work that continued in the turn in which its process resumed; fibers whose requests were in another
+      // order than their notes (85002418, 85003522); fibers that yielded before they noted their leases (63001996,
+      // 80005555); and forced releases during a gap of the subscription (66009031) or before a failed renewal
+      // (66015736).
       [8100281, 8100468, 8100924, 40003532, 63001996, 66009031, 66015736, 80005555, 85002418, 85003522],
       (seed) => Effect.map(Simulation.run(mutexPlan(seed)), clean),
       { discard: true }
     ))
 
   it.effect(
-    "stale writes occur in the plan, and none gets through; if tokens are ignored, they do",
+    "refuse all stale writes with fences, and without fences the checker finds such writes",
     () =>
       Effect.gen(function*() {
         const staleWrites = Effect.fnUntraced(function*(writes: "fenced" | "careless", seeds: ReadonlyArray<number>) {
@@ -151,7 +150,7 @@ describe("The mutex on a simulated Redis", () => {
             violations: results.flatMap(({ violations }) => violations.map(({ checker }) => checker))
           }
         })
-        // In each an owner that was paused writes after its successor
+        // With each seed, a paused owner writes after its successor
         const seeds = [41, 68, 77, 87, 103]
         const fenced = yield* staleWrites("fenced", seeds)
         assert.deepStrictEqual(fenced.violations, [])
@@ -161,7 +160,7 @@ describe("The mutex on a simulated Redis", () => {
       })
   )
 
-  it.effect("a store that notifies nobody is found, because grants are wasted", () =>
+  it.effect("reveal a store that does not notify waiters, because grants are wasted", () =>
     Effect.gen(function*() {
       const deaf = mistaken((store) => ({
         inbox: (key, onForced) =>
@@ -178,7 +177,7 @@ describe("The mutex on a simulated Redis", () => {
       assert.deepStrictEqual(yield* run(program(settings, deaf)), [checker.name])
     }))
 
-  it.effect("a layer that does not receive forced releases is found", () =>
+  it.effect("reveal a layer that does not receive forced releases", () =>
     Effect.gen(function*() {
       const unaware = mistaken((store) => ({ inbox: (key) => store.inbox(key, () => undefined) }))
       const settings = { ...loadOf(1).settings, resources: ["a"], workers: 2, forces: 0.2, contenders: 0 }
@@ -193,8 +192,8 @@ describe("The mutex on a simulated Redis", () => {
     }))
 
   /**
-   * The checkers that find it in a few seeds of both plans under the faults of `enabled`, and those that do without
-   * any.
+   * Returns the checkers that a defective program violates in a few seeds, for both plans: with the faults of
+   * `enabled`, and without faults.
    */
   const finds = Effect.fnUntraced(function*(
     enabled: Overrides["enabled"],
@@ -227,25 +226,25 @@ describe("The mutex on a simulated Redis", () => {
     }
   })
 
-  it.effect("tracers that throw are found if a fleet does not tolerate them", () =>
+  it.effect("reveal a store that does not tolerate a tracer that throws", () =>
     Effect.map(finds([], true, (settings) => program(settings, traced)), ({ alone, mixed }) => {
       assert.deepStrictEqual(alone, [["program"], []])
       assert.deepStrictEqual(mixed, [["program"], []])
     }))
 
-  it.effect("commands that hang are found if a fleet does not tolerate them", () =>
+  it.effect("reveal a mutex that waits forever for commands that hang", () =>
     Effect.map(finds(["hang"], false, (settings) => program(settings, undefined, unlimited)), ({ alone, mixed }) => {
       assert.deepStrictEqual(alone, [[Checker.rules.everybodyIsServed.name], []])
       assert.deepStrictEqual(mixed, [[Checker.rules.everybodyIsServed.name], []])
     }))
 
-  it.effect("deaf subscribers are served in the end: waiters poll, and find that they own a mutex by a whole lease", () =>
+  it.effect("serve all waiters even if subscriptions are deaf and the store reports endless leases", () =>
     Effect.map(finds(["deafen"], false, (settings) => program(settings, trusting)), ({ alone, mixed }) => {
       assert.deepStrictEqual(alone, [[], []])
       assert.deepStrictEqual(mixed, [[], []])
     }))
 
-  it.effect("a store that ignores waiters is found, because they are not served in turn", () =>
+  it.effect("reveal a store that ignores the queue, because waiters are not served in turn", () =>
     Effect.gen(function*() {
       const pushing = mistaken((store) => ({
         // Every request claims the first place
@@ -264,10 +263,10 @@ describe("The mutex on a simulated Redis", () => {
     }))
 
   it.effect(
-    "without failures, waiters beside Simba contenders have a free mutex within a confirm period and a poll",
+    "without failures and beside Simba contenders, give a free mutex to a waiter within a confirm period",
     () =>
       Effect.forEach(
-        // A waiter that polled while the mutex was reserved for an absent Simba contender waited twice as long: 85, 121
+        // 85 and 121: a waiter that polled during the reservation for an absent Simba contender waited twice as long
         [...Array.from({ length: 8 }, (_, index) => index + 1), 85, 121],
         (seed) => Effect.map(Simulation.run(calmFleetPlan(seed)), clean),
         { discard: true }
@@ -275,7 +274,7 @@ describe("The mutex on a simulated Redis", () => {
     { tags: ["H4"] }
   )
 
-  it.effect("a store that ignores Simba contenders is found: its waiters sleep while the mutex is free", () =>
+  it.effect("reveal a store that ignores Simba contenders, because its waiters sleep while the mutex is free", () =>
     Effect.gen(function*() {
       const blind = mistaken((store) => ({
         acquire: (request) =>
@@ -302,7 +301,7 @@ describe("The mutex on a simulated Redis", () => {
     }))
 
   it.effect(
-    "of several silent waiters of one process only one is notified, so that a live one is notified to poll",
+    "let a live waiter poll after each confirm period while several silent waiters of one process are ahead",
     () =>
       Effect.gen(function*() {
         const store = yield* MutexStore.MutexStore
@@ -321,7 +320,7 @@ describe("The mutex on a simulated Redis", () => {
           yield* silent.wakeUps
           yield* silent.ask("wait")
         }
-        // A fresh waiter would have a whole lease, and nobody would be notified to poll
+        // Wait until no waiter is fresh: a fresh one would get a whole lease, and nobody would be notified to poll
         yield* TestClock.adjust("1501 millis")
         const live = party("1-cccccccccccc:c")
         const { next } = yield* live.wakeUps
@@ -338,18 +337,17 @@ describe("The mutex on a simulated Redis", () => {
   )
 
   it.effect(
-    "holds beside Simba contenders: 40 seeds of the mixed fleet, and seeds that found something",
+    "violate no rule beside Simba contenders, over 40 seeds and those that once found a defect",
     () =>
       Effect.forEach(
         [
           ...Array.from({ length: 40 }, (_, index) => mixedFleetPlan(index + 1)),
-          // A fiber was handed the mutex while it gave up, and nobody released it (65003021). Mistakes of the checker: a
-          // late request of a wait that had failed counted as a wait (65000513), and two Simba contenders that queued
-          // in the second of a waiter counted as barging (67004946)
+          // 65003021: a fiber that gave up was handed the mutex, which nobody released. Checkers had counted a late
+          // request of a failed wait as a wait (65000513), and two Simba contenders that queued in the same second as a
+          // waiter as overtaking it (67004946).
           ...[65003021, 65000513, 67004946].map((seed) => mixedFleetPlan(seed)),
-          // The first like those above; the others requests that were given up and still arrived, or places that were
-          // given up while the server was out of reach, and taken out by a Simba contender (601136); one turn of nine
-          // works (702369)
+          // Cases that checkers had not considered: late requests of callers that had given up (307, 387, 525), an
+          // abandoned place that a Simba contender removed (601136), and a turn of nine fibers (702369)
           ...[307, 387, 525, 601136, 702369].map((seed) => mixedFleetPlan(seed, asBefore))
         ],
         (plan) => Effect.map(Simulation.run(plan), clean),
@@ -358,14 +356,14 @@ describe("The mutex on a simulated Redis", () => {
     { tags: ["long"] }
   )
 
-  it.effect("is fair, and leaves nothing behind, if nothing goes wrong", () =>
+  it.effect("are fair and leave nothing behind without faults", () =>
     Effect.gen(function*() {
       const result = yield* Simulation.run(mutexPlan("calm", { enabled: [] }))
       clean(result)
       assert.isAbove(result.events.filter((event) => event._tag === "Owner" && event.to !== undefined).length, 5)
     }))
 
-  it.effect("has one history for one seed", () =>
+  it.effect("have the same history each time a seed is run", () =>
     Effect.gen(function*() {
       const traces = new Set<string>()
       for (let i = 0; i < 20; i++) {
@@ -388,7 +386,7 @@ describe("TestMutex", () => {
       assert.deepStrictEqual((yield* server.keys).map(({ key }) => key), ["simba:{report}:fence"])
     }).pipe(Effect.provide(TestMutex.layerFakeRedis(RedisMutex.layerStore))))
 
-  it.effect("plays several processes on one server", () =>
+  it.effect("simulates several processes on one server", () =>
     Effect.gen(function*() {
       const process = (name: string) =>
         Effect.map(Layer.build(TestMutex.layerClient(RedisMutex.layerStore, { name })), Context.get(Mutex.Mutex))
@@ -402,7 +400,7 @@ describe("TestMutex", () => {
         assert.isUndefined(waiting.pollUnsafe())
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual((yield* Effect.flip(Fiber.join(waiting)))._tag, "AcquireTimeout")
-        // A dies silently: the lease expires
+        // a dies silently, so its lease expires
         const server = yield* FakeRedis.FakeRedis
         yield* server.forceExpire("simba:{m}")
         assert.strictEqual((yield* Effect.scoped(b.acquire("m"))).mutex, "m")

@@ -1,4 +1,4 @@
-/** The checker of stale owners: which commands act for an owner, by their keys, arguments and replies. */
+/** The checker in `simulate/staleOwners.ts`, which recognizes commands for owners by their keys and arguments. */
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { staleOwnersAreRefused } from "../simulate/staleOwners.ts"
@@ -7,7 +7,7 @@ type View = Parameters<Checker.Checker["start"]>[0]
 
 const held = "simba-consumer-c1@@e.1"
 
-/** What the checker says about a command, while "s" belongs to the owner with this token. */
+/** Returns the number of violations of a command while `owner` is the token of the owner of "s". */
 const judge = (owner: string | undefined, keys: ReadonlyArray<string>, argv: ReadonlyArray<string>, reply: unknown) => {
   const found: Array<string> = []
   const view = {
@@ -27,8 +27,8 @@ const ends = (owner: string | undefined, reply: unknown, ...more: ReadonlyArray<
     reply
   ])
 
-describe("Stale owners", () => {
-  it("are refused by what ends a lease, or counts its failures", () => {
+describe("a command of a stale owner is a violation if it succeeds:", () => {
+  it("a script that ends a lease or counts its failures", () => {
     assert.strictEqual(ends("7", "Done"), 0)
     assert.strictEqual(ends("8", "NotOwner"), 0)
     assert.strictEqual(ends("8", "AlreadyDone"), 0)
@@ -38,7 +38,7 @@ describe("Stale owners", () => {
     assert.strictEqual(ends("8", ["1", "0"], "1", "1000", ""), 1)
   })
 
-  it("are refused by commits", () => {
+  it("a commit", () => {
     const commit = (owner: string, reply: string) =>
       judge(
         owner,
@@ -50,7 +50,7 @@ describe("Stale owners", () => {
     assert.strictEqual(commit("8", "Committed"), 1)
   })
 
-  it("are refused by renewals, whose reply names those that are not renewed", () => {
+  it("a renewal, whose reply lists the leases that were not renewed", () => {
     const renew = (owner: string, reply: ReadonlyArray<unknown>) =>
       judge(
         owner,
@@ -62,7 +62,7 @@ describe("Stale owners", () => {
     assert.strictEqual(renew("8", []), 1)
   })
 
-  it("are refused by dead letters of messages", () => {
+  it("a dead letter of a message", () => {
     const bury = (owner: string, reply: string) =>
       judge(owner, ["mutex:s", "s", "dead-messages", "dead-ids"], [`${held}@@7`, "1-0", "why", "7"], reply)
     assert.deepStrictEqual([bury("7", "DeadLettered"), bury("8", "NotOwner")], [0, 0])

@@ -1,4 +1,4 @@
-/** Operations of operators on data streams while a fleet processes them. */
+/** What operators do with data streams while a consumer processes them: seek, lag, trim and pause. */
 import { StreamClient, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { TestStreams } from "@effect-simba/testkit/streams"
@@ -16,7 +16,7 @@ const add = (...numbers: ReadonlyArray<number>) =>
 
 const Live = TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders", gracePeriod: 0 })
 
-/** Processes orders, and records them with the token. */
+/** Starts a consumer. `observed` has the processed numbers, and `ended` the tokens of interrupted handlers. */
 const consumer = Effect.fnUntraced(function*(work: (n: number) => Effect.Effect<void> = () => Effect.void) {
   const observed: Array<number> = []
   const ended: Array<number> = []
@@ -32,7 +32,7 @@ const consumer = Effect.fnUntraced(function*(work: (n: number) => Effect.Effect<
 })
 
 describe("seek", () => {
-  it.effect("is refused while a handler runs, and forced takes the data stream from it: nothing commits over it", () =>
+  it.effect("is refused while a handler runs, but with `force` it ends the handler's lease", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       yield* add(1, 2, 3)
@@ -49,7 +49,7 @@ describe("seek", () => {
       assert.isAbove(after!.token, before!.token)
     }).pipe(Effect.provide(Live)))
 
-  it.effect("of a finished data stream counts from its next announcement on: since a time, an id, or now", () =>
+  it.effect("moves a finished data stream to a time, an id, its beginning, or its end", () =>
     Effect.gen(function*() {
       const ids: Array<string> = []
       for (const n of [1, 2, 3]) {
@@ -82,7 +82,7 @@ describe("seek", () => {
 })
 
 describe("lag", () => {
-  it.effect("is what a service has not committed, in the API and as a metric of the service", () =>
+  it.effect("is the number of uncommitted messages, in the API and in the metrics", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       yield* add(1, 2, 3)
@@ -100,7 +100,7 @@ describe("lag", () => {
       assert.deepStrictEqual((yield* gauges).map(({ value }) => value), [0, 0])
     }).pipe(Effect.provide(Live)))
 
-  it.effect("of the others is measured if one data stream is of another type", () =>
+  it.effect("is measured for the other data streams if one key has the wrong type", () =>
     Effect.gen(function*() {
       yield* StreamClient.announceAll([{ stream: "orders:eu" }, { stream: "orders:us" }])
       yield* add(1, 2, 3)
@@ -111,7 +111,7 @@ describe("lag", () => {
       assert.strictEqual(lag.value, 3)
     }).pipe(Effect.provide(Live)))
 
-  it.effect("is zero in the metrics of a consumer that has closed", () =>
+  it.effect("is zero in the metrics after the consumer has closed", () =>
     Effect.gen(function*() {
       yield* Effect.gen(function*() {
         yield* StreamClient.announce("orders:eu")
@@ -126,7 +126,7 @@ describe("lag", () => {
 })
 
 describe("trim", () => {
-  it.effect("removes processed messages during processing, without a gap", () =>
+  it.effect("removes processed messages while others are processed, and causes no gap", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       const { observed } = yield* consumer((n) => n % 150 === 0 ? Effect.sleep("5 minutes") : Effect.void)
@@ -146,7 +146,7 @@ describe("trim", () => {
       assert.strictEqual((yield* Metric.value(StreamMetrics.stream.gaps)).count, before.count)
     }).pipe(Effect.provide(Live)))
 
-  it.effect("keeps what another program's consumer group has not read or acknowledged", () =>
+  it.effect("keeps messages that another program's consumer group has not acknowledged", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       const ids = yield* add(1, 2, 3, 4)
@@ -169,7 +169,7 @@ describe("trim", () => {
       yield* send("XADD", "orders:eu", "1-0", "n", "1")
       assert.strictEqual(yield* StreamClient.trim("orders:eu"), 0)
       assert.strictEqual((yield* StreamClient.lag("orders:eu")).messages, 1)
-      // With larger ids, too
+      // Not even if its new ids are larger
       yield* send("XADD", "orders:eu", "70-0", "n", "1")
       yield* send("XDEL", "orders:eu", "1-0")
       assert.strictEqual(yield* StreamClient.trim("orders:eu"), 0)
@@ -181,7 +181,7 @@ describe("pause", () => {
   const announce = StreamClient.announceAll([{ stream: "orders:eu" }, { stream: "orders:us" }])
   const ownedNames = Effect.map(StreamClient.owned, (all) => all.map(({ stream }) => stream as string).sort())
 
-  it.effect("a paused data stream is yielded with a commit, and continues when it is resumed", () =>
+  it.effect("a paused data stream is yielded, and continues after its last commit when it is resumed", () =>
     Effect.gen(function*() {
       yield* announce
       const { observed } = yield* consumer()
@@ -202,7 +202,7 @@ describe("pause", () => {
       assert.deepStrictEqual((yield* StreamClient.owned).map(({ failures }) => failures), [0, 0])
     }).pipe(Effect.provide(Live)))
 
-  it.effect("a paused service takes nothing, even after a restart, and everything when it is resumed", () =>
+  it.effect("a paused service takes no data streams, even after a restart, until it is resumed", () =>
     Effect.gen(function*() {
       yield* StreamClient.pause()
       yield* announce

@@ -1,4 +1,4 @@
-/** Handlers of several messages at once, in a client. */
+/** Handlers that process several messages concurrently. */
 import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { TestStreams } from "@effect-simba/testkit/streams"
@@ -12,7 +12,7 @@ const Step = Schema.Struct({ n: Schema.FiniteFromString })
 const add = (...numbers: ReadonlyArray<number>) =>
   Redis.use((redis) => Effect.forEach(numbers, (n) => redis.send("XADD", "orders:eu", "*", "n", String(n))))
 
-it.effect("a message that hangs is no progress, although the reader waits for others", () =>
+it.effect("a handler that hangs on one message makes no progress, even while the reader waits for others", () =>
   Effect.gen(function*() {
     const tokens: Array<number> = []
     yield* StreamClient.announce("orders:eu")
@@ -27,7 +27,7 @@ it.effect("a message that hangs is no progress, although the reader waits for ot
     assert.lengthOf(tokens, 1)
     yield* TestClock.adjust("10 seconds")
     assert.lengthOf(tokens, 2)
-    // Waiting for messages is not a lack of progress
+    // Without a message in progress, the handler may wait for as long as it likes
     yield* TestClock.adjust("1 minute")
     assert.lengthOf(tokens, 2)
     assert.strictEqual((yield* StreamClient.owned)[0]!.failures, 1)
@@ -41,7 +41,7 @@ it.effect("a message that hangs is no progress, although the reader waits for ot
     )
   ))
 
-it.effect("a message that always fails makes its announcement a dead letter, although those behind it are processed", () =>
+it.effect("a message that always fails makes its data stream a dead letter, even though later messages succeed", () =>
   Effect.gen(function*() {
     yield* StreamClient.announce("orders:eu")
     yield* add(1, 2, 3)

@@ -1,9 +1,10 @@
+/** Runs all schedules of the data-stream programs in `explore/streamScopes.ts` with two deviations. */
 import { Simulation } from "@effect-simba/testkit"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { streamScopes } from "../explore/streamScopes.ts"
 
-// Thousands of errors are created as values, so their stacks would be expensive
+// Simulations create thousands of errors as values, so stack traces would be expensive
 const { stackTraceLimit } = Error
 Error.stackTraceLimit = 0
 afterAll(() => void (Error.stackTraceLimit = stackTraceLimit))

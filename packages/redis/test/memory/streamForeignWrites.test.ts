@@ -1,4 +1,4 @@
-/** How the scripts of data streams treat entries and keys that other programs write. */
+/** How the scripts of data streams treat entries and keys that other programs write, delete or overwrite. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -23,7 +23,7 @@ import {
 
 describe("writes of other programs", () => {
   it.effect(
-    "unreadable entries are named, their neighbours are read, and their consumer can dead-letter them",
+    "unreadable entries are reported, others are read, and only their consumer can dead-letter them",
     () =>
       onFake(Effect.gen(function*() {
         const { pending, read, send, service } = yield* setup()
@@ -54,7 +54,7 @@ describe("writes of other programs", () => {
         assert.deepStrictEqual(letters.map(({ fields }) => fields.flat()), bad)
         assert.isTrue(letters.every(({ reason }) => reason.length > 5))
         assert.match(letters[0]!.reason, /lbs-input/)
-        // Again, unchanged
+        // Redriven unchanged, so it is still malformed
         assert.isTrue(yield* service.redrive(letters[0]!.id))
         assert.strictEqual((yield* read())[0]!._tag, "Malformed")
         assert.strictEqual(yield* send("EXISTS", StreamKeys.announced(name)), 0)
@@ -62,7 +62,7 @@ describe("writes of other programs", () => {
     { tags: ["G2"] }
   )
 
-  it.effect("the end of a foreign announcement forgets nothing of a later one", () =>
+  it.effect("finishing a foreign announcement does not forget a later one of the same data stream", () =>
     onFake(Effect.gen(function*() {
       const { read, send, service } = yield* setup()
       const stream = streamOf("one")
@@ -86,7 +86,7 @@ describe("writes of other programs", () => {
       assert.deepStrictEqual(yield* service.announce([announcement]), [{ entry: second!.entry, isNew: false }])
     })))
 
-  it.effect("a commit after a dead letter leaves its checkpoint as long as the letter", () =>
+  it.effect("a commit after a redrive does not shorten the checkpoint's retention as a dead letter", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, read, send, service } = yield* setup()
       const held = yield* own("one")
@@ -112,7 +112,7 @@ describe("writes of other programs", () => {
     })))
 
   it.effect(
-    "a deleted entry that is still pending belongs to nobody, and stops being pending",
+    "a deleted entry that is still pending cannot be taken or renewed, and stops being pending",
     () =>
       onFake(Effect.gen(function*() {
         const { ask, own, pending, send, service, xpending } = yield* setup()
@@ -133,7 +133,7 @@ describe("writes of other programs", () => {
   )
 
   it.effect(
-    "two entries of one data stream have one owner, and both are finished in turn",
+    "two entries of one data stream are owned one after another",
     () =>
       onFake(Effect.gen(function*() {
         const { ask, own, send, service } = yield* setup()
@@ -151,7 +151,7 @@ describe("writes of other programs", () => {
     { tags: ["G8"] }
   )
 
-  it.effect("a Go consumer's lock keeps consumers of this library out, by its name", () =>
+  it.effect("a Go consumer's lock prevents a take, which returns the Go consumer's name", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
@@ -163,7 +163,7 @@ describe("writes of other programs", () => {
       assert.strictEqual((yield* ask(streamOf("one"), reply!.entry))._tag, "Taken")
     })))
 
-  it.effect("a lease of which another owns one half is lost, and the other half expires", () =>
+  it.effect("a lease is lost if another owner has one of its two keys, and its other key expires", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const [one, two, three, four] = [yield* own("1"), yield* own("2"), yield* own("3"), yield* own("4")]
@@ -181,7 +181,7 @@ describe("writes of other programs", () => {
         { _tag: "Lost", reason: "Vanished" },
         { _tag: "Lost", reason: "TakenOver" }
       ])
-      // Its owner works under it until the reply arrives
+      // The remaining key is not deleted, because its owner works under it until the reply arrives
       const left = (key: string) => send<number>("PTTL", key)
       assert.strictEqual(yield* left(keysOf(one).entryLease), Duration.toMillis(lease))
       assert.strictEqual(yield* left(keysOf(two).streamLease), Duration.toMillis(lease))
@@ -189,7 +189,7 @@ describe("writes of other programs", () => {
       assert.strictEqual(yield* send("EXISTS", keysOf(one).entryLease, keysOf(two).streamLease), 0)
     })))
 
-  it.effect("a repeated take of a deleted entry ends no lease: the owner may be at work, and the request late", () =>
+  it.effect("a repeated, late take of a deleted entry does not end the current lease", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const [one, two] = [yield* own("one"), yield* own("two")]
@@ -202,7 +202,7 @@ describe("writes of other programs", () => {
       }
     })))
 
-  it.effect("an owner moves a checkpoint that another program has written in a longer form", () =>
+  it.effect("an owner can move a checkpoint that another program has written with additional parts", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -212,7 +212,7 @@ describe("writes of other programs", () => {
       assert.strictEqual(yield* service.seek(held.stream, to, { owner: held, from: observed.id }), "Moved")
     })))
 
-  it.effect("tokens grow although the server's clock is set back", () =>
+  it.effect("tokens grow even if the server's clock is set back", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, server, service } = yield* setup()
       const held = yield* own("one")
@@ -230,7 +230,7 @@ describe("writes of other programs", () => {
       assert.deepStrictEqual<unknown>(last, { _tag: "Taken", token: other.token + 2, failures: 0 })
     })))
 
-  it.effect("a checkpoint is kept for as long as its data stream is taken occasionally", () =>
+  it.effect("a checkpoint is kept while its data stream is taken at least every seven days", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, service } = yield* setup()
       let held = yield* own("one")
@@ -251,7 +251,7 @@ describe("writes of other programs", () => {
       assert.isTrue(Option.isNone(yield* committed(service, held.stream)))
     })))
 
-  it.effect("a checkpoint is kept while its owner requests it, while it is a dead letter, and through a hand-over", () =>
+  it.effect("requests of the owner, hand-overs and dead letters extend a checkpoint's retention", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       let held = yield* own("one")
@@ -279,7 +279,7 @@ describe("writes of other programs", () => {
       assert.isAbove(yield* daysOfSecond, 29 * 86_400_000)
     })))
 
-  it.effect("a checkpoint lasts as long as the dead letters if too many leases expired, too", () =>
+  it.effect("a checkpoint is kept as long as the dead letter if too many leases expired", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -291,7 +291,7 @@ describe("writes of other programs", () => {
       assert.strictEqual(yield* send<number>("HLEN", StreamKeys.announced(name)), 0)
     })))
 
-  it.effect("two services that announce one data stream take turns at it, and have one checkpoint", () =>
+  it.effect("two services that announce the same data stream own it in turn, and share its checkpoint", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const { open } = yield* StreamStore
@@ -313,7 +313,7 @@ describe("writes of other programs", () => {
       assert.deepStrictEqual(yield* committed(other, held.stream), Option.some(EntryId.make("5-0")))
     })))
 
-  it.effect("a lease without expiry stays occupied", () =>
+  it.effect("a lease without an expiry stays occupied", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
@@ -324,7 +324,7 @@ describe("writes of other programs", () => {
     })))
 
   it.effect(
-    "an entry that another consumer claimed returns with the next renewal of its owner",
+    "a renewal claims back an entry that another consumer has claimed",
     () =>
       onFake(Effect.gen(function*() {
         const { own, send, service, xpending } = yield* setup()
@@ -336,7 +336,7 @@ describe("writes of other programs", () => {
     { tags: ["G3"] }
   )
 
-  it.effect("a missing group is created again, and owned streams stay owned", () =>
+  it.effect("a deleted group is created again, and owned data streams stay owned", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, pending, read, send, service } = yield* setup()
       const held = yield* own("one")
@@ -352,7 +352,7 @@ describe("writes of other programs", () => {
       assert.strictEqual(yield* service.done(held), "Done")
     })))
 
-  it.effect("a group that is created again behind owned entries: they are pending again, and removing old data keeps them", () =>
+  it.effect("a renewal makes owned entries pending in a new group that starts after them, so `reap` keeps them", () =>
     onFake(Effect.gen(function*() {
       const { own, pending, send, service } = yield* setup()
       const held = yield* own("one")
@@ -365,7 +365,7 @@ describe("writes of other programs", () => {
       assert.strictEqual(yield* service.done(held), "Done")
     })))
 
-  it.effect("failures are remembered while announcements are unfinished", () =>
+  it.effect("the failures of an unfinished announcement are kept", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -378,7 +378,7 @@ describe("writes of other programs", () => {
       assert.match(String(yield* send("HGET", StreamKeys.failures(name), held.entry)), /^1[|]/)
     })))
 
-  it.effect("the record of an announcement is deleted with it, done or dead", () =>
+  it.effect("the record of an announcement is deleted when it is done or becomes a dead letter", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       for (const label of ["done", "dead"]) {
@@ -391,7 +391,7 @@ describe("writes of other programs", () => {
       }
     })))
 
-  it.effect("a message whose letter cannot be written gets one after the next attempt", () =>
+  it.effect("a dead letter that could not be written is written by the next attempt", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -404,7 +404,7 @@ describe("writes of other programs", () => {
       assert.strictEqual(yield* send("XLEN", StreamKeys.deadMessages(held.stream)), 1)
     })))
 
-  it.effect("a message with more fields than a Lua call can take has a letter", () =>
+  it.effect("a message with more fields than a Lua call can pass becomes a dead letter", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -418,7 +418,7 @@ describe("writes of other programs", () => {
       assert.deepStrictEqual(JSON.parse(letter[1]!), fields.flat())
     })))
 
-  it.effect("an announcement with more fields than a Lua call can take returns from the dead letters", () =>
+  it.effect("an announcement with more fields than a Lua call can pass is redriven unchanged", () =>
     onFake(Effect.gen(function*() {
       const { read, send, service } = yield* setup()
       const payload = JSON.stringify({ DataStreamName: "{orders}:one", Info: { n: 1 } })
@@ -438,7 +438,7 @@ describe("writes of other programs", () => {
       assert.deepInclude((yield* read())[0] as object, content)
     })))
 
-  it.effect("a dead message whose only field has the name of packed fields returns unchanged", () =>
+  it.effect("a dead message whose only field is named `simba-fields` is redriven unchanged", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -451,7 +451,7 @@ describe("writes of other programs", () => {
       assert.deepStrictEqual<unknown>(fields, message.fields.flat())
     })))
 
-  it.effect("a take that finds no group creates it, and waits for its entries", () =>
+  it.effect("a take creates a missing group, and reports the entry as undelivered", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
@@ -462,7 +462,7 @@ describe("writes of other programs", () => {
       assert.strictEqual((yield* read())[0]!.entry, reply!.entry)
     })))
 
-  it.effect("when everything is deleted, owned streams are lost, and the service continues", () =>
+  it.effect("after FLUSHALL, owned data streams are lost, and the service continues", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -474,7 +474,7 @@ describe("writes of other programs", () => {
       yield* own("one")
     })))
 
-  it.effect("foreign announcements are found, and announced again only if finished", () =>
+  it.effect("a foreign announcement is found until it is finished", () =>
     onFake(Effect.gen(function*() {
       const { read, send, service } = yield* setup()
       const payload = JSON.stringify({ DataStreamName: "{orders}:theirs", Info: { n: 1 } })
@@ -492,7 +492,7 @@ describe("writes of other programs", () => {
       const held = yield* own("one")
       const repeated = Effect.map(service.announce([{ stream: held.stream, info: {} }]), ([reply]) => reply!)
       assert.isFalse((yield* repeated).isNew)
-      // As the Go client ends it, with a crash between the two
+      // The Go client acknowledges the entry and crashes before it deletes it
       yield* send("XACK", input, group, held.entry)
       const second = yield* repeated
       assert.isTrue(second.isNew)
@@ -503,7 +503,7 @@ describe("writes of other programs", () => {
     })))
 
   it.effect(
-    "acknowledged entries that were not deleted are deleted, unless another group may need them",
+    "`reap` deletes acknowledged entries, unless another group may need them",
     () =>
       onFake(Effect.gen(function*() {
         const { own, read, send, service } = yield* setup()
@@ -521,7 +521,7 @@ describe("writes of other programs", () => {
     { tags: ["B53"] }
   )
 
-  it.effect("a large backlog of acknowledged entries is deleted page by page", () =>
+  it.effect("`reap` deletes a large backlog of acknowledged entries in pages", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, own, send, service } = yield* setup()
       const announced = yield* announceMany(1203)
@@ -531,7 +531,7 @@ describe("writes of other programs", () => {
       assert.strictEqual(yield* send("XLEN", input), 402)
     })), { tags: ["B53"] })
 
-  it.effect("removing old data keeps pending entries, however many pending ones were deleted", () =>
+  it.effect("`reap` keeps pending entries even if many other pending ones have been deleted", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, own, send, service } = yield* setup()
       const announced = yield* announceMany(1100)
@@ -542,7 +542,7 @@ describe("writes of other programs", () => {
     })))
 
   it.effect(
-    "entries that Go consumers finish are forgotten in the end, and nothing else",
+    "`reap` forgets only the entries that Go consumers have finished",
     () =>
       onFake(Effect.gen(function*() {
         const { announceMany, own, send, service } = yield* setup()
@@ -564,7 +564,7 @@ describe("writes of other programs", () => {
     { tags: ["B53"] }
   )
 
-  it.effect("a group that is destroyed and created again after undelivered announcements: none is taken for finished", () =>
+  it.effect("undelivered announcements do not count as finished after their group was created again behind them", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       yield* service.done(yield* own("read"))
@@ -576,11 +576,11 @@ describe("writes of other programs", () => {
         assert.strictEqual(yield* send("XLEN", input), 2)
       }
       assert.lengthOf(yield* service.read({ consumer: a, count: 9, block: Duration.millis(1) }), 2)
-      // The mark is not a consumer of the service
+      // The mark in the group does not count as a consumer
       assert.deepStrictEqual((yield* service.inspect).consumers.map(({ name }) => name), [a])
     })))
 
-  it.effect("the load-balancer stream is not a data stream of its service", () =>
+  it.effect("the load-balancer stream cannot be announced as a data stream of its service", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const error = yield* Effect.flip(service.announce([{ stream: input as never, info: {} }]))
@@ -590,7 +590,7 @@ describe("writes of other programs", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
 
-  it.effect("entries that a foreign group never received are not taken for finished", () =>
+  it.effect("entries from before a group that another program created do not count as finished", () =>
     onFake(Effect.gen(function*() {
       const { open } = yield* StreamStore
       const { send } = yield* Redis
@@ -608,7 +608,7 @@ describe("writes of other programs", () => {
     })))
 
   it.effect(
-    "a key of another type fails only its data stream, and leaves nothing half done",
+    "a key of the wrong type fails only the take of its data stream, which changes nothing",
     () =>
       onFake(Effect.gen(function*() {
         const { send, server, service, xpending } = yield* setup()

@@ -1,4 +1,4 @@
-/** Fleets of consumers of this library and of Go consumers, on the fake Redis in virtual time. */
+/** The scenarios in `support/streamInteropScenarios.ts`, for effect-simba and Go consumers, on the fake Redis. */
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
@@ -31,31 +31,31 @@ const lease = 2000
 
 const heartbeat = 1000
 
-// Of a sweep of 2 seconds, varied by a fifth
+// The interval of 2 seconds plus a jitter of up to a fifth
 const sweep = 2400
 
-// A stream that is free without an event may be about to end
+// Before it takes a free data stream without an event, a consumer checks again, because it may be about to end
 const secondCheck = 250
 
-describe("with Go consumers, on the fake Redis", () => {
-  it.effect("data streams flow both ways, each to one consumer, and none is left behind", () =>
+describe("a service with effect-simba and Go consumers on the fake Redis", () => {
+  it.effect("each data stream is processed by one consumer, whichever library announced it", () =>
     fake(scenarios.bothWays))
 
-  it.effect("what a live Go consumer owns is left alone", () => fake(scenarios.liveGo))
+  it.effect("a live Go consumer keeps its data streams", () => fake(scenarios.liveGo))
 
-  it.effect("a yielded stream is taken over within milliseconds", () =>
+  it.effect("a Go consumer takes yielded data streams within milliseconds", () =>
     Effect.gen(function*() {
       assert.isAtMost(yield* fake(scenarios.handBack), 10)
     }), { tags: ["G20"] })
 
-  it.effect("the death of a Go consumer is noticed when its lease expires, with events", () =>
+  it.effect("with events, the data streams of a dead Go consumer are taken when its lease expires", () =>
     Effect.gen(function*() {
-      // With a moment for the delay by rank
+      // 500 ms are for the random delay between consumers
       assert.isAtMost(yield* fake((stage) => scenarios.goDies(stage, true)), lease + 500)
     }))
 
   it.effect(
-    "the death of a Go consumer is noticed by a sweep, without events, for all its streams",
+    "without events, a sweep takes all data streams of a dead Go consumer",
     () =>
       Effect.gen(function*() {
         assert.isAtMost(yield* fake((stage) => scenarios.goDies(stage, false, 20)), lease + sweep + secondCheck)
@@ -64,34 +64,34 @@ describe("with Go consumers, on the fake Redis", () => {
   )
 
   it.effect(
-    "what was delivered to a Go consumer is left alone while no sweep has seen its lock, until others of its kind would take it",
+    "an entry that was delivered to a Go consumer but not locked is left alone until Go consumers would take it",
     () => fake(scenarios.notLockedYet),
     { tags: ["G1"] }
   )
 
-  it.effect("what a Go consumer is finishing is not started again", () => fake(scenarios.finishing), {
+  it.effect("a data stream that a Go consumer is finishing is not started again", () => fake(scenarios.finishing), {
     tags: ["G17"]
   })
 
-  it.effect("an expired lease of a Go consumer is over at once, even if those of this library last longer", () =>
+  it.effect("a Go consumer's lease ends when it expires, even if effect-simba's leases last longer", () =>
     fake(scenarios.longerLeases))
 
-  it.effect("the end of an earlier lease does not concern a Go consumer that received the entry since", () =>
+  it.effect("the expiry of an earlier owner's lease does not affect a Go consumer that received the entry later", () =>
     fake(scenarios.earlierLease))
 
-  it.effect("what a restarted Go consumer claims, locks and finishes is not started again", () =>
+  it.effect("a data stream that a restarted Go consumer claims, locks and finishes is not started again", () =>
     fake(scenarios.claimedAndFinishing))
 
-  it.effect("what a restarted Go consumer claims and never locks is taken a lease after the event", () =>
+  it.effect("an entry that a restarted Go consumer claims but never locks is taken one lease after the event", () =>
     fake(scenarios.claimedAndNeverLocked))
 
   it.effect(
-    "a Go consumer that takes over the name of a consumer of this library keeps what it reads",
+    "a Go consumer keeps its entries even if an effect-simba consumer had the same name",
     () => fake(scenarios.sameName),
     { tags: ["G1"] }
   )
 
-  it.effect("a consumer of this library that is cut off stops before a Go consumer takes over", () =>
+  it.effect("an effect-simba consumer that is cut off stops before a Go consumer takes over", () =>
     Effect.gen(function*() {
       const millis = yield* fake(scenarios.ownDies)
       assert.isAtMost(millis, lease + 50)
@@ -99,7 +99,7 @@ describe("with Go consumers, on the fake Redis", () => {
     }))
 
   it.effect(
-    "the recovery of a Go consumer finds nothing that this library has owned for long",
+    "a starting Go consumer does not recover data streams that effect-simba has owned for a long time",
     () => fake(scenarios.recovery),
     { tags: ["G3"] }
   )
@@ -111,13 +111,13 @@ describe("with Go consumers, on the fake Redis", () => {
   )
 
   it.effect(
-    "a late Go owner finishes: the consumer of this library stops, and nothing is repeated",
+    "if a Go consumer finishes late, the effect-simba consumer that took over stops, and nothing is repeated",
     () => fake(scenarios.lateDone),
     { tags: ["G18"] }
   )
 
   it.effect(
-    "the shutdown of a Go consumer finishes its own streams, and none of this library",
+    "a Go consumer that shuts down finishes its own data streams, and none of effect-simba's",
     () => fake(scenarios.goDone),
     { tags: ["G20"] }
   )

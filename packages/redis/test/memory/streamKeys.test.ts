@@ -1,4 +1,4 @@
-/** What the scripts of data streams leave in Redis, and how many calls they take. */
+/** The keys that the scripts of data streams leave in Redis, and the number of calls that they take. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { type Ownership } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,8 +7,8 @@ import { TestClock } from "effect/testing"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import { a, b, input, keysOf, lease, name, onFake, setup } from "../support/streamScriptSetup.ts"
 
-describe("what is left in Redis", () => {
-  it.effect("done is one call, which leaves nothing of the lease behind", () =>
+describe("the scripts of data streams", () => {
+  it.effect("`done` takes one call and leaves no keys of the lease", () =>
     onFake(Effect.gen(function*() {
       const { own, send, scriptCalls, server, service } = yield* setup()
       const held = yield* own("one")
@@ -27,7 +27,7 @@ describe("what is left in Redis", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })), { tags: ["G17"] })
 
-  it.effect("every key expires except unfinished announcements", () =>
+  it.effect("every key has an expiry, except the load-balancer stream", () =>
     onFake(Effect.gen(function*() {
       const { own, read, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -48,7 +48,7 @@ describe("what is left in Redis", () => {
       assert.isAbove(keys.length, 12)
     })), { tags: ["B53"] })
 
-  it.effect("every key expires, even after a lease that outlived its failure count", () =>
+  it.effect("the table of failures has an expiry even if a lease outlived it", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       for (const how of ["release", "handOver"] as const) {
@@ -60,7 +60,7 @@ describe("what is left in Redis", () => {
       }
     })))
 
-  it.effect("a message becomes a dead letter once, by its owner", () =>
+  it.effect("a message becomes a dead letter only once, and only for its owner", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -85,7 +85,7 @@ describe("what is left in Redis", () => {
       ])
     })))
 
-  it.effect("dead letters are bounded, and are not kept forever", () =>
+  it.effect("dead letters are limited to about 10,000, and expire after 30 days", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const dead = StreamKeys.deadLetters(name)
@@ -109,7 +109,7 @@ describe("what is left in Redis", () => {
     })), { tags: ["B53"] })
 
   it.effect(
-    "a yield acknowledges nothing, ages the entry, and lets its lease expire with the event",
+    "a yield keeps the entry pending, makes it idle, and lets its lease expire with an event",
     () =>
       onFake(Effect.gen(function*() {
         const { own, send, service, xpending } = yield* setup()
@@ -124,7 +124,7 @@ describe("what is left in Redis", () => {
         assert.strictEqual(yield* send("EXISTS", streamLease), 0)
         assert.strictEqual(yield* send("PTTL", entryLease), 1)
         const event = yield* Effect.forkChild(expiries.next)
-        // No matter how late the server would notice it on its own
+        // An access triggers the event, however late the server would notice the expiry on its own
         yield* TestClock.adjust("5 millis")
         const { stream } = held
         assert.deepStrictEqual(yield* Fiber.join(event), { _tag: "Expired", stream, entry: held.entry })
@@ -132,7 +132,7 @@ describe("what is left in Redis", () => {
     { tags: ["G20"] }
   )
 
-  it.effect("at ten thousand data streams a renewal is one call for every 200 of them", () =>
+  it.effect("a renewal takes one call for every 200 data streams", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, scriptCalls, server, service } = yield* setup()
       const requests = yield* announceMany(1000)

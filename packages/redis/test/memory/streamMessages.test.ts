@@ -1,3 +1,4 @@
+/** Texts of data streams on the wire: announcements, checkpoints, signals, and the replies of reads. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -41,7 +42,7 @@ describe("checkpoints", () => {
     ["5-0@@@@7", { id, endedUnder: "", offset: 7 }],
     ["5-0@@6-0@@7", { id, endedUnder: "6-0", offset: 7 }]
   ])
-  it.each(["5-0", "5-0@@6-0", "5-0@@@@7", "5-0@@6-0@@7"])("%s is written as it was read", (text) => {
+  it.each(["5-0", "5-0@@6-0", "5-0@@@@7", "5-0@@6-0@@7"])("%s is encoded to the same text", (text) => {
     const read = Result.getOrThrow(Schema.decodeResult(StreamWire.Checkpoint)(text))
     assert.strictEqual(Result.getOrThrow(Schema.encodeResult(StreamWire.Checkpoint)(read)), text)
   })
@@ -72,7 +73,7 @@ describe("announcements", { tags: ["G2"] }, () => {
     ["{\"DataStreamName\":\"s\",\"Info\":null}", { stream: "s", info: {} }],
     ["{\"DataStreamName\":\"s\"}", { stream: "s", info: {} }],
     ["{\"Other\":1,\"DataStreamName\":\"s\",\"Info\":{}}", { stream: "s", info: {} }],
-    // As redis-stream-client-go reads it
+    // redis-stream-client-go ignores the case of names
     ["{\"dataStreamName\":\"s\",\"INFO\":{\"Info\":1}}", { stream: "s", info: { Info: 1 } }]
   ])
   refuses("announcement", StreamWire.Announcement, [
@@ -129,7 +130,7 @@ describe("keys", () => {
   const service = ServiceName.make("{svc}:orders")
   const stream = StreamName.make("{svc}:s")
 
-  it("are those of redis-stream-client-go if it has them", () => {
+  it("equal those of redis-stream-client-go where it has the same key", () => {
     assert.strictEqual(StreamKeys.input(service), "{svc}:orders-input")
     assert.strictEqual(StreamKeys.group(service), "{svc}:orders-group")
     assert.strictEqual(StreamKeys.entryLease(stream, EntryId.make("5-0")), "{svc}:s<MUTEX_KEY_SEP>5-0")
@@ -152,9 +153,14 @@ describe("keys", () => {
     assert.strictEqual(new Set(all).size, all.length)
   })
 
-  it.prop("the key of a lease contains its data stream and its entry", [StreamName, EntryId], ([stream, entry]) => {
-    assert.deepStrictEqual(StreamKeys.ofEntryLease(StreamKeys.entryLease(stream, entry)), { stream, entry })
-  }, { tags: ["G30"] })
+  it.prop(
+    "the data stream and the entry can be read from the key of a lease",
+    [StreamName, EntryId],
+    ([stream, entry]) => {
+      assert.deepStrictEqual(StreamKeys.ofEntryLease(StreamKeys.entryLease(stream, entry)), { stream, entry })
+    },
+    { tags: ["G30"] }
+  )
 
   it.each([
     "",
@@ -165,7 +171,7 @@ describe("keys", () => {
     "mutex:s",
     "a<MUTEX_KEY_SEP>b<MUTEX_KEY_SEP>5-0"
   ])(
-    "%s is not a lease of an entry",
+    "%s is not the key of an entry's lease",
     { tags: ["G30"] },
     (key) => assert.isUndefined(StreamKeys.ofEntryLease(key))
   )

@@ -1,4 +1,4 @@
-/** The blocking reads of one service, command by command: their data streams, their counts, and when they end. */
+/** The blocking reads of one service, command by command, on a fake connection that the test controls. */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
@@ -14,7 +14,7 @@ const id = (n: number) => EntryId.make(`${n}-0`)
 
 const idsOf = (messages: ReadonlyArray<RawMessage>) => messages.map(({ id }) => Number(id.split("-")[0]))
 
-/** A reply with these messages of a data stream. */
+/** The reply of a read that returned these messages of a data stream. */
 const replyOf = (
   stream: string,
   ...ns: ReadonlyArray<number>
@@ -23,11 +23,11 @@ const replyOf = (
 interface Options {
   readonly isCluster?: boolean
   readonly maxReaders?: number
-  /** What a data stream has, or why it cannot be read. */
+  /** The reply of a separate, non-blocking read of a data stream. Default: no messages. */
   readonly messages?: (stream: string) => Effect.Effect<ReadonlyArray<RawMessage>, BackendError>
 }
 
-/** Reads do not end by themselves. `commands` has what was sent. */
+/** Blocking reads end only when the test says so. `commands` returns the commands since its last call. */
 const setup = Effect.fnUntraced(function*({ isCluster = false, maxReaders = 4, messages }: Options = {}) {
   const commands: Array<string> = []
   const reads: Array<Deferred.Deferred<unknown, RedisError>> = []
@@ -87,8 +87,8 @@ const setup = Effect.fnUntraced(function*({ isCluster = false, maxReaders = 4, m
   }
 })
 
-describe("a read", () => {
-  it.effect("requests as many messages as a waiter wants, at most a hundred per data stream and two thousand in total", () =>
+describe("a blocking read", () => {
+  it.effect("requests as many messages as its waiters want, up to 100 per data stream and 2,000 in total", () =>
     Effect.gen(function*() {
       for (const [counts, expected] of [[[1], 1], [[5, 20, 7], 20], [[100, 500], 100]] as const) {
         const { commands, wait } = yield* setup()
@@ -101,7 +101,7 @@ describe("a read", () => {
       assert.deepStrictEqual(yield* commands(), ["XREAD 17 5000 120 data streams"])
     }))
 
-  it.effect("of one data stream begins at its waiters' smallest position, and delivers to each what it requested", () =>
+  it.effect("starts at the smallest position of its waiters, and delivers to each what it requested", () =>
     Effect.gen(function*() {
       const { commands, reply, wait } = yield* setup()
       const waiters = [yield* wait("s", 7), yield* wait("s", 3, 2), yield* wait("s", 9)]
@@ -110,13 +110,13 @@ describe("a read", () => {
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(idsOf(yield* Fiber.join(waiters[0]!)), [8, 9])
       assert.deepStrictEqual(idsOf(yield* Fiber.join(waiters[1]!)), [4, 6])
-      // The third one waits on
+      // The third waiter continues to wait
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 s>9-0"])
       yield* reply(replyOf("s", 10))
       assert.deepStrictEqual(idsOf(yield* Fiber.join(waiters[2]!)), [10])
     }))
 
-  it.effect("goes on after what was given, for five seconds without a waiter, and then no more", () =>
+  it.effect("continues after a delivery, and drops a data stream that had no waiter for five seconds", () =>
     Effect.gen(function*() {
       const { commands, reply, wait } = yield* setup()
       const first = yield* wait("s")
@@ -125,7 +125,7 @@ describe("a read", () => {
       yield* reply(replyOf("s", 4))
       assert.deepStrictEqual(idsOf(yield* Fiber.join(first)), [4])
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 s>4-0 other>0-0"])
-      // Who comes back is in it: nothing is sent
+      // A waiter that returns joins the read without a command
       const second = yield* wait("s", 4)
       assert.deepStrictEqual(yield* commands("1 second"), [])
       yield* Fiber.interrupt(second)
@@ -137,7 +137,7 @@ describe("a read", () => {
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 other>0-0"])
     }))
 
-  it.effect("that found messages without a waiter is dropped: the next waiter first reads on its own", () =>
+  it.effect("drops a data stream whose messages have no waiter, so the next waiter first reads separately", () =>
     Effect.gen(function*() {
       let asked = 0
       const { commands, reply, wait } = yield* setup({
@@ -155,12 +155,12 @@ describe("a read", () => {
       assert.strictEqual(asked, 3)
     }))
 
-  it.effect("is ended for a waiter that it does not cover, again each millisecond until it ends", () =>
+  it.effect("is unblocked after a millisecond for a waiter that it does not cover", () =>
     Effect.gen(function*() {
       const { commands, wait } = yield* setup()
       yield* wait("s", 5)
       yield* commands("1 second")
-      // Covered
+      // Position 6 is covered by the read from 5
       yield* wait("s", 6)
       assert.deepStrictEqual(yield* commands("1 second"), [])
       yield* wait("s", 4)
@@ -170,7 +170,7 @@ describe("a read", () => {
       assert.deepStrictEqual(yield* commands("1 second"), [])
     }))
 
-  it.effect("on a Cluster is short instead", () =>
+  it.effect("is short on a Cluster, where it is not unblocked", () =>
     Effect.gen(function*() {
       const { commands, reply, wait } = yield* setup({ isCluster: true })
       yield* wait("s")
@@ -181,7 +181,7 @@ describe("a read", () => {
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 250 s>0-0 other>0-0"])
     }))
 
-  it.effect("without a reply for two seconds more than it blocks has failed, and is sent again", () =>
+  it.effect("is sent again if there is no reply within two seconds after it should have ended", () =>
     Effect.gen(function*() {
       const { commands, wait } = yield* setup()
       yield* wait("s")
@@ -192,7 +192,7 @@ describe("a read", () => {
 })
 
 describe("readers", () => {
-  it.effect("have 128 data streams each, and the smallest has more where no more connections are left", () =>
+  it.effect("have 128 data streams each, and more if no connections are left", () =>
     Effect.gen(function*() {
       const { commands, connections, wait } = yield* setup({ maxReaders: 2 })
       for (let i = 0; i < blockingRead.readSize; i++) yield* wait(`a${i}`)
@@ -207,7 +207,7 @@ describe("readers", () => {
       assert.strictEqual(connections(), 2)
     }))
 
-  it.effect("end without data streams, and the next waiter has a reader of its own", () =>
+  it.effect("end without data streams, and the next waiter starts a new one", () =>
     Effect.gen(function*() {
       const { commands, connections, reply, wait } = yield* setup()
       const one = yield* wait("s")
@@ -222,10 +222,10 @@ describe("readers", () => {
     }))
 })
 
-describe("a read that fails", () => {
+describe("a failed read", () => {
   const outage = "LOADING Redis is loading the dataset in memory"
 
-  it.effect("in an outage is tried again after 50 ms, doubling up to a second, and the waiters wait on", () =>
+  it.effect("is retried during an outage, with a backoff from 50 ms to a second, while its waiters wait", () =>
     Effect.gen(function*() {
       const { commands, fail, reply, wait } = yield* setup()
       const one = yield* wait("s")
@@ -243,7 +243,7 @@ describe("a read that fails", () => {
       assert.deepStrictEqual(idsOf(yield* Fiber.join(one)), [1])
     }))
 
-  it.effect("forgets those that nobody waits for", () =>
+  it.effect("is retried without data streams that have no waiter", () =>
     Effect.gen(function*() {
       const { commands, fail, wait } = yield* setup()
       const one = yield* wait("s")
@@ -254,7 +254,7 @@ describe("a read that fails", () => {
       assert.deepStrictEqual(yield* commands(50), ["XREAD 10 5000 other>0-0"])
     }))
 
-  it.effect("permanently makes each data stream be read separately: one fails, one has messages, one keeps waiting", () =>
+  it.effect("is replaced by separate reads of its data streams after a permanent error", () =>
     Effect.gen(function*() {
       const wrongType = new BackendError({ operation: "read", isRetryable: false, cause: new Error("WRONGTYPE") })
       let isBroken = false
@@ -279,7 +279,7 @@ describe("a read that fails", () => {
       assert.deepStrictEqual(yield* commands(50), ["XREAD 10 5000 empty>0-0"])
     }))
 
-  it.effect("that is interrupted with its connection interrupts those who wait, and the next waiter is served", () =>
+  it.effect("interrupts its waiters if it is interrupted, and the next waiter is served", () =>
     Effect.gen(function*() {
       const { commands, interrupt, reply, wait } = yield* setup({ maxReaders: 1 })
       const one = yield* wait("s")
@@ -293,7 +293,7 @@ describe("a read that fails", () => {
       assert.deepStrictEqual(idsOf(yield* Fiber.join(two)), [1])
     }))
 
-  it.effect("with a defect fails its waiters, and the next waiter is served", () =>
+  it.effect("fails its waiters if it dies with a defect, and the next waiter is served", () =>
     Effect.gen(function*() {
       const lines: Array<string> = []
       const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String([message].flat()[0])))
@@ -313,7 +313,7 @@ describe("a read that fails", () => {
 })
 
 describe("a waiter", () => {
-  it.effect("whose data stream has messages waits for nothing, and in an outage it waits", () =>
+  it.effect("receives existing messages immediately, fails if refused permanently, and waits through an outage", () =>
     Effect.gen(function*() {
       const outage = new BackendError({ operation: "read", isRetryable: true, cause: new Error("no connection") })
       const refusal = new BackendError({ operation: "read", isRetryable: false, cause: new Error("NOPERM") })

@@ -1,4 +1,4 @@
-/** Edge cases of single scripts of data streams: many messages, deleted letters, keys that would expire. */
+/** Single scripts of data streams on the fake server, in edge cases: sizes, wrong types, late requests, set clocks. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import {
@@ -34,7 +34,7 @@ import {
 
 const id = (text: string) => EntryId.make(text)
 
-/** Messages `1-0` and so on. */
+/** Adds messages with the ids `from-0` to `to-0`. */
 const fill = (stream: string, from: number, to: number) =>
   Redis.use((redis) =>
     redis.send(
@@ -48,7 +48,7 @@ const fill = (stream: string, from: number, to: number) =>
   )
 
 describe("counting", () => {
-  it.effect("thousands of messages are counted page by page, between any two ids", () =>
+  it.effect("counts thousands of messages between two ids in pages of a thousand", () =>
     onFake(Effect.gen(function*() {
       const { scriptCalls, server, service } = yield* setup()
       const stream = streamOf("many")
@@ -70,7 +70,7 @@ describe("counting", () => {
       assert.strictEqual(yield* scriptCalls, 3)
     })))
 
-  it.effect("it starts over if messages are deleted meanwhile, and gives up if that continues", () =>
+  it.effect("starts over if messages are deleted in the meantime, and gives up if that continues", () =>
     Effect.gen(function*() {
       type Page = readonly [length: number, last: string, first: string, added: number, deleted: string, number, string]
       const counting = (...pages: ReadonlyArray<Page | readonly []>) => {
@@ -95,7 +95,7 @@ describe("counting", () => {
         count,
         more
       ]
-      // Messages that are added meanwhile are not counted: the last id is that of the first page
+      // Messages that are added in the meantime are not counted, because counting ends at the first page's last id
       assert.deepStrictEqual(yield* counting(page(10, 10, 4, "5-0"), page(12, 12, 5, "")), {
         asked: ["1-0 ", "5-0 10-0"],
         counted: [10, 9]
@@ -108,12 +108,12 @@ describe("counting", () => {
       const busy = yield* counting(...[1, 2, 3, 4].flatMap(() => [trimmed, page(10, 11, 5, "", "2-0")]))
       assert.deepStrictEqual([busy.asked.length, busy.counted], [6, [10, undefined]])
       assert.deepStrictEqual(yield* counting(trimmed, []), { asked: ["1-0 ", "5-0 10-0"], counted: undefined })
-      // Before Redis 7.0
+      // A reply from before Redis 7.0
       const uncounted = [10, "10-0", "1-0", "", "", 9, ""] as never
       assert.deepStrictEqual((yield* counting(uncounted)).counted, [undefined, undefined])
     }))
 
-  it.effect("the lag is exact if the checkpoint has an offset, and otherwise counts up to a thousand", () =>
+  it.effect("returns an exact lag if the checkpoint has an offset, and otherwise counts up to 1,000 messages", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const ownership = yield* own("many")
@@ -137,7 +137,7 @@ describe("counting", () => {
 })
 
 describe("redriving", () => {
-  it.effect("a message leaves no trace among the letters, and a deleted one is not redriven", () =>
+  it.effect("a message removes its letter and its record, and works only once", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const ownership = yield* own("one")
@@ -156,7 +156,7 @@ describe("redriving", () => {
       assert.isFalse(yield* service.redriveMessage(ownership.stream, id(letter![0])))
     })))
 
-  it.effect("an announcement is recognized again, with its fields, and a deleted one is not redriven", () =>
+  it.effect("an announcement makes it known again, and works only once", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const ownership = yield* own("one")
@@ -167,13 +167,13 @@ describe("redriving", () => {
       assert.isFalse(yield* service.redrive(letter!.id))
       const [redriven] = yield* send<ReadonlyArray<readonly [string, ReadonlyArray<string>]>>("XRANGE", input, "-", "+")
       assert.strictEqual(redriven![1].length, 2)
-      // The same announcement is no second one
+      // Announcing the data stream again does not add an entry
       const [repeated] = yield* service.announce([{ stream: ownership.stream, info: {} }])
       assert.deepInclude(repeated, { entry: id(redriven![0]), isNew: false })
     })))
 })
 
-describe("keys that many share", () => {
+describe("keys that a service shares", () => {
   it.effect("expire later after each use, and never sooner", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
@@ -195,8 +195,8 @@ describe("keys that many share", () => {
     })))
 })
 
-describe("keys of another type", () => {
-  it.effect("fail what reads them, with their name for it", () =>
+describe("a key of the wrong type", () => {
+  it.effect("fails the requests that read it with an error that names it", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("text")
@@ -218,7 +218,7 @@ describe("keys of another type", () => {
       assert.match((yield* Effect.flip(other.prepare)).message, /WRONGTYPE/)
     })))
 
-  it.effect("in place of the announcements fail a renewal, and leases that are gone are lost anyway", () =>
+  it.effect("in place of the load-balancer stream fails renewals, except of leases that are gone", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -229,8 +229,8 @@ describe("keys of another type", () => {
     })))
 })
 
-describe("a key of another type changes nothing halfway:", () => {
-  it.effect("a commit names the keys, one of which it is", () =>
+describe("with a key of the wrong type, no script changes anything:", () => {
+  it.effect("a commit fails and names the key", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -239,7 +239,7 @@ describe("a key of another type changes nothing halfway:", () => {
       assert.include((yield* Effect.flip(service.commit(held, id("1-0")))).message, `"${checkpoint}"`)
     })))
 
-  it.effect("what ends a data stream keeps it, and succeeds later", () =>
+  it.effect("`done` fails and keeps the lease, so that it can succeed later", () =>
     onFake(Effect.gen(function*() {
       const { own, pending, send, service } = yield* setup()
       const held = yield* own("one")
@@ -252,7 +252,7 @@ describe("a key of another type changes nothing halfway:", () => {
       assert.strictEqual(yield* service.done(held), "Done")
     })))
 
-  it.effect("a hand-over that cannot be recorded leaves the lease with its owner", () =>
+  it.effect("a hand-over fails and keeps the owner", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -262,7 +262,7 @@ describe("a key of another type changes nothing halfway:", () => {
       assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
     })))
 
-  it.effect("a letter whose checkpoint cannot be read is not announced", () =>
+  it.effect("a redrive fails and keeps the letter", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -275,8 +275,8 @@ describe("a key of another type changes nothing halfway:", () => {
     })))
 })
 
-describe("the server's clock was set back:", () => {
-  it.effect("failures are counted, and last no time", () =>
+describe("after the server's clock was set back,", () => {
+  it.effect("failures are counted, but their period is zero", () =>
     onFake(Effect.gen(function*() {
       const { own, server, service } = yield* setup()
       const held = yield* own("one")
@@ -287,7 +287,7 @@ describe("the server's clock was set back:", () => {
       assert.deepStrictEqual(yield* service.fail(held), { count: 3, period: Duration.seconds(1) })
     })))
 
-  it.effect("members whose heartbeats are ahead of it are gone, until the next heartbeat", () =>
+  it.effect("members whose expiry is too far ahead are dropped until their next heartbeat", () =>
     onFake(Effect.gen(function*() {
       const { server, service } = yield* setup()
       const [one, two] = ["s00000000000", "s00000000001"]
@@ -304,7 +304,7 @@ describe("the server's clock was set back:", () => {
       assert.deepStrictEqual(yield* heartbeat(one), [one, two])
     })))
 
-  it.effect("a message that somebody began to redrive is not reserved until the clock has caught up", () =>
+  it.effect("the reservation of a message that a client began to redrive ends", () =>
     onFake(Effect.gen(function*() {
       const { own, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -325,8 +325,8 @@ describe("the server's clock was set back:", () => {
     })))
 })
 
-describe("an id", () => {
-  it.effect("that is none fails the commit, the seek and the dead letter with one text", () =>
+describe("ids:", () => {
+  it.effect("a commit, a seek and a dead letter with a malformed id fail with the same message", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const held = yield* own("one")
@@ -348,7 +348,7 @@ describe("an id", () => {
       }
     })))
 
-  it.effect("that is the last of its data stream can be committed, although its message is deleted, and none beyond it", () =>
+  it.effect("the last id of a data stream can be committed even if its message is deleted, but no larger id", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -358,7 +358,7 @@ describe("an id", () => {
       assert.strictEqual(yield* service.commit(held, id("5-0")), "Committed")
     })))
 
-  it.effect("that is the largest of all has nothing after it", () =>
+  it.effect("no message is counted after the largest possible id", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const [stream, largest] = [streamOf("one"), id("18446744073709551615-18446744073709551615")]
@@ -370,8 +370,8 @@ describe("an id", () => {
     })))
 })
 
-describe("the count", () => {
-  it.effect("takes a call for each thousand, and one where the counters say it", () =>
+describe("the cost and the age of a count", () => {
+  it.effect("a count takes a call per thousand messages, or one if the stream's own counters suffice", () =>
     onFake(Effect.gen(function*() {
       const { scriptCalls, server, service } = yield* setup()
       const stream = streamOf("many")
@@ -382,14 +382,14 @@ describe("the count", () => {
           const found = yield* service.count(stream, id(after), id(last))
           return [Option.getOrThrow(found).counted, yield* scriptCalls]
         })
-      // The last page is full: one more call shows that it was the last
+      // The last page is full, so one more call is needed to notice the end
       assert.deepStrictEqual(yield* callsOf("100-0", "3100-0"), [3000, 4])
       assert.deepStrictEqual(yield* callsOf("0-0", "9000-0"), [3500, 1])
       assert.deepStrictEqual(yield* callsOf("0-0", "3500-0"), [3500, 1])
       assert.deepStrictEqual(yield* callsOf("9000-0", "9000-0"), [0, 1])
     })))
 
-  it.effect("of a lag has the age of the first message, by the server's clock", () =>
+  it.effect("a lag has the age of its first message by the server's clock", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")
@@ -406,15 +406,15 @@ describe("the count", () => {
     })))
 })
 
-describe("a repetition", () => {
-  it.effect("of an announcement is one further round, and no third", () =>
+describe("a repeated announcement", () => {
+  it.effect("causes one more round, however often it is repeated", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, read, send, service } = yield* setup()
       const held = yield* own("one")
       yield* fill(held.stream, 1, 5)
       const announce = service.announce([{ stream: held.stream, info: {} }])
       assert.isFalse((yield* announce)[0]!.isNew)
-      // A producer without a reply says the same again
+      // A producer that got no reply repeats its request
       assert.isFalse((yield* announce)[0]!.isNew)
       yield* service.commit(held, id("5-0"))
       assert.strictEqual(yield* service.done(held), "Done")
@@ -426,7 +426,7 @@ describe("a repetition", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
 
-  it.effect("is no redriving: done after it, nothing is left", () =>
+  it.effect("is not the same as a redrive, after which `done` leaves no announcement", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, read, send, service } = yield* setup()
       const held = yield* own("one")
@@ -442,7 +442,7 @@ describe("a repetition", () => {
     })))
 })
 
-/** The consumer and the epoch of the lease. */
+/** Reads the consumer and the epoch of a lease. */
 const ownerOf = (stream: StreamName) =>
   Redis.use((redis) =>
     Effect.map(redis.send<string>("GET", StreamKeys.streamLease(stream)), (value) => {
@@ -451,10 +451,10 @@ const ownerOf = (stream: StreamName) =>
     })
   )
 
-describe("what others announced and finished", () => {
+describe("announcements by other programs", () => {
   const announced = (label: string) => JSON.stringify({ DataStreamName: streamOf(label), Info: {} })
 
-  it.effect("is done like any other, and announces nothing again", () =>
+  it.effect("are finished by `done` like any other", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       yield* send("XADD", input, "*", "lbs-input", announced("one"))
@@ -467,14 +467,14 @@ describe("what others announced and finished", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
 
-  it.effect("is not found, and a letter of it is announced again", () =>
+  it.effect("are not found after a Go consumer acknowledged them, so a dead letter is announced again", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
       assert.strictEqual((yield* service.find(held.stream))._tag, "Some")
       yield* service.deadLetter(held, "why")
       const second = yield* own("one")
-      // A Go consumer acknowledges it, and deletes it a moment later
+      // A Go consumer acknowledges an entry before it deletes it
       yield* send("XACK", input, group, second.entry)
       assert.strictEqual((yield* service.find(held.stream))._tag, "None")
       const [letter] = yield* service.deadLetters(undefined, 1)
@@ -482,7 +482,7 @@ describe("what others announced and finished", () => {
       assert.strictEqual(yield* send("XLEN", input), 2)
     })))
 
-  it.effect("is forgotten by pages, each table by its own cursor", () =>
+  it.effect("are forgotten in pages after they were trimmed", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       yield* service.announce(Array.from({ length: 1200 }, (_, i) => ({ stream: streamOf(String(i)), info: {} })))
@@ -492,7 +492,7 @@ describe("what others announced and finished", () => {
       assert.strictEqual(yield* send("HLEN", StreamKeys.announced(name)), 0)
     })))
 
-  it.effect("is forgotten when somebody takes it", () =>
+  it.effect("are forgotten when a take finds them deleted", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, send, service } = yield* setup()
       const [request] = yield* announceMany(1)
@@ -503,7 +503,7 @@ describe("what others announced and finished", () => {
 })
 
 describe("finding", () => {
-  it.effect("what was announced here is two commands, however much is announced", () =>
+  it.effect("an announcement takes one command, however many there are", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, server, service } = yield* setup()
       yield* announceMany(600)
@@ -512,7 +512,7 @@ describe("finding", () => {
       assert.lengthOf((yield* server.trace).filter(({ args }) => args[0] !== "SCRIPT"), 1)
     })))
 
-  it.effect("relies on the names in the announcements, even if the table of them is wrong", () =>
+  it.effect("an announcement relies on its content, even if the table of announcements is wrong", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const [one, two] = [yield* own("one"), yield* own("two")]
@@ -522,7 +522,7 @@ describe("finding", () => {
       assert.deepStrictEqual([found.entry, found.stream], [two.entry, two.stream])
     })))
 
-  it.effect("pending entries of this library is one command, and a script for those that are not known yet", () =>
+  it.effect("pending entries takes one command, plus a script for entries whose content is unknown", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, scriptCalls, server, service } = yield* setup()
       yield* announceMany(5)
@@ -544,7 +544,7 @@ describe("finding", () => {
 })
 
 describe("dead letters", () => {
-  it.effect("have all fields of an announcement when they come back, and only one of two redrives finds one", () =>
+  it.effect("are redriven with all fields of the announcement, and only by one of two concurrent calls", () =>
     onFake(Effect.gen(function*() {
       const { read, send, service } = yield* setup()
       const payload = JSON.stringify({ DataStreamName: streamOf("one"), Info: {} })
@@ -561,7 +561,7 @@ describe("dead letters", () => {
       assert.deepStrictEqual(second![1], fields)
     })))
 
-  it.effect("that somebody else redrives between two commands are none", () =>
+  it.effect("cannot be redriven if another client has redriven them in the meantime", () =>
     onFake(Effect.gen(function*() {
       yield* setup()
       const redrive = call(yield* Redis, "redrive", scripts.redriveDeadLetter)
@@ -570,7 +570,7 @@ describe("dead letters", () => {
       assert.isFalse(yield* redrive({ ...keys, group, letter: "1-0", stream: "", text: "" }))
     })))
 
-  it.effect("of a message with one field come back by one script, and of a packed one there is one", () =>
+  it.effect("of small messages are redriven by one script, and packed ones are not duplicated", () =>
     onFake(Effect.gen(function*() {
       const { own, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -589,7 +589,7 @@ describe("dead letters", () => {
       assert.include(refused.message, "is the load-balancer stream")
     })))
 
-  it.effect("of leases that ran out have the token of the last one", () =>
+  it.effect("after expired leases have the token of the last lease", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -635,7 +635,7 @@ describe("taking", () => {
   const tagOf = (service: Service, request: TakeRequest) =>
     Effect.map(service.take([request]), ([result]) => result!._tag)
 
-  it.effect("what was yielded this millisecond or the last is free, and a lease that lasts longer is not", () =>
+  it.effect("an entry works immediately after a yield, but not while a lease has two milliseconds or more left", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       for (const [label, wait] of [["now", 0], ["later", 1]] as const) {
@@ -652,7 +652,7 @@ describe("taking", () => {
       }
     })))
 
-  it.effect("a request from before its session yielded the lease comes too late, by the number of its epoch", () =>
+  it.effect("a request whose epoch precedes the session's last yield is refused as too late", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const held = yield* own("one")
@@ -666,7 +666,7 @@ describe("taking", () => {
       assert.strictEqual(yield* tagOf(service, as("10")), "Taken")
     })))
 
-  it.effect("a late request is recognized even if the name of its consumer has several lines", () =>
+  it.effect("a late request is refused even if its consumer's name contains a line break", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const consumer = ConsumerName.make("simba-consumer-a\nb")
@@ -676,7 +676,7 @@ describe("taking", () => {
       assert.strictEqual(yield* tagOf(service, late), "NotIdle")
     })))
 
-  it.effect("again with the same value is one lease, although another consumer claimed the entry since", () =>
+  it.effect("a repeated request returns the same lease, even if another consumer has claimed the entry", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, send, service } = yield* setup()
       const [request] = yield* announceMany(1)
@@ -686,7 +686,7 @@ describe("taking", () => {
       assert.deepStrictEqual(second, first)
     })))
 
-  it.effect("an entry that another consumer has just received is left alone, however often it failed", () =>
+  it.effect("an entry that another consumer has just received is refused, however often it has failed", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one", b)
@@ -698,7 +698,7 @@ describe("taking", () => {
 })
 
 describe("renewing", () => {
-  it.effect("claims all entries by one command, counts no delivery, and notes whose handlers are busy", () =>
+  it.effect("claims all entries with one command, counts no delivery, and records busy handlers", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service, xpending } = yield* setup()
       const all = yield* Effect.forEach(["one", "two", "three"], (label) => own(label))
@@ -721,7 +721,7 @@ describe("renewing", () => {
       }
     })))
 
-  it.effect("is refused if the server refuses to claim: other members would take what they find idle", () =>
+  it.effect("fails if the server refuses XCLAIM, because other members would take idle entries", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -732,8 +732,8 @@ describe("renewing", () => {
     })))
 })
 
-describe("a consumer that leaves", () => {
-  it.effect("is gone where the group is, too", () =>
+describe("removing a consumer", () => {
+  it.effect("succeeds even if the group or the load-balancer stream does not exist", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       assert.isTrue(yield* service.removeConsumer(a))
@@ -743,7 +743,7 @@ describe("a consumer that leaves", () => {
       assert.isTrue(yield* service.removeConsumer(a))
     })))
 
-  it.effect("is removed after ten minutes of silence, and not a millisecond sooner", () =>
+  it.effect("happens after ten minutes of silence, and not a millisecond sooner", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       yield* service.done(yield* own("one"))
@@ -754,7 +754,7 @@ describe("a consumer that leaves", () => {
       assert.strictEqual(yield* reap, 1)
     })))
 
-  it.effect("leaves what is known of announcements, for as long as there are any", () =>
+  it.effect("extends the tables of announcements and failures only if there are announcements", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -775,7 +775,7 @@ describe("a consumer that leaves", () => {
 })
 
 describe("hand-overs", () => {
-  it.effect("keep what is known of failures, when they are adopted, as after any use", () =>
+  it.effect("extend the table of failures when they are adopted", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -787,7 +787,7 @@ describe("hand-overs", () => {
     })))
 })
 
-it.effect("progress since the last failure begins another streak, now", () =>
+it.effect("a failure after progress starts a new streak", () =>
   onFake(Effect.gen(function*() {
     const { own, service } = yield* setup()
     const held = yield* own("one")
@@ -797,7 +797,7 @@ it.effect("progress since the last failure begins another streak, now", () =>
     assert.deepStrictEqual(yield* service.fail(held, { hasProgressed: true }), { count: 1, period: Duration.zero })
   })))
 
-it.effect("a late seek of an operator moves nothing and ends no lease: it names what it has found", () =>
+it.effect("an operator's late seek changes nothing if the owner or the checkpoint has changed", () =>
   onFake(Effect.gen(function*() {
     const { own, service } = yield* setup()
     const held = yield* own("one")
@@ -816,14 +816,14 @@ it.effect("a late seek of an operator moves nothing and ends no lease: it names 
       })
     assert.strictEqual(yield* ask("", ""), "Changed")
     assert.strictEqual(yield* service.commit(held, id("5-0")), "Committed")
-    // The checkpoint of an owner may move at any time
+    // If the request names the owner, its checkpoint may have moved
     assert.strictEqual(yield* ask(StreamKeys.streamValue(held), ""), "Moved")
     assert.strictEqual(yield* ask(StreamKeys.streamValue(held), ""), "Changed")
     assert.strictEqual(yield* ask("", "5-0"), "Changed")
     assert.strictEqual(yield* ask("", "0-0"), "Moved")
   })))
 
-it.effect("an operator replaces any text that another program wrote as a checkpoint", () =>
+it.effect("an operator's seek replaces a malformed checkpoint", () =>
   onFake(Effect.gen(function*() {
     const { send, service } = yield* setup()
     const stream = streamOf("one")
@@ -834,8 +834,8 @@ it.effect("an operator replaces any text that another program wrote as a checkpo
     }
   })))
 
-describe("a checkpoint that another program wrote", () => {
-  it.effect("lets a script fail before it has changed anything", () =>
+describe("a malformed checkpoint", () => {
+  it.effect("fails `done` and a seek before they change anything", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -852,8 +852,8 @@ describe("a checkpoint that another program wrote", () => {
     })))
 })
 
-describe("what a script writes", () => {
-  it.effect("is a checkpoint of as many parts as it has", () =>
+describe("scripts write", () => {
+  it.effect("a checkpoint with only as many parts as it needs", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -865,7 +865,7 @@ describe("what a script writes", () => {
       assert.strictEqual(yield* textAfter(id("4-0"), true, 8), `4-0@@${held.entry}@@8`)
     })))
 
-  it.effect("has an expiry from its first use", () =>
+  it.effect("tables with an expiry from their first use", () =>
     onFake(Effect.gen(function*() {
       const { own, send } = yield* setup()
       yield* own("one")
@@ -874,7 +874,7 @@ describe("what a script writes", () => {
       }
     })))
 
-  it.effect("is a token from the server's clock, in microseconds", () =>
+  it.effect("a token from the server's clock, in microseconds", () =>
     onFake(Effect.gen(function*() {
       const { own, send } = yield* setup()
       const [seconds, micros] = (yield* send<readonly [string, string]>("TIME")).map(Number) as [number, number]
@@ -883,7 +883,7 @@ describe("what a script writes", () => {
       assert.isBelow(token, (seconds + 1) * 1e6)
     })))
 
-  it.effect("is nothing in place of an announcement that is deleted: it is announced again, and no letter of it is left", () =>
+  it.effect("no dead letter for a deleted entry, whose data stream can be announced again", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -894,8 +894,8 @@ describe("what a script writes", () => {
     })))
 })
 
-describe("what a script reads", () => {
-  it.effect("of a data stream says which id was deleted last", () =>
+describe("scripts read", () => {
+  it.effect("the last deleted id of a data stream", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")
@@ -910,12 +910,12 @@ describe("what a script reads", () => {
       })
     })))
 
-  it.effect("of groups and consumers is distinguished by names, also by those of fields", () =>
+  it.effect("groups and consumers by name, even if a name equals that of a field", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
       yield* send("XACK", input, group, held.entry)
-      // Its name comes first, and it was given nothing
+      // This group comes first in the alphabet, and has received nothing
       yield* send("XGROUP", "CREATE", input, "another", "0")
       assert.isTrue((yield* service.announce([{ stream: held.stream, info: {} }]))[0]!.isNew)
       yield* send("XGROUP", "CREATECONSUMER", input, group, "pending")
@@ -923,7 +923,7 @@ describe("what a script reads", () => {
       assert.deepInclude(consumers.map(({ name, pending }) => [name, pending]), ["pending", 0])
     })))
 
-  it.effect("of failures lasts as long as the pause that ends them, a millisecond too", () =>
+  it.effect("failures as a streak until the pause that ends it, even if that is a millisecond", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const held = yield* own("one")
@@ -936,12 +936,12 @@ describe("what a script reads", () => {
       assert.strictEqual(yield* fail(1), 2)
       yield* TestClock.adjust(1)
       assert.strictEqual(yield* fail(1), 1)
-      // Zero is no pause
+      // Zero means that no pause ends the streak
       yield* TestClock.adjust(1000)
       assert.strictEqual(yield* fail(0), 2)
     })))
 
-  it.effect("of a wrong type is the error of its item, in its own words", () =>
+  it.effect("a key of the wrong type as the error of its item, and pass on other errors of the server", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, own, send, service } = yield* setup()
       const [request] = yield* announceMany(1)
@@ -960,7 +960,7 @@ describe("what a script reads", () => {
 })
 
 describe("trimming", () => {
-  it.effect("leaves all of a data stream that is not the one of its checkpoint", () =>
+  it.effect("removes nothing if the checkpoint is not of this data stream, which was written again", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")
@@ -971,7 +971,7 @@ describe("trimming", () => {
       }
     })))
 
-  it.effect("removes the data of one node, even if that is more than one command removes", () =>
+  it.effect("removes all processed messages, even if one command cannot remove them all", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")
@@ -984,7 +984,7 @@ describe("trimming", () => {
       assert.strictEqual(yield* send("XLEN", stream), 0)
     })))
 
-  it.effect("removes the last message too, of this very millisecond, and keeps what is younger than asked", () =>
+  it.effect("removes even the last message, but keeps messages that are younger than `keep`", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")

@@ -1,4 +1,4 @@
-/** Data streams on servers with events, on a Cluster, and in an outage. */
+/** The store of data streams on the fake server: hand-overs, events, Cluster slots, outages and blocking reads. */
 import { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -17,7 +17,7 @@ describe("hand-overs", () => {
   const to = { consumer: b, session: "s00000000000" }
   const confirm = Duration.millis(1500)
 
-  it.effect("an unconfirmed hand-over is no failure, an expired confirmed one is", () =>
+  it.effect("a hand-over that expires counts as a failure only if it was confirmed", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, service } = yield* setup()
       for (const isConfirmed of [false, true]) {
@@ -33,7 +33,7 @@ describe("hand-overs", () => {
       }
     })))
 
-  it.effect("a stream that ends within the confirm period is not handed over, counts nothing and leaves nothing", () =>
+  it.effect("a data stream that its receiver releases or finishes soon counts no failure and leaves no hand-over", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, server, service } = yield* setup()
       const [one, two] = [yield* own("one"), yield* own("two")]
@@ -57,7 +57,7 @@ describe("events", () => {
   )
 
   it.effect(
-    "the server's setting is not changed, unless requested; then flags of others stay",
+    "the server's setting is changed only with `enableEvents`, which keeps existing flags",
     () =>
       onFake(Effect.gen(function*() {
         const { open } = yield* StreamStore
@@ -77,12 +77,12 @@ describe("events", () => {
   )
 
   it.effect(
-    "if the setting may neither be read nor changed, the service still opens",
+    "a service opens even if the setting can be neither read nor changed",
     () =>
       Effect.gen(function*() {
         const { open } = yield* StreamStore
         const service = yield* open(name, { enableEvents: true })
-        // The service does not know whether events are published, so it subscribes anyway
+        // It subscribes anyway, because events may be enabled
         assert.isTrue(Option.isSome(yield* service.expiries))
       }).pipe(
         Effect.provide(RedisStreams.layerStore.pipe(
@@ -100,7 +100,7 @@ describe("events", () => {
     { tags: ["G21"] }
   )
 
-  it.effect("the events of the connection's own database are received", () =>
+  it.effect("a service receives the events of its connection's database", () =>
     Effect.gen(function*() {
       const { open } = yield* StreamStore
       const { send } = yield* Redis
@@ -108,7 +108,7 @@ describe("events", () => {
       const service = yield* open(name)
       const expiries = Option.getOrThrow(yield* service.expiries)
       const key = StreamKeys.entryLease(streamOf("one"), EntryId.make("5-0"))
-      // G23: keys of all sorts expire
+      // G23: keys of other programs expire too
       yield* send("SET", "something", "else", "PX", "1")
       yield* send("SET", "a<MUTEX_KEY_SEP>b", "else", "PX", "1")
       yield* send("SET", key, "x", "PX", "1")
@@ -123,7 +123,7 @@ describe("events", () => {
     tags: ["G22"]
   })
 
-  it.effect("a broken connection is a gap in hints and in expiries", () =>
+  it.effect("a broken connection is reported as a gap in hints and in expiries", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       yield* send("CONFIG", "SET", "notify-keyspace-events", "Ex")
@@ -135,7 +135,7 @@ describe("events", () => {
       assert.deepStrictEqual<unknown>(yield* Fiber.join(next), [{ _tag: "Gap" }, { _tag: "Gap" }])
     })))
 
-  it.effect("an unreadable hint is skipped", () =>
+  it.effect("a malformed hint is skipped", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -146,14 +146,14 @@ describe("events", () => {
     })))
 })
 
-describe("Cluster", () => {
+describe("on a Cluster", () => {
   const cluster = Layer.fresh(RedisStreams.layerStore).pipe(
     Layer.provide(Layer.succeed(RedisTopology.RedisTopology, { _tag: "Cluster", primaries: Effect.succeed([]) })),
     Layer.provideMerge(TestRedis.layer())
   )
 
-  it("slots are those of Redis", { tags: ["G24"] }, () => {
-    // As CLUSTER KEYSLOT returns
+  it("slots equal those that Redis computes", { tags: ["G24"] }, () => {
+    // The values that CLUSTER KEYSLOT returns
     assert.strictEqual(slot("123456789"), 12739)
     assert.strictEqual(slot("somekey"), 11058)
     assert.strictEqual(slot("foo{hash_tag}"), 2515)
@@ -164,7 +164,7 @@ describe("Cluster", () => {
   })
 
   it.effect(
-    "a service without a hash tag is refused, and a data stream in another slot too",
+    "a service without a hash tag and a data stream in another slot are refused",
     () =>
       Effect.gen(function*() {
         const { open } = yield* StreamStore
@@ -200,7 +200,7 @@ describe("Cluster", () => {
         assert.isTrue(refusal._tag === "BackendError" && !refusal.isRetryable, refusal.message)
         assert.isNull(yield* send("GET", StreamKeys.streamLease(own.stream)))
         assert.strictEqual((yield* service.take([own]))[0]!._tag, "Taken")
-        // On one server any name is valid
+        // On a single server, any name is valid
         const single = yield* Effect.map(
           Layer.build(Layer.fresh(RedisStreams.layerStore)),
           (context) => Context.get(context, StreamStore)
@@ -212,7 +212,7 @@ describe("Cluster", () => {
 })
 
 describe("outages", () => {
-  it.effect("temporary errors are retried, and scripts may be forgotten", () =>
+  it.effect("temporary errors are retryable, and forgotten scripts are loaded again", () =>
     onFake(Effect.gen(function*() {
       const { own, server, service } = yield* setup()
       const held = yield* own("one")
@@ -230,7 +230,7 @@ describe("outages", () => {
     })))
 
   it.effect(
-    "a read whose connection breaks fails at once, and the next one works",
+    "a read fails immediately when its connection breaks, and the next one works",
     () =>
       onFake(Effect.gen(function*() {
         const { server, service } = yield* setup()
@@ -248,7 +248,7 @@ describe("outages", () => {
     { tags: ["G31"] }
   )
 
-  it.effect("a read that is interrupted takes nothing with it", () =>
+  it.effect("an interrupted read does not consume an announcement", () =>
     onFake(Effect.gen(function*() {
       const { server, service } = yield* setup()
       const fiber = yield* Effect.forkChild(
@@ -267,7 +267,7 @@ describe("outages", () => {
 describe("waiting for messages", () => {
   const first = EntryId.make("0-0")
 
-  it.effect("all readers share one connection, and a new one does not wait for it", () =>
+  it.effect("all waiters share one connection, and a new one joins without waiting for the current read", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const before = yield* server.connections()
@@ -287,7 +287,7 @@ describe("waiting for messages", () => {
       assert.strictEqual((yield* Fiber.join(fibers[7]!)).length, 1)
     })))
 
-  it.effect("several waiters for one data stream each get the messages after their own positions", () =>
+  it.effect("each of several waiters for one data stream gets the messages after its own position", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const wait = (after: string) =>
@@ -301,7 +301,7 @@ describe("waiting for messages", () => {
       assert.deepStrictEqual((yield* Fiber.join(far)).map(({ id }) => String(id)), ["7-0"])
     })))
 
-  it.effect("a reader that joins in an outage, from an earlier position than the current read, misses nothing", () =>
+  it.effect("a waiter that joins during an outage, before the current read's position, misses nothing", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const wait = (after: string) =>
@@ -312,7 +312,7 @@ describe("waiting for messages", () => {
       yield* TestClock.adjust("20 millis")
       yield* server.setErrorState("LOADING")
       const near = yield* wait("0-0")
-      // It has been refused, and has not ended the read yet, a millisecond later
+      // The waiter's own read was refused, but it will unblock the current read only after a millisecond
       yield* TestClock.adjust("100 micros")
       yield* server.setErrorState(undefined)
       yield* send("XADD", streamOf("one"), "7-0", "n", "7")
@@ -322,7 +322,7 @@ describe("waiting for messages", () => {
       assert.deepStrictEqual((yield* Fiber.join(near)).map(({ id }) => String(id)), ["3-0", "7-0"])
     })))
 
-  it.effect("it continues without a limit, and through an outage", () =>
+  it.effect("a waiter waits indefinitely, and through an outage", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const one = yield* Effect.forkChild(service.awaitMessages(streamOf("one"), first, 1), { startImmediately: true })
@@ -340,7 +340,7 @@ describe("waiting for messages", () => {
       assert.strictEqual((yield* Fiber.join(two)).length, 1)
     })))
 
-  it.effect("a key of another type fails only those that wait for it", () =>
+  it.effect("a key of the wrong type fails only the waiters for it", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const bad = yield* Effect.forkChild(Effect.flip(service.awaitMessages(streamOf("bad"), first, 1)), {

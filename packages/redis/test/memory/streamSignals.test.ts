@@ -1,4 +1,4 @@
-/** Consumers that follow expired leases, and the metrics of that. */
+/** Several consumers that react to events of expired leases, and the metrics of takes. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import * as StreamMetrics from "@effect-simba/core/streams/StreamMetrics"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -8,7 +8,7 @@ import { Context, Effect, Exit, Fiber, Layer, Metric, Option, Scope } from "effe
 import { TestClock } from "effect/testing"
 import { capturingLogs } from "../support/harness.ts"
 
-/** A consumer as a separate process, until the scope closes. */
+/** Opens a consumer with its own connection, until the scope closes. */
 const open = Effect.fnUntraced(function*(options: StreamClient.Options & { readonly db?: number }) {
   const name = `${options.service} ${options.processName}`
   const scope = yield* Scope.fork(yield* Effect.scope)
@@ -30,7 +30,7 @@ const open = Effect.fnUntraced(function*(options: StreamClient.Options & { reado
   }
 })
 
-/** Virtual time passes until the test is done, including its scope. */
+/** Runs a test while virtual time passes, until its scope has closed. */
 const playing = <A, E>(body: Effect.Effect<A, E, FakeRedis.FakeRedis | Scope.Scope>) =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(Effect.scoped(body))
@@ -46,7 +46,7 @@ const count = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric
 const never = { sweepInterval: "1 hour" } as const
 
 describe("expiry events", () => {
-  it.effect("come from the database of the connection", () =>
+  it.effect("reach only consumers whose connection uses the same database", () =>
     playing(Effect.gen(function*() {
       const [a, b, other] = [
         yield* open({ service: "orders", processName: "a", db: 3 }),
@@ -66,7 +66,7 @@ describe("expiry events", () => {
     })), { tags: ["G22"] })
 
   it.effect(
-    "make one member take the data stream, and do not concern other services",
+    "make exactly one member take each data stream, and do not affect other services",
     () =>
       playing(Effect.gen(function*() {
         const orders = yield* Effect.forEach(
@@ -82,7 +82,7 @@ describe("expiry events", () => {
           yield* run
         }
         yield* billing.run
-        // Until all have their share
+        // Wait until all members have their share
         yield* Effect.sleep("1 minute")
         const owned = (yield* a!.client.owned).length
         assert.strictEqual(owned, 2)
@@ -102,14 +102,14 @@ describe("expiry events", () => {
           after.map((n, i) => n - before[i]!),
           [owned, owned]
         )
-        assert.strictEqual(yield* count(StreamMetrics.stream.takes.occupied), 0, "nobody was too late")
+        assert.strictEqual(yield* count(StreamMetrics.stream.takes.occupied), 0, "no member was too late")
         assert.strictEqual(yield* count(StreamMetrics.stream.takes.notIdle), 0)
         const trace = yield* server.trace
         const said = trace.filter(({ client, role }) => client === billing.name && role !== "subscriber")
         assert.isAbove(said.length, 0)
         assert.isFalse(
           said.some(({ args }) => args.some((text) => text.includes("orders"))),
-          "it reads nothing of another service"
+          "it sends nothing about another service"
         )
       })),
     { tags: ["G23"] }
@@ -117,7 +117,7 @@ describe("expiry events", () => {
 })
 
 describe("metrics of takes", () => {
-  it.effect("count what was taken, not what was requested", () =>
+  it.effect("count successful takes, not requests", () =>
     playing(Effect.gen(function*() {
       const [a, b] = [
         yield* open({ service: "figures", processName: "a" }),

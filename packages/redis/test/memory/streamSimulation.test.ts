@@ -1,3 +1,4 @@
+/** The plans for data streams on the simulator, seeds that once found a defect, and defective stores to be found. */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { type Ownership, type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -11,16 +12,16 @@ import type { Settings } from "../simulate/streamSettings.ts"
 
 const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
 
-/** As before operators and other uses: with them these seeds have other histories. */
+/** The plan without `uses`, for seeds from before they existed. They would change the seeds' histories. */
 const plainPlan = (seed: number) => planOf(seed, plainLoadOf(seed))
 
-/** As before processes had processors, too. */
+/** The plan without the fault `processor` too, for even older seeds. */
 const asBefore = (plan: ReturnType<typeof plainPlan>) => {
   const { processor: _, ...faults } = plan.faults as Simulation.Faults
   return { ...plan, faults }
 }
 
-/** A store with one defect. */
+/** The production store with one defect. */
 const mistaken = (wrong: (service: Service, redis: Redis["Service"]) => Partial<Service>) =>
   Layer.effect(
     StreamStore,
@@ -74,29 +75,28 @@ const found = (
     ({ violations }) => violations.map(({ checker }) => checker)
   )
 
-describe("Stream ownership on a simulated Redis", () => {
-  it.effect("holds under every fault: 60 seeds of the plan", () =>
+describe("data streams on a simulated Redis", () => {
+  it.effect("violate no rule under any fault, over 60 seeds", () =>
     Effect.forEach(
       Array.from({ length: 60 }, (_, index) => index + 1),
       (seed) => Effect.map(Simulation.run(streamPlan(seed)), clean),
       { discard: true }
     ), { tags: ["long"] })
 
-  it.effect("holds where it once did not: seeds that found something", () =>
+  it.effect("violate no rule with seeds that once found a defect", () =>
     Effect.forEach(
-      // A hand-back was counted as a failure where the grace ended meanwhile (26, 27), and a failure twice where the
-      // reply was lost (14), even if the first request came later than the next failure (401095). Mistakes of
-      // checkers: what is lost may have been committed (1460), and being done with it be lost besides (401478),
-      // announcements that Go consumers have acknowledged and not deleted (32, 82), leases that a clock that was set
-      // forward has ended (1184), and what was handed over may be handed on at its time, when shares are others (400148,
-      // 401424).
+      // A yield counted as a failure if the grace period ended in the meantime (26, 27). A failure counted twice if its
+      // reply was lost (14), or if its request arrived after the next failure (401095). The others found cases that
+      // checkers had not considered: a commit or a `done` whose reply was lost (1460, 401478), announcements that Go
+      // consumers had acknowledged but not deleted (32, 82), leases that ended because a clock was set forward (1184),
+      // and data streams that were handed over twice because shares had changed (400148, 401424).
       [14, 26, 27, 32, 82, 1184, 1460, 400148, 401095, 401424, 401478],
       (seed) => Effect.map(Simulation.run(asBefore(plainPlan(seed))), clean),
       { discard: true }
     ))
 
   it.effect(
-    "holds where busy consumers own many data streams: seeds that find leases that end one by one",
+    "violate no rule if busy consumers own many of them, with seeds in which leases end one by one",
     () =>
       Effect.forEach(
         [4, 5],
@@ -106,17 +106,17 @@ describe("Stream ownership on a simulated Redis", () => {
     { tags: ["long"] }
   )
 
-  it.effect("holds where processes are busy: seeds that found something", () =>
+  it.effect("violate no rule if processes are busy, with seeds that once found a defect", () =>
     Effect.forEach(
-      // An entry was taken that a Go consumer had locked after the event, and was just finishing (84000970, 84001172). Mistakes of
-      // checkers: work that computed in the turn in which its process resumed; and of the plan: a data stream deleted by the
-      // checkpoint of one before it (84000867)
+      // An entry was taken that a Go consumer had locked after the event and was finishing (84000970, 84001172). The
+      // plan deleted a data stream because of an older checkpoint (84000867). The others found a case that a checker
+      // had not considered: work that continued in the turn in which its process resumed.
       [8200054, 8200133, 8200155, 84000867, 84000970, 84001172],
       (seed) => Effect.map(Simulation.run(plainPlan(seed)), clean),
       { discard: true }
     ), { tags: ["long"] })
 
-  it.effect("has one history for one seed", () =>
+  it.effect("have the same history each time a seed is run", () =>
     Effect.gen(function*() {
       const traces = new Set<string>()
       for (let i = 0; i < 4; i++) {
@@ -126,13 +126,13 @@ describe("Stream ownership on a simulated Redis", () => {
     }))
 
   it.effect(
-    "finds nothing in a calm fleet",
+    "violate no rule in a calm fleet",
     () => Effect.map(found(calm), (checkers) => assert.deepStrictEqual(checkers, []))
   )
 
-  it.effect("finds a store that returns done, and forgets the unfinished", () =>
+  it.effect("reveal a store whose release finishes unfinished data streams", () =>
     Effect.map(
-      // A yielded entry is acknowledged, as by a consumer that cleans up after itself
+      // A consumer that acknowledges its entries when it leaves would do the same
       found(
         calm,
         mistaken((service) => ({
@@ -142,13 +142,13 @@ describe("Stream ownership on a simulated Redis", () => {
       (checkers) => assert.include(checkers, "nothing is forgotten")
     ))
 
-  it.effect("finds a store that hides pending entries", () =>
+  it.effect("reveal a store that hides pending entries", () =>
     Effect.map(
       found(calm, mistaken(() => ({ pending: () => Effect.succeed({ entries: [], next: undefined }) })), ["kill"]),
       (checkers) => assert.include(checkers, "orphans are taken")
     ))
 
-  it.effect("finds a store that swallows the announcement of a next round", () =>
+  it.effect("reveal a store that loses the announcement of the next round", () =>
     Effect.gen(function*() {
       const hasty: Settings = { ...calm, rounds: 3, messages: 4, hasty: true, repeats: false }
       assert.deepStrictEqual(yield* found(hasty), [])
@@ -171,10 +171,10 @@ describe("Stream ownership on a simulated Redis", () => {
       Effect.map(service.awaitMessages(stream, after, count), (found) => found.filter(({ id }) => id !== "3-0"))
   }))
 
-  it.effect("finds a store that skips messages", () =>
+  it.effect("reveal a store that skips messages", () =>
     Effect.map(found(calm, skipping), (checkers) => assert.include(checkers, "messages come in order")))
 
-  it.effect("finds it too if handlers keep their own offsets", () =>
+  it.effect("reveal a store that skips messages even if handlers store their own offsets", () =>
     Effect.gen(function*() {
       const own: Settings = { ...calm, ownOffsets: true }
       assert.deepStrictEqual(yield* found(own), [])
@@ -182,7 +182,7 @@ describe("Stream ownership on a simulated Redis", () => {
       assert.includeMembers(checkers, ["messages come in order", "checkpoints advance only past processed messages"])
     }))
 
-  it.effect("finds a checkpoint that anybody may move", () =>
+  it.effect("reveal a store that commits for stale owners", () =>
     Effect.map(
       found(
         calm,
@@ -197,7 +197,7 @@ describe("Stream ownership on a simulated Redis", () => {
       (checkers) => assert.isNotEmpty(checkers)
     ))
 
-  it.effect("finds a store that counts a yield as a failure", () =>
+  it.effect("reveal a store that counts a yield as a failure", () =>
     Effect.map(
       found(
         calm,
@@ -223,17 +223,20 @@ describe("Stream ownership on a simulated Redis", () => {
   }))
 
   it.effect(
-    "finds a store that takes what has an owner",
+    "reveal a store that takes owned data streams",
     () => Effect.map(found(calm, greedy), (checkers) => assert.include(checkers, Checker.rules.oneOwner.name))
   )
 
-  it.effect("finds a store that takes what a Go consumer has", () =>
+  it.effect("reveal a store that takes data streams from live Go consumers", () =>
     Effect.map(
       found({ ...calm, go: 1, consumers: 1, capacity: 64, late: 3000 }, greedy),
       (checkers) => assert.include(checkers, "live Go consumers are left alone")
     ))
 
-  /** Members that take the others for empty, and whose capacity changes as often. */
+  /**
+   * Returns the violations of members that believe the others own nothing, and whose view of capacities changes every
+   * `changeEvery` milliseconds.
+   */
   const lavish = (changeEvery: number) =>
     found(
       {
@@ -260,16 +263,16 @@ describe("Stream ownership on a simulated Redis", () => {
     )
 
   it.effect(
-    "finds members that hand over regardless of their share",
+    "reveal members that hand over regardless of their share",
     () => Effect.map(lavish(Infinity), (checkers) => assert.include(checkers, "no ping-pong"))
   )
 
   it.effect(
-    "finds members that hand on at once what they received",
+    "reveal members that immediately hand over what they have received",
     () => Effect.map(lavish(4000), (checkers) => assert.include(checkers, "no ping-pong"))
   )
 
-  it.effect("finds consumers that are never removed", () =>
+  it.effect("reveal a store that never removes consumers", () =>
     Effect.map(
       found(
         { ...calm, freshIds: true, reapAfter: 4000 },
@@ -280,7 +283,7 @@ describe("Stream ownership on a simulated Redis", () => {
       (checkers) => assert.include(checkers, "consumers are reaped")
     ))
 
-  it.effect("finds a store that does not leave", () =>
+  it.effect("reveal a store whose members do not leave", () =>
     Effect.map(
       found(
         { ...calm, balance: true },

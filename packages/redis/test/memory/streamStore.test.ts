@@ -1,4 +1,7 @@
-/** The production layers and scripts on the testkit's in-memory server, under TestClock. */
+/**
+ * Runs the testkit's contract suite of stream stores, and shared scenarios, on the production store and the fake
+ * server.
+ */
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
 import * as TestRedis from "@effect-simba/testkit/TestRedis"
@@ -26,13 +29,13 @@ StreamStoreSuite.suite(
 )
 
 it.effect(
-  "entries that were deleted while they were pending are gone",
+  "entries that were deleted while they were pending are treated as gone",
   () => Effect.provide(Effect.scoped(trimmed), RedisStreams.layerStore.pipe(Layer.provideMerge(TestRedis.layer()))),
   { tags: ["B50"] }
 )
 
-it.effect("requests for thousands of leases share calls, and each has its own reply", () =>
+it.effect("requests for 2,000 leases share calls, and each has its own reply", () =>
   Effect.provide(heldAtOnce, TestRedis.layer()))
 
-it.effect("a message of invalid UTF-8 goes to the dead letters and back unchanged", () =>
+it.effect("a message with invalid UTF-8 becomes a dead letter and is redriven unchanged", () =>
   Effect.provide(Effect.scoped(messageBytes), RedisStreams.layerStore.pipe(Layer.provideMerge(TestRedis.layer()))))

@@ -1,4 +1,4 @@
-/** What the tables of a service forget, and when; and their pages and limits. */
+/** The tables that a service keeps in Redis: when they forget their rows, when they expire, and how large they get. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Member, Service } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -22,7 +22,7 @@ const member: Member = { consumer: a, session: "s00000000001", capacity: 8, owne
 const secondsOf = (millis: number) => Math.round(millis / 1000)
 
 describe("the table of dead messages", () => {
-  it.effect("starts over after 20,000 messages", () =>
+  it.effect("is cleared when it exceeds 20,000 messages", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -36,7 +36,7 @@ describe("the table of dead messages", () => {
       assert.strictEqual(yield* bury("3-0"), 1)
     })))
 
-  it.effect("is kept as long as the letters, and forgets a message that returns to its data stream", () =>
+  it.effect("expires together with the letters, and forgets a message that is redriven", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -49,7 +49,7 @@ describe("the table of dead messages", () => {
       assert.deepStrictEqual(yield* send("HKEYS", ids), ["2-0"])
     })))
 
-  it.effect("keeps the letter of a later message with the same id when the earlier one returns to its data stream", () =>
+  it.effect("keeps the letter of a later message with the same id when the earlier one is redriven", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -65,7 +65,7 @@ describe("the table of dead messages", () => {
       assert.strictEqual(yield* send("EXISTS", StreamKeys.deadIds(held.stream)), 0)
     })))
 
-  it.effect("a message with too many fields for a script is added by one of two callers, and by the next one after a minute", () =>
+  it.effect("reserves a large message for one of two callers, and for another one after a minute", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -77,7 +77,7 @@ describe("the table of dead messages", () => {
         )
       const letter = yield* bury("1-0")
       const redis = yield* Redis
-      /** The two calls of another client, which adds the message between them. */
+      /** One of the two calls of another client's redrive: before (`""`) or after (`"1"`) it adds the message. */
       const otherClient = (added: "" | "1") =>
         call(redis, "redrive", scripts.redriveMessage)({
           stream: held.stream,
@@ -91,7 +91,7 @@ describe("the table of dead messages", () => {
       const refused = yield* Effect.flip(service.redriveMessage(held.stream, letter))
       assert.include(refused.message, "another caller has begun to redrive this message")
       assert.strictEqual(yield* send("XLEN", held.stream), 0)
-      // The other client has failed
+      // The other client's reservation expires
       yield* TestClock.adjust("1 millis")
       assert.isTrue(yield* service.redriveMessage(held.stream, letter))
       assert.strictEqual(yield* send("XLEN", held.stream), 1)
@@ -100,7 +100,7 @@ describe("the table of dead messages", () => {
       assert.strictEqual(yield* send("EXISTS", StreamKeys.deadIds(held.stream)), 0)
     })))
 
-  it.effect("a message with 3,500 fields has a letter unchanged, one with more is packed", () =>
+  it.effect("has letters with up to 3,500 fields unchanged, and packs larger ones", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -116,7 +116,7 @@ describe("the table of dead messages", () => {
       assert.deepStrictEqual(letters.map(([, fields]) => fields.length), [7000 + 6, 2 + 6])
     })))
 
-  it.effect("two messages of one id have two letters if they differ, in number of fields too", () =>
+  it.effect("distinguishes messages with the same id by their fields", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -135,7 +135,7 @@ describe("the table of dead messages", () => {
 describe("the table of hand-overs", () => {
   const to = { consumer: b, session: "s00000000001" }
 
-  it.effect("lasts as long as the longest of them", () =>
+  it.effect("expires with the last hand-over", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const handOver = (label: string, confirm: Duration.Input) =>
@@ -148,7 +148,7 @@ describe("the table of hand-overs", () => {
       assert.strictEqual(yield* handOver("three", "20 seconds"), 20)
     })))
 
-  it.effect("forgets a hand-over when its time is over, and not sooner", () =>
+  it.effect("forgets a hand-over when it expires, and not sooner", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const count = send<number>("ZCARD", StreamKeys.handOvers(name))
@@ -168,7 +168,7 @@ describe("the table of members", () => {
   const heartbeat = (service: Service, session: string, expiry: Duration.Input) =>
     service.heartbeat({ ...member, session }, Duration.fromInputUnsafe(expiry))
 
-  it.effect("lasts as long as the longest of them", () =>
+  it.effect("expires with the last member", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const left = Effect.map(send<number>("PTTL", StreamKeys.members(name)), secondsOf)
@@ -180,7 +180,7 @@ describe("the table of members", () => {
       assert.strictEqual(yield* left, 20)
     })))
 
-  it.effect("forgets a silent member at its expiry", () =>
+  it.effect("forgets a silent member when it expires", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const known = Effect.map(
@@ -211,7 +211,7 @@ describe("the state of a service", () => {
 })
 
 describe("the table of failures", () => {
-  it.effect("counts a streak from its first failure, and ends it after a pause", () =>
+  it.effect("counts failures as one streak until a pause ends it", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -221,7 +221,7 @@ describe("the table of failures", () => {
       })
       const after = (pause: Duration.Input) =>
         Effect.gen(function*() {
-          // The lease does not matter in this test
+          // Keep the lease through the pause
           for (const key of [StreamKeys.entryLease(held.stream, held.entry), StreamKeys.streamLease(held.stream)]) {
             yield* send("PERSIST", key)
           }
@@ -237,7 +237,7 @@ describe("the table of failures", () => {
 })
 
 describe("a redriven announcement", () => {
-  it.effect("is the announcement of its data stream, and ends nothing that had not ended", () =>
+  it.effect("becomes the current announcement of its data stream, and keeps the checkpoint", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")

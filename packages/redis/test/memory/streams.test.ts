@@ -1,4 +1,4 @@
-/** Stream ownership by the production scripts on the fake Redis, in virtual time. */
+/** The scenarios in `support/streamScenarios.ts` on the fake Redis, in virtual time. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
@@ -51,51 +51,62 @@ const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>
   }).pipe(Effect.provide(FakeRedis.layer()))
 
 describe("data streams on the fake Redis", () => {
-  it.effect("every announced stream is processed to its end, once, and leaves nothing behind", () =>
-    fake(scenarios.finished))
+  it.effect("every announced data stream is processed once, and leaves nothing behind", () => fake(scenarios.finished))
 
-  it.effect("thousands of handlers fail at once: no lease is lost, and each counts one failure", () =>
+  it.effect("2,000 handlers that fail at the same time lose no lease, and count one failure each", () =>
     fake(scenarios.failing))
 
-  it.effect("streams of a dead owner are found without events, with larger tokens", () => fake(scenarios.orphans), {
-    tags: ["G15", "G32"]
-  })
+  it.effect(
+    "without events, the data streams of a dead owner are taken with larger tokens",
+    () => fake(scenarios.orphans),
+    {
+      tags: ["G15", "G32"]
+    }
+  )
 
-  it.effect("streams of a dead owner are found by events, without sweeps", () => fake(scenarios.expiries))
+  it.effect("without sweeps, events make another consumer take a dead owner's data streams", () =>
+    fake(scenarios.expiries))
 
   it.effect(
-    "yielded streams continue at once, by a signal, and count no failure",
+    "yielded data streams are taken immediately because of a signal, and count no failure",
     () => fake(scenarios.handedBack),
     { tags: ["B57", "G20"] }
   )
 
-  it.effect("a server that hangs: all leases are lost at the deadline, and taken again later", () =>
+  it.effect("if the server hangs, all leases are lost at their deadline, and taken again later", () =>
     fake(scenarios.hanging))
 
-  it.effect("a deleted group is created again, and owned streams stay owned", () => fake(scenarios.groupGone))
+  it.effect("a deleted group is created again, and owned data streams stay owned", () => fake(scenarios.groupGone))
 
   it.effect(
-    "unreadable entries go to the dead letters, and the reader continues",
+    "malformed entries become dead letters, and the reader continues",
     () => fake(scenarios.malformed),
     { tags: ["G1", "G2", "B52"] }
   )
 
-  it.effect("poison goes to the dead letters, and can be redriven", () => fake(scenarios.poison), { tags: ["B52"] })
+  it.effect(
+    "a data stream that always fails becomes a dead letter, and can be redriven",
+    () => fake(scenarios.poison),
+    { tags: ["B52"] }
+  )
 
-  it.effect("dead letters are redriven by reason and count", () => fake(scenarios.redrivenAll))
+  it.effect("`redriveAll` selects dead letters by reason and number", () => fake(scenarios.redrivenAll))
 
-  it.effect("a consumer that joins gets its share", () => fake(scenarios.balanced), { tags: ["B55"] })
+  it.effect("a consumer that joins gets its share of the data streams", () => fake(scenarios.balanced), {
+    tags: ["B55"]
+  })
 
-  it.effect("messages that were trimmed before they were read are counted, and a rewritten stream is read", () =>
+  it.effect("trimmed messages are reported as missed, and a rewritten data stream is read from its beginning", () =>
     fake(scenarios.gaps))
 
-  it.effect("messages that a former owner skipped unnoticed are reported by the next", () => fake(scenarios.passedOver))
+  it.effect("an owner reports messages that the previous owner missed without noticing", () =>
+    fake(scenarios.passedOver))
 
   it.effect("the message with the largest id is processed once, and its reader waits", () => fake(scenarios.largestId))
 
-  it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
+  it.effect("the next owner resumes after the last commit, and a stale owner cannot commit", () =>
     fake(scenarios.checkpoints))
 
-  it.effect("messages are processed in order through a death and a close, and none is skipped", () =>
+  it.effect("messages are processed in order and without gaps although owners die and close", () =>
     fake(scenarios.processed))
 })

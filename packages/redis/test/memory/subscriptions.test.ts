@@ -1,11 +1,11 @@
-/** The subscriptions of a layer over a client that the test controls. */
+/** How a layer subscribes over one connection, with a fake client that the test controls. */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, References } from "effect"
 import type { Redis as Client } from "ioredis"
 import { EventEmitter } from "node:events"
 import * as subscriptions from "../../src/internal/client/ioredis/subscriptions.ts"
 
-/** Replies when the test says so. */
+/** A fake connection that replies only when the test calls `reply`. */
 class Hand extends EventEmitter {
   status = "ready"
   readonly asked: Array<string> = []
@@ -32,7 +32,7 @@ class Hand extends EventEmitter {
 
 const silent = { lost: () => undefined, back: () => undefined } as unknown as Parameters<typeof subscriptions.make>[2]
 
-it.live("a gap is reported once the new connection listens, and not before", () =>
+it.live("after a broken connection, a gap is reported only when the new connection has subscribed", () =>
   Effect.gen(function*() {
     const [first, second] = [new Hand(), new Hand()]
     const opened = yield* Deferred.make<void>()
@@ -64,7 +64,7 @@ it.live("a gap is reported once the new connection listens, and not before", () 
     assert.deepStrictEqual(heard, [undefined, "text"])
   }))
 
-it.live("listeners that the scheduler sets aside as they begin share one connection", () =>
+it.live("concurrent listeners share one connection, at whichever point the scheduler makes them yield", () =>
   Effect.gen(function*() {
     const several: Array<number> = []
     for (let before = 0; before < 40; before++) {

@@ -1,4 +1,4 @@
-/** How users test handlers of data streams. */
+/** How an application tests its handlers of data streams, with `TestStreams` and the fake server. */
 import { Mutex } from "@effect-simba/core"
 import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { RedisMutex } from "@effect-simba/redis"
@@ -15,7 +15,7 @@ const Step = Schema.Struct({ n: Schema.FiniteFromString })
 const add = (...numbers: ReadonlyArray<number>) =>
   Redis.use((redis) => Effect.forEach(numbers, (n) => redis.send("XADD", "orders:eu", "*", "n", String(n))))
 
-it.effect("one client: announcements and messages are processed, and FakeRedis sees it", () =>
+it.effect("one client processes announced messages, and FakeRedis shows the server's keys", () =>
   Effect.gen(function*() {
     const observed = yield* Ref.make<ReadonlyArray<number>>([])
     yield* StreamClient.announce("orders:eu", {})
@@ -32,7 +32,7 @@ it.effect("one client: announcements and messages are processed, and FakeRedis s
     assert.include((yield* server.keys).map(({ key }) => key), "orders:eu")
   }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
 
-it.effect("a message that became a dead letter is redriven after the others", () =>
+it.effect("a dead message is redriven and processed after the others", () =>
   Effect.gen(function*() {
     const observed: Array<number> = []
     let isMended = false
@@ -57,7 +57,7 @@ it.effect("a message that became a dead letter is redriven after the others", ()
     assert.strictEqual((yield* Effect.flip(StreamClient.redriveMessage("orders:eu", "x")))._tag, "InvalidName")
   }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
 
-it.effect("several clients: another one continues after the last commit of one that was cut off", () =>
+it.effect("if a client is cut off, another one continues after its last commit", () =>
   Effect.gen(function*() {
     const processOf = (name: string) =>
       Layer.build(TestStreams.layerClient(RedisStreams.layerStore, { service: "orders", name }))
@@ -85,7 +85,7 @@ it.effect("several clients: another one continues after the last commit of one t
 
     assert.deepStrictEqual(yield* Ref.get(observed), ["a1", "a2", "b3"])
     assert.lengthOf(yield* Context.get(b, StreamClient.StreamClient).owned, 1)
-    // A consumer that is cut off cannot leave, and at the end nobody moves the clock
+    // Heal the link, so that closing the client does not wait for a timeout on the test clock
     yield* link.heal()
   }).pipe(Effect.provide(FakeRedis.layer())))
 
@@ -95,7 +95,7 @@ class Returns extends Context.Service<Returns, StreamClient.StreamClient["Servic
   )
 }
 
-it.effect("two services and mutexes of one process, on one client of Redis", () => {
+it.effect("mutexes and two stream services share one Redis client", () => {
   const StoreLive = RedisStreams.layerStore.pipe(Layer.provideMerge(TestRedis.layer()))
   const Live = Layer.mergeAll(
     Mutex.layer().pipe(Layer.provide(RedisMutex.layerStore)),
@@ -119,7 +119,7 @@ it.effect("two services and mutexes of one process, on one client of Redis", () 
 class Orders extends StreamClient.Service<Orders>()("test/Orders") {}
 class Refunds extends StreamClient.Service<Refunds>()("test/Refunds") {}
 
-it.effect("clients of two services share a process and its connection", () =>
+it.effect("clients of two services, as separate Effect services, share one connection", () =>
   Effect.gen(function*() {
     const observed: Array<string> = []
     const [orders, refunds] = [yield* Orders, yield* Refunds]

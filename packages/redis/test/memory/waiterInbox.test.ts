@@ -1,3 +1,4 @@
+/** The channel on which a layer's waiters receive messages, and places that a layer could not release. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
@@ -29,7 +30,7 @@ import { contender, counterOf, freshId, freshName, ownerOf } from "../support/ha
 
 const lost = new BackendError({ operation: "subscribe", isRetryable: true, cause: new Error("the connection is down") })
 
-/** Channels that the test drives: subscriptions, messages, and failures. */
+/** A fake subscriber. The test publishes messages and gaps, and controls the outcome of subscriptions. */
 const channels = () => {
   const open = new Map<string, Set<Queue.Queue<Notice>>>()
   const asked: Array<string> = []
@@ -62,7 +63,7 @@ const channels = () => {
   }
 }
 
-/** All messages that have arrived, once all fibers wait. */
+/** Returns the messages that a waiter has received so far. */
 const heard = Effect.fnUntraced(function*({ next }: { readonly next: Effect.Effect<WakeUp> }) {
   const all: Array<WakeUp> = []
   for (;;) {
@@ -88,22 +89,26 @@ const inboxes = (subscriber: Subscriber["Service"]) =>
   }))
 
 describe("messages to the waiters of a layer", () => {
-  it.effect("10,000 waiters are one subscription, and each receives its own messages", () =>
-    Effect.gen(function*() {
-      const { asked, open, publish, subscriber } = channels()
-      const { wakeUps } = yield* inboxes(subscriber)
-      const first = freshId()
-      const inbox = RedisKeys.inboxChannel(inboxOf(first))
-      const ids = [first, ...Array.from({ length: 9999 }, () => freshId(first))]
-      const scope = yield* Scope.make()
-      const waiting = yield* Effect.forEach(ids, (id) => Scope.provide(wakeUps(freshName("many"), id), scope))
-      assert.deepStrictEqual(asked, [inbox])
-      assert.strictEqual(open.get(inbox)?.size, 1)
-      for (const [index, id] of ids.entries()) yield* publish(inbox, `${counterOf(id)}@@look@@${index}`)
-      for (const [index, wait] of waiting.entries()) assert.deepStrictEqual(yield* wait.next, poll(index))
-      yield* Scope.close(scope, Exit.void)
-      assert.strictEqual(open.size, 0)
-    }), { tags: ["B40"] })
+  it.effect(
+    "10,000 waiters share one subscription, and each receives only its own messages",
+    () =>
+      Effect.gen(function*() {
+        const { asked, open, publish, subscriber } = channels()
+        const { wakeUps } = yield* inboxes(subscriber)
+        const first = freshId()
+        const inbox = RedisKeys.inboxChannel(inboxOf(first))
+        const ids = [first, ...Array.from({ length: 9999 }, () => freshId(first))]
+        const scope = yield* Scope.make()
+        const waiting = yield* Effect.forEach(ids, (id) => Scope.provide(wakeUps(freshName("many"), id), scope))
+        assert.deepStrictEqual(asked, [inbox])
+        assert.strictEqual(open.get(inbox)?.size, 1)
+        for (const [index, id] of ids.entries()) yield* publish(inbox, `${counterOf(id)}@@look@@${index}`)
+        for (const [index, wait] of waiting.entries()) assert.deepStrictEqual(yield* wait.next, poll(index))
+        yield* Scope.close(scope, Exit.void)
+        assert.strictEqual(open.size, 0)
+      }),
+    { tags: ["B40"] }
+  )
 
   it.effect("a gap reaches every waiter of its layer", () =>
     Effect.gen(function*() {
@@ -118,7 +123,7 @@ describe("messages to the waiters of a layer", () => {
     }), { tags: ["B43"] })
 
   it.effect(
-    "a subscription that fails is an error to those who wait for it, and made again for the next",
+    "a subscription that fails is an error for all that wait for it, and is retried for the next waiter",
     () =>
       Effect.gen(function*() {
         const { responsive, asked, publish, subscriber } = channels()
@@ -127,7 +132,7 @@ describe("messages to the waiters of a layer", () => {
         const failing = Deferred.makeUnsafe<void, BackendError>()
         responsive(Deferred.await(failing))
         const attempt = (id: Parameters<typeof wakeUps>[1]) => Effect.exit(wakeUps(freshName("failing"), id))
-        // In scopes that stay open, as that of a wait does between its attempts
+        // The attempts' scope stays open, as during a wait with several attempts
         const first = yield* Effect.forkChild(Effect.all([attempt(id), attempt(freshId(id))], { concurrency: 2 }))
         const layer = yield* Effect.forkChild(Effect.exit(inbox(inboxOf(id), () => undefined)))
         yield* settle
@@ -148,7 +153,7 @@ describe("messages to the waiters of a layer", () => {
     { tags: ["B43"] }
   )
 
-  it.effect("a waiter that leaves while the subscription is made ends it", () =>
+  it.effect("a waiter that leaves before its subscription is confirmed leaves no subscription", () =>
     Effect.gen(function*() {
       const { responsive, open, subscriber } = channels()
       const { wakeUps } = yield* inboxes(subscriber)
@@ -162,7 +167,7 @@ describe("messages to the waiters of a layer", () => {
       assert.strictEqual(open.size, 0)
     }))
 
-  it.effect("all of many simultaneous forced releases are reported", () =>
+  it.effect("each of many simultaneous forced releases is reported", () =>
     Effect.gen(function*() {
       const { publish, subscriber } = channels()
       const { open } = yield* mailboxes.make(subscriber, () => undefined)
@@ -175,7 +180,7 @@ describe("messages to the waiters of a layer", () => {
       assert.deepStrictEqual(forced, ids)
     }), { tags: ["B59"] })
 
-  it.effect("a waiter that detected another implementation listens on its own channel, once, and polls", () =>
+  it.effect("a waiter that detects a Simba contender subscribes once to its own channel, and polls", () =>
     Effect.gen(function*() {
       const { asked, open, publish, subscriber } = channels()
       const { noteForeign, wakeUps } = yield* inboxes(subscriber)
@@ -199,7 +204,7 @@ describe("messages to the waiters of a layer", () => {
       assert.strictEqual(asked.length, 2)
     }))
 
-  it.effect("if its own channel cannot be subscribed to, the next refusal retries", () =>
+  it.effect("a failed subscription to a waiter's own channel is retried at the next refusal", () =>
     Effect.gen(function*() {
       const { responsive, asked, open, subscriber } = channels()
       const { noteForeign, wakeUps } = yield* inboxes(subscriber)
@@ -215,7 +220,7 @@ describe("messages to the waiters of a layer", () => {
       assert.isTrue(open.has(RedisKeys.contenderChannel(m, id)))
     }))
 
-  it.effect("a listener of a layer that listens is called at once, and not once it has left", () =>
+  it.effect("a listener receives messages until it leaves", () =>
     Effect.gen(function*() {
       const { gap: lose, open, publish, subscriber } = channels()
       const inboxes = yield* mailboxes.make(subscriber, () => undefined)
@@ -232,7 +237,7 @@ describe("messages to the waiters of a layer", () => {
       yield* settle
       noteForeign(m, id)
       yield* settle
-      assert.deepStrictEqual(notified.splice(1), [gap, gap], "of the inbox, and of its own channel")
+      assert.deepStrictEqual(notified.splice(1), [gap, gap], "gaps of the inbox and of its own channel")
       assert.isTrue(open.has(RedisKeys.contenderChannel(m, id)))
       leave()
       yield* publish(inbox, `${counterOf(id)}@@look@@8`)
@@ -241,7 +246,7 @@ describe("messages to the waiters of a layer", () => {
       assert.isFalse(open.has(RedisKeys.contenderChannel(m, id)))
     }))
 
-  it.effect("a gap that reaches thousands in slices is not passed to those that left in between", () =>
+  it.effect("a gap that is delivered in slices does not reach waiters that have left in the meantime", () =>
     Effect.gen(function*() {
       const { gap: lose, subscriber } = channels()
       const { open } = yield* mailboxes.make(subscriber, () => undefined)
@@ -253,7 +258,7 @@ describe("messages to the waiters of a layer", () => {
       for (let i = 0; i < 100; i++) {
         leave[i] = listen(m, i === 0 ? first : freshId(first), () => {
           heard.push(i)
-          // The first slice ends the waiters of the others
+          // The first waiter makes half of the others leave
           if (i === 0) leave.slice(50).forEach((leave) => leave())
         })
       }
@@ -262,14 +267,14 @@ describe("messages to the waiters of a layer", () => {
       assert.deepStrictEqual(heard, Array.from({ length: 50 }, (_, i) => i))
     }))
 
-  it.effect("a layer that is interrupted at any point while it begins to listen listens to nothing", () =>
+  it.effect("a layer that is interrupted at any point of its subscription leaves no subscription", () =>
     Effect.gen(function*() {
       const { open, subscriber } = channels()
       const inboxes = yield* mailboxes.make(subscriber, () => undefined)
       let begun = 0
       for (let before = 0; before < 60; before++) {
         const id = freshId()
-        // Set aside after sixty operations, this many of them before it begins
+        // The scheduler makes the fiber yield after sixty operations, `before` of which precede the subscription
         const layer = yield* Effect.forEach(Array.from({ length: before }), () => Effect.void).pipe(
           Effect.andThen(Effect.scoped(Effect.andThen(inboxes.open(inboxOf(id), () => undefined), Effect.never))),
           Effect.provideService(References.MaxOpsBeforeYield, 60),
@@ -283,7 +288,7 @@ describe("messages to the waiters of a layer", () => {
       assert.isBelow(begun, 60)
     }))
 
-  it.effect("a waiter that leaves while it begins to listen on its own channel leaves nothing open", () =>
+  it.effect("a waiter that leaves while it subscribes to its own channel leaves no subscription", () =>
     Effect.gen(function*() {
       const { responsive, open, subscriber } = channels()
       const { noteForeign, wakeUps } = yield* inboxes(subscriber)
@@ -303,8 +308,8 @@ describe("messages to the waiters of a layer", () => {
 
 const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
-describe("what a live layer could not release", () => {
-  /** Stores of two layers; requests of the first fail while it is set to. */
+describe("a place that a live layer could not release", () => {
+  /** Three stores with their own connections. Requests of store `a` fail while `failing.now` is set. */
   const stores = Effect.gen(function*() {
     const failing = { now: false }
     const open = Effect.fnUntraced(function*(name: string) {
@@ -324,15 +329,15 @@ describe("what a live layer could not release", () => {
 
   const settled = Effect.repeat(TestClock.adjust(0), { times: 5 })
 
-  /** Longer than the confirm period, and shorter than the lease. */
+  /** Waits longer than the confirm period and shorter than the lease, so that no waiter is fresh. */
   const stale = TestClock.adjust("31 seconds")
 
-  it.effect("is released when its turn comes, so that it costs a round trip", () =>
+  it.effect("is released immediately when it is granted the mutex", () =>
     Effect.gen(function*() {
       const { a, b, failing } = yield* stores
       const m = freshName("owed")
       const [holder, gone, next] = [contender(b, m), contender(a, m), contender(b, m)]
-      // As a layer does
+      // Open the inbox, as a layer does
       yield* a.inbox(inboxOf(gone.id), () => undefined)
       yield* holder.own
       yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
@@ -350,7 +355,7 @@ describe("what a live layer could not release", () => {
       assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
       assert.strictEqual((yield* wakeUps.next)._tag, "PollAfter")
       assert.include(yield* wakeUps.next, { _tag: "YourTurn" })
-      // However late, and however often
+      // A late, repeated message releases the place again
       const server = yield* FakeRedis.FakeRedis
       const late = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "late" })), Redis)
       yield* server.clearTrace
@@ -359,7 +364,7 @@ describe("what a live layer could not release", () => {
       assert.deepStrictEqual((yield* server.trace).map(({ args }) => args[0]), ["PUBLISH", "EVALSHA"])
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("is released when its turn comes, if a late request queued it after it had been released", () =>
+  it.effect("is released when it is granted, even if a late request queued it again after its release", () =>
     Effect.gen(function*() {
       const { a, b, late } = yield* stores
       const m = freshName("queued late")
@@ -368,7 +373,7 @@ describe("what a live layer could not release", () => {
       yield* holder.own
       yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
       yield* gone.release
-      // The store cannot distinguish this from another connection
+      // A late request arrives. To the store `a`, it looks like one on another connection.
       yield* late.acquire({
         mutex: m,
         id: gone.id,
@@ -385,7 +390,7 @@ describe("what a live layer could not release", () => {
       assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("is released when its turn comes, if a release had queued it, and a late request queues it again", () =>
+  it.effect("is released when it is granted, even if a release requeued it and a late request queued it again", () =>
     Effect.gen(function*() {
       const { a, b, late } = yield* stores
       const m = freshName("queued by a release")
@@ -399,7 +404,7 @@ describe("what a live layer could not release", () => {
       const { requeued } = yield* release(a, { mutex: m, id: holder.id, ...periods, requeue })
       assert.strictEqual(ownerOf(requeued!.ownership), next.id)
       yield* gone.release
-      // The store cannot distinguish this from another connection
+      // A late request arrives. To the store `a`, it looks like one on another connection.
       yield* late.acquire({ mutex: m, id: gone.id, mode: "wait", ...periods })
       const changes = yield* b.changes(m)
       yield* next.release
@@ -408,7 +413,7 @@ describe("what a live layer could not release", () => {
       assert.strictEqual((yield* b.owner(m))._tag, "Free")
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("leaves the queue when it is notified to poll, and the next is notified instead", () =>
+  it.effect("leaves the queue when it is notified to poll, and the next waiter is notified instead", () =>
     Effect.gen(function*() {
       const { a, b, failing } = yield* stores
       const m = freshName("owed, notified to poll")
@@ -430,7 +435,7 @@ describe("what a live layer could not release", () => {
       assert.deepStrictEqual((yield* b.inspect(m, 10)).waiters.map(({ id }) => id), [next.id])
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("is kept while it lives: no message releases what nobody wanted to release", () =>
+  it.effect("is released only if its release was requested: a late message does not release a live lease", () =>
     Effect.gen(function*() {
       const { a, b } = yield* stores
       const m = freshName("kept")
@@ -452,7 +457,7 @@ describe("what a live layer could not release", () => {
 })
 
 describe("the cost of a contended mutex", () => {
-  /** The commands of `count` layers that queue behind a holder and get the mutex one after another. */
+  /** Returns the commands per layer when `count` layers queue behind a holder and get the mutex one after another. */
   const sent = Effect.fnUntraced(function*(count: number, age: Duration.Input = 0) {
     const server = yield* FakeRedis.FakeRedis
     const open = Effect.map(
@@ -480,13 +485,13 @@ describe("the cost of a contended mutex", () => {
     }
     yield* TestClock.adjust(age)
     yield* Scope.close(scope, Exit.void)
-    // No time passes: a hand-off needs none, and a command that is under way would time out
+    // The hand-offs must complete without the passing of virtual time
     yield* Fiber.joinAll(waiting)
-    // Nobody waits for the last release
+    // `withLock` does not await the last release
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(served, others.map((_, index) => index))
     const commands = (yield* server.trace).map(({ args }) => args[0]!).filter((name) => name !== "PING")
-    // The release of the holder is the first hand-off, the last release is none
+    // Of `count + 1` releases, the last one hands the mutex to nobody
     assert.deepStrictEqual([...new Set(commands)], ["EVALSHA"])
     return (commands.length - 1) / count
   }, Effect.scoped)
@@ -495,9 +500,9 @@ describe("the cost of a contended mutex", () => {
     "a hand-off between layers is three commands from request to release, for 2 waiters and for 100",
     () =>
       Effect.gen(function*() {
-        // Try, queue, release: no subscription, and nobody polls in between
+        // A try, a place in the queue, and a release. No layer subscribes or polls in between.
         assert.deepStrictEqual([yield* sent(2), yield* sent(100)], [3, 3])
-        // A waiter of more than a confirm period confirms, too
+        // A waiter that has waited longer than a confirm period also confirms its grant
         assert.deepStrictEqual([yield* sent(2, "61 seconds"), yield* sent(100, "61 seconds")], [4, 4])
       }).pipe(Effect.provide(FakeLive)),
     { tags: ["H2"] }

@@ -1,4 +1,4 @@
-/** Which waiters the scripts notify to poll, and which hold back for a Simba contender. */
+/** Which waiters the scripts notify to poll, and when they hold back for a Simba contender. */
 import { MutexStore, release as releaseIn, type WakeUp, wakeUps } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -12,7 +12,7 @@ import { contender, freshName } from "../support/harness.ts"
 
 const simba = "1:4711@stock"
 
-/** A mutex, its store, and a client that acts like a Simba contender. */
+/** A mutex, its store, and a Redis client with which a test acts like a Simba contender. */
 const stage = Effect.fnUntraced(function*({ countable = true }: { readonly countable?: boolean } = {}) {
   const client = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
   const services = Context.add(client, Subscriber, { ...Context.get(client, Subscriber), countable })
@@ -23,7 +23,7 @@ const stage = Effect.fnUntraced(function*({ countable = true }: { readonly count
   const mutex = freshName("wake up")
   const heard: Array<readonly [waiter: number, WakeUp["_tag"]]> = []
   let count = 0
-  /** Subscribes and queues, as the only waiter of its layer. */
+  /** Adds a waiter of a new layer to the queue, and records its messages in `heard`. */
   const queue = Effect.gen(function*() {
     const waiter = contender(store, mutex)
     const index = count++
@@ -73,7 +73,7 @@ describe("a waiter that leaves the head of the queue", () => {
     }))
 })
 
-describe("while a Simba contender that was notified is on its way", () => {
+describe("while the mutex is reserved for a Simba contender", () => {
   const called = Effect.gen(function*() {
     const all = yield* stage()
     const { mutex, owner, queue, redis } = all
@@ -84,7 +84,7 @@ describe("while a Simba contender that was notified is on its way", () => {
     return { ...all, first, second }
   })
 
-  it.effect("a waiter that leaves hands the mutex to no other", () =>
+  it.effect("a waiter that leaves does not hand over the mutex", () =>
     Effect.gen(function*() {
       const { heard, mutex, release, second, store } = yield* called
       yield* release(second.id)
@@ -93,7 +93,7 @@ describe("while a Simba contender that was notified is on its way", () => {
       assert.deepStrictEqual(heard, [])
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
-  it.effect("a late release that queues another takes nothing, and hands over nothing", () =>
+  it.effect("a late release that requeues a waiter does not hand over the mutex", () =>
     Effect.gen(function*() {
       const { heard, mutex, owner, release, store } = yield* called
       yield* release(owner.id, contender(store, mutex).id)
@@ -102,7 +102,7 @@ describe("while a Simba contender that was notified is on its way", () => {
       assert.deepStrictEqual(heard, [])
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
-  it.effect("a forced release frees the mutex for everybody", () =>
+  it.effect("a forced release ends the reservation", () =>
     Effect.gen(function*() {
       const { mutex, owner, redis, store } = yield* stage()
       yield* owner.own

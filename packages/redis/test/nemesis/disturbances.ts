@@ -1,4 +1,7 @@
-/** Which client was disturbed, and when: the checkers excuse the consequences. */
+/**
+ * Derives from a nemesis run when each client was disturbed. The checkers excuse violations that a disturbance
+ * explains.
+ */
 import type { Fault } from "./faults.ts"
 import type { History } from "./judge.ts"
 
@@ -6,16 +9,19 @@ type Span = readonly [from: number, to: number]
 
 const never = -Infinity
 
-/** How long clients take to connect and subscribe again. Milliseconds. */
+/** Maximum time for clients to reconnect and resubscribe. Milliseconds. */
 const restored = 3000
 
-/** How long after the end of a subscription its client may notice. Milliseconds. */
+/** Maximum delay until a client notices that its subscription has ended. Milliseconds. */
 const noticed = 5000
 
-/** Turns of this length are a disturbance too, for any reason. Milliseconds. */
+/** An event-loop turn longer than this counts as a disturbance. Milliseconds. */
 const long = 150
 
-/** Intervals by their beginnings, each with the last end up to there: a run of an hour has thousands. */
+/**
+ * Indexes intervals for binary search: sorted by start, with a running maximum of their ends. An hour-long run has
+ * thousands of intervals.
+ */
 const spansOf = (unordered: ReadonlyArray<Span>) => {
   const spans = [...unordered].sort(([a], [b]) => a - b)
   let last = never
@@ -30,12 +36,12 @@ const spansOf = (unordered: ReadonlyArray<Span>) => {
     return low
   }
   return {
-    /** The last instant up to now that lies within one of them. */
+    /** Returns the latest instant up to `now` that lies within an interval. */
     lastWithin: (now: number) => {
       const begun = begunBy(now)
       return begun === 0 ? never : Math.min(now, ends[begun - 1]!)
     },
-    /** Those that have begun, the latest first, as long as one of them may reach `until`. */
+    /** Yields the intervals that began by `now`, latest first. Stops where no earlier interval can reach `until`. */
     backFrom: function*(now: number, until: number) {
       for (let i = begunBy(now) - 1; i >= 0 && ends[i]! >= until; i--) yield spans[i]!
     }
@@ -44,10 +50,10 @@ const spansOf = (unordered: ReadonlyArray<Span>) => {
 
 const span = ({ from, to }: Fault): Span => [from, to]
 
-/** After a fault of a server, connections and subscriptions come back one by one. */
+/** Extends server faults by `restored`, because clients reconnect and resubscribe one by one. */
 const disturbance = ({ from, target, to }: Fault): Span => [from, target === "server" ? to + restored : to]
 
-/** A value for each client. */
+/** Memoizes `make` per key. */
 const remembered = <Key, A>(make: (key: Key) => A) => {
   const known = new Map<Key, A>()
   return (key: Key): A => {
@@ -67,7 +73,7 @@ export const disturbancesOf = ({ faults, lines, observed, phases }: History) => 
     turns.set(client, known)
     known.push([Number(fields["from"]), at])
   }
-  /** A process that subscribes again was deaf before: it noticed late that its connection was gone. */
+  /** A process that resubscribes had noticed late that its connection was gone, and received no messages until then. */
   const deaf = new Map<string, Array<Span>>()
   const inboxes = new Map<string, string>()
   for (const [, client, , kind, { id }] of lines) {
@@ -79,7 +85,7 @@ export const disturbancesOf = ({ faults, lines, observed, phases }: History) => 
     const client = inboxes.get(channels.find((channel) => inboxes.has(channel)) ?? "")
     if (client !== undefined) deaf.set(client, [...deaf.get(client) ?? [], [at - noticed, at]])
   }
-  /** A process that ends and has unsubscribed is skipped, also while its request to leave a queue is on its way. */
+  /** A closing process is skipped once it has unsubscribed, even if its request to leave a queue is still in flight. */
   const closing = phases.find(([phase]) => phase === "closing")?.[1] ?? Infinity
   const unsubscribed = new Map<string, number>()
   for (const { args: [name, ...channels], at } of observed) {
@@ -107,7 +113,7 @@ export const disturbancesOf = ({ faults, lines, observed, phases }: History) => 
     isRunning: (client: string, now: number) => !faultsOf(client).some(({ from, to }) => from <= now && now < to),
     resumedAt: (client: string, now: number) =>
       stops(client).reduce((last, { to }) => to <= now ? Math.max(last, to) : last, never),
-    /** Its current turn: timers report it when it is over. */
+    /** Returns the length of the client's current event-loop turn. The client reports a turn only when it is over. */
     lateness: (client: string, now: number) => {
       let longest = 25
       for (const [from, to] of late(client).backFrom(now, now - 20)) {

@@ -1,4 +1,7 @@
-/** The faults of the nemesis: of processes, of servers, and of the connections between them. */
+/**
+ * The faults that the nemesis injects: into worker processes, into Redis servers, and into the connections between
+ * them. `run.ts` draws from them at random.
+ */
 import { Effect, Fiber } from "effect"
 import { rm } from "node:fs/promises"
 import { join } from "node:path"
@@ -12,16 +15,16 @@ import type { Observer } from "./observer.ts"
 import type { Proxy } from "./proxy.ts"
 import type { Node, Topology } from "./topology.ts"
 
-/** A fault as it happened. Times are milliseconds of the run. */
+/** An injected fault. Times are in milliseconds since the start of the run. */
 export interface Fault {
   readonly kind: string
-  /** A process, or `server`. */
+  /** The name of the affected process, or `server`. */
   readonly target: string
   readonly from: number
   to: number
-  /** Whether the server may lose what it had acknowledged. */
+  /** Whether the server may lose acknowledged writes. */
   readonly loses: boolean
-  /** Whether its state is read again at the end. */
+  /** Whether the server's state is read again when the fault ends. */
   readonly isRead: boolean
   readonly text: string
 }
@@ -42,7 +45,7 @@ const between = ({ random }: Stage, low: number, high: number) => low + (high - 
 const pick = <A>({ random }: Stage, items: ReadonlyArray<A>) => items[Math.floor(random() * items.length)]!
 const pause = (stage: Stage, low: number, high: number) => Effect.suspend(() => Effect.sleep(between(stage, low, high)))
 
-/** Records the fault from its beginning to its end. */
+/** Runs `act` and records the fault's start and end. */
 const during = <A, E>(
   stage: Stage,
   fault: Pick<Fault, "kind" | "target"> & {
@@ -58,7 +61,7 @@ const during = <A, E>(
     return Effect.ensuring(act, Effect.sync(() => void (noted.to = stage.now())))
   })
 
-/** One that no fault affects yet. A producer that dies starts at its first message again, so it is spared. */
+/** Picks a process with one of these roles that no other fault affects. */
 const free = (stage: Stage, roles: ReadonlyArray<Member["role"]>) => {
   const members = stage.fleet.members.filter(({ isTouched, role }) => !isTouched && roles.includes(role))
   return members.length === 0 ? undefined : pick(stage, members)
@@ -79,6 +82,7 @@ const onMember = (
   })]
 
 const everybody = ["mutex", "consumer", "producer", "jobs"] as const
+/** Producers are never killed: a restarted one would begin with its first message again. */
 const mortal = ["mutex", "consumer", "jobs"] as const
 
 export const ofProcesses: ReadonlyArray<FaultKind> = [
@@ -87,7 +91,7 @@ export const ofProcesses: ReadonlyArray<FaultKind> = [
       stage.fleet.kill(member)
       yield* pause(stage, 100, 3000)
       stage.fleet.restart(member)
-      // Until it is back
+      // The process starts and connects
       yield* Effect.sleep("1 second")
     })),
   onMember("stop", everybody, (stage, member) =>
@@ -104,7 +108,7 @@ export const ofProcesses: ReadonlyArray<FaultKind> = [
     }))
 ]
 
-/** The process that leads the jobs now, if no other fault affects it. */
+/** Returns the current leader of the jobs, unless another fault already affects it. */
 const leader = (stage: Stage) =>
   Effect.gen(function*() {
     const key = `simba:{${leadership}}`
@@ -128,10 +132,10 @@ const onLeader = (
     )
   })]
 
-/** Until the clock, which the server shares, is at a whole second minus some milliseconds. */
+/** Waits until a few milliseconds before a whole second of the wall clock, which the server shares. */
 const boundary = Effect.suspend(() => Effect.sleep(1000 - (Date.now() + 5) % 1000))
 
-/** Where the leader of jobs is most vulnerable. */
+/** Hits the leader of the jobs when it is most vulnerable: at the instant of a job, or for longer than its lease. */
 const ofLeaders: ReadonlyArray<FaultKind> = [
   onLeader("kill at an instant", boundary, (stage, member) =>
     Effect.gen(function*() {
@@ -144,7 +148,7 @@ const ofLeaders: ReadonlyArray<FaultKind> = [
   onLeader("stop beyond the lease", Effect.void, (stage, member) =>
     Effect.gen(function*() {
       member.child.kill("SIGSTOP")
-      // A lease of 4.5 seconds
+      // Longer than the lease of 4.5 seconds
       yield* pause(stage, 5000, 9000)
       member.child.kill("SIGCONT")
     }))
@@ -191,7 +195,10 @@ const onPrimary = (kind: string, act: (stage: Stage, node: Node) => Act, isRead 
     })
 ]
 
-/** It listens again before a client can reach the server, and reads what it missed. */
+/**
+ * Runs `act` while clients are cut off. The observer starts MONITOR again and rereads the keys before they can
+ * reconnect.
+ */
 const watched = (stage: Stage, { name, proxy, server }: Node, act: Act) =>
   Effect.gen(function*() {
     proxy.refuses = true
@@ -210,7 +217,10 @@ const clientsOf = (reply: Reply) =>
     return isOwn ? [fields.get("id")!] : []
   })
 
-/** `limit`: how long a server may be silent before sentinels start a failover, which is another fault. */
+/**
+ * `limit` is the longest pause in milliseconds. It is too short for sentinels to start a failover, which is another
+ * fault.
+ */
 const ofServers = (limit: number): ReadonlyArray<FaultKind> => [
   onPrimary("server stopped", (stage, { server }) =>
     Effect.gen(function*() {
@@ -232,7 +242,7 @@ const ofServers = (limit: number): ReadonlyArray<FaultKind> => [
     })),
   onPrimary("scripts flushed", (_, { server }) => server.send("SCRIPT", "FLUSH")),
   onPrimary("busy script", (stage, { server }) => {
-    // Others are refused with BUSY after a tenth of a second
+    // After `busy-reply-threshold`, 100 ms, the server replies BUSY to other commands
     const lua = "for i = 1, 1e12 do end"
     return Effect.gen(function*() {
       const busy = yield* Effect.forkChild(Effect.ignore(server.send("EVAL", lua, "0")))
@@ -288,23 +298,23 @@ const erased = onPrimary(
 const hasRole = (node: Node, role: string) =>
   Effect.map(node.server.send("INFO", "replication"), (info) => String(info).includes(`role:${role}`))
 
-/** Ends when everybody agrees, and the data of the new primary is read. */
+/** Waits until both nodes agree on their new roles, then rereads the new primary's data. */
 const failedOver = (stage: Stage, before: Node) =>
   Effect.gen(function*() {
     const { nodes, primaryOf } = stage.topology
     const next = nodes.find((node) => node !== before)!
     yield* until("a new primary", Effect.map(primaryOf(""), (primary) => primary === next))
     yield* until(
-      "the former one follows",
+      "the old primary is a replica",
       Effect.all([hasRole(before, "slave"), hasRole(next, "master")]).pipe(
         Effect.map(([a, b]) => a && b)
       )
     )
     yield* until(
-      "it is in sync",
+      "the old primary is in sync",
       Effect.map(before.server.send("INFO", "replication"), (info) => String(info).includes("master_link_status:up"))
     )
-    // Sentinels end the connections of a server that they promote or demote
+    // Sentinels close all connections of a server that they promote or demote
     for (const { name, server } of nodes) yield* stage.observer.listen(name, server)
     yield* stage.observer.read(next.server)
   })
@@ -316,7 +326,7 @@ const failovers: ReadonlyArray<FaultKind> = [
       Effect.gen(function*() {
         const { primaryOf, sentinels } = stage.topology
         const isDone = Effect.map(primaryOf(""), (primary) => primary !== node)
-        // A Sentinel gives up if a node does not reply for the failover timeout, and does not try again by itself
+        // A Sentinel abandons a failover if a node is silent for the failover timeout, and does not retry on its own
         const request = Effect.gen(function*() {
           if (yield* isDone) return true
           yield* sentinels[0]!.send("SENTINEL", "FAILOVER", "mymaster")
@@ -390,20 +400,23 @@ const ofCluster: ReadonlyArray<FaultKind> = [
         { kind: "node added and removed", target: "server", text: spare!.name },
         Effect.gen(function*() {
           yield* spare!.server.send("CLUSTER", "MEET", "127.0.0.1", String(first!.server.port))
-          for (const node of nodes) yield* until("the node is known", knowsAll(node, 4))
+          for (const node of nodes) yield* until("all nodes know the new node", knowsAll(node, 4))
           yield* move(stage, nodes, slot, spare!)
           yield* pause(stage, 500, 3000)
           yield* move(stage, nodes, slot, pick(stage, nodes.slice(0, 3)))
           const id = String(yield* spare!.server.send("CLUSTER", "MYID"))
           for (const node of nodes.slice(0, 3)) yield* node.server.send("CLUSTER", "FORGET", id)
-          // Under a new id: the others refuse the former one for a minute
+          // Take a new id: the other nodes ban the old one for a minute
           yield* spare!.server.send("CLUSTER", "RESET", "HARD")
         })
       )
     })]
 ]
 
-/** Faults of servers come one after another, so that each ends in a working topology. */
+/**
+ * The faults for a topology. `run.ts` injects server faults one at a time, so that each begins and ends with a working
+ * topology.
+ */
 export const faultsOf = (kind: Topology["kind"], hasOnlyJobs: boolean) => ({
   processes: hasOnlyJobs ? [...ofProcesses, ...ofLeaders, ...ofLeaders] : ofProcesses,
   servers: kind === "single"

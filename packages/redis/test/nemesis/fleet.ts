@@ -1,4 +1,7 @@
-/** The processes of the fleet, and the external system that they write to. */
+/**
+ * Starts, kills and restarts the worker processes of a nemesis run. It also plays the external system to which the
+ * workers write.
+ */
 import { Effect, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, writeFileSync } from "node:fs"
@@ -12,11 +15,11 @@ export interface Member {
   readonly role: Role
   generation: number
   child: ChildProcess
-  /** Whether a fault keeps it away, or stopped. */
+  /** Whether a fault currently affects the process. */
   isTouched: boolean
-  /** The end of the process's output. */
+  /** The last 4,000 characters that the process printed. */
   output: string
-  /** The length of the process's output, in bytes. */
+  /** How many bytes the process has printed in total. */
   printed: number
 }
 
@@ -26,10 +29,10 @@ const libraries = [
   "/usr/lib/faketime/libfaketime.so.1"
 ]
 
-/** libfaketime, of the Debian package `faketime`. */
+/** The path of libfaketime (Debian package `faketime`), or `undefined` if it is not installed. */
 export const fakeTime = libraries.find(existsSync)
 
-/** The wall clock runs at another rate, or seconds ahead; CLOCK_MONOTONIC is that of the machine. */
+/** Environment variables for a wall clock with its own rate or offset. CLOCK_MONOTONIC stays the machine's. */
 const clockOf = ({ ahead = 0, rate }: Place) =>
   fakeTime === undefined || (rate === 1 && ahead === 0)
     ? {}
@@ -48,7 +51,7 @@ export interface Place {
   readonly name: string
   readonly role: Role
   readonly rate: number
-  /** Seconds. */
+  /** The offset of the wall clock, in seconds. Default: 0. */
   readonly ahead?: number
 }
 
@@ -71,7 +74,7 @@ export const makeFleet = (
     const start = (place: Place, index: number, generation: number): ChildProcess => {
       const history = join(folder, `${place.name}.${generation}.jsonl`)
       histories.push(history)
-      // Also for one that is killed before it writes
+      // Create the file even if the process is killed before its first write
       writeFileSync(history, "")
       const { name, role } = place
       const own: WorkerConfig = { ...config, role, name, index, generation, history, phase }
@@ -109,7 +112,7 @@ export const makeFleet = (
       child.stderr!.on("data", keep)
       child.on("exit", (code, signal) => {
         if (signal === "SIGKILL" || (code === 0 && phase === "closing")) return
-        violations.push(`${name} ended by itself (${signal ?? code}): ${members[index]?.output ?? ""}`)
+        violations.push(`${name} exited unexpectedly (${signal ?? code}): ${members[index]?.output ?? ""}`)
       })
       return child
     }
@@ -148,14 +151,17 @@ export const makeFleet = (
         phase = next
         for (const member of members) order(member, { _tag: "Phase", phase })
       },
-      /** Waits until all have ended on their own: a timer or connection that is left keeps a process alive. */
+      /**
+       * Waits at most `bound` milliseconds until all processes have exited. A process that does not exit is a
+       * violation: a leaked timer or connection keeps it alive.
+       */
       ended: (bound: number) =>
         Effect.gen(function*() {
           const until = now() + bound
           const left = () => members.filter(({ child }) => child.exitCode === null && child.signalCode === null)
           while (left().length > 0 && now() < until) yield* Effect.sleep("50 millis")
           for (const { child, name, output } of left()) {
-            violations.push(`${name} continues after its end: timers or connections are left. ${output}`)
+            violations.push(`${name} does not exit, because timers or connections are still open. ${output}`)
             child.kill("SIGKILL")
           }
           for (const { name, output, printed } of members) {

@@ -1,7 +1,10 @@
-/** The logs of processes and servers, line by line, and how they are read again. */
+/** Writes and reads the histories of a nemesis run: the lines that processes log, and what MONITOR prints. */
 import { openSync, readFileSync, writeSync } from "node:fs"
 
-/** Milliseconds of CLOCK_MONOTONIC, which all processes of a machine share, since an instant of it in nanoseconds. */
+/**
+ * A clock in milliseconds since `epoch`, which is in nanoseconds. Both are on CLOCK_MONOTONIC, which all processes on a
+ * machine share.
+ */
 export const clockSince = (epoch: string) => {
   const start = BigInt(epoch)
   return () => Number(process.hrtime.bigint() - start) / 1e6
@@ -9,10 +12,10 @@ export const clockSince = (epoch: string) => {
 
 export type Fields = Readonly<Record<string, string | number>>
 
-/** One line of a process. */
+/** One line in a process's history. */
 export type Line = readonly [at: number, client: string, generation: number, kind: string, fields: Fields]
 
-/** Lines are passed to the system before the next step, so that a kill loses none. */
+/** Appends lines to a file. Writes are synchronous, so that a killed process loses none of them. */
 export const writer = (path: string) => {
   const file = openSync(path, "a")
   return (line: Line) => void writeSync(file, `${JSON.stringify(line)}\n`)
@@ -20,26 +23,26 @@ export const writer = (path: string) => {
 
 const parse = (text: string) => text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as Line)
 
-/** The lines of a process that still writes. */
+/** Reads the complete lines of a file to which a process is still writing. */
 export const readFinished = (path: string): ReadonlyArray<Line> => {
   const text = readFileSync(path, "utf8")
   return parse(text.slice(0, text.lastIndexOf("\n") + 1))
 }
 
-/** An unfinished line is an error: its content is unknown. */
+/** Reads the lines of a finished history. Throws if the last line is incomplete. */
 export const readLines = (path: string): ReadonlyArray<Line> => {
   const text = readFileSync(path, "utf8")
   if (text !== "" && !text.endsWith("\n")) throw new Error(`${path} ends within a line`)
   return parse(text)
 }
 
-/** A command that a server executed, in order. */
+/** One command that a server executed. */
 export interface Observed {
-  /** Milliseconds since the epoch of the run. */
+  /** Milliseconds since the start of the run. */
   readonly at: number
   readonly node: string
   readonly isScript: boolean
-  /** The address of the client, or `lua`. */
+  /** The client's address, or `lua` for a command that a script ran. */
   readonly source: string
   readonly args: ReadonlyArray<string>
 }
@@ -57,7 +60,7 @@ const unescape = (text: string) =>
     ).toString("utf8")
     : text
 
-/** A line of MONITOR: `<seconds>.<micros> [<db> <address or lua>] "<arg>" ...`. */
+/** Parses a line of MONITOR: `<seconds>.<micros> [<db> <address or lua>] "<arg>" ...`. */
 export const parseMonitor = (node: string, line: string, wallEpoch: number): Observed | undefined => {
   const head = /^\+?(\d+\.\d{6}) \[\d+ (\S+)\] /.exec(line)
   if (head === null) return undefined

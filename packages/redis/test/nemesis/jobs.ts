@@ -1,4 +1,6 @@
-/** Jobs of every kind. Each run notes its instant when it starts. */
+/**
+ * The program of a `jobs` worker: one leadership with jobs of every kind. Each run notes its instant when it starts.
+ */
 import { Leadership } from "@effect-simba/core"
 import type { Simulation } from "@effect-simba/testkit"
 import { DateTime, Duration, Effect, Layer } from "effect"
@@ -9,9 +11,9 @@ export const leadership = "jobs"
 
 interface Kind extends JobRules {
   readonly options: Omit<Leadership.Job, "name" | "run">
-  /** The longest run, in milliseconds. */
+  /** The maximum length of a run, in milliseconds. */
   readonly longest: number
-  /** How a run fails occasionally. */
+  /** How some runs fail. Default: none fails. */
   readonly failure?: "fail" | "throw"
   readonly ignoresInterruption?: true
 }
@@ -77,8 +79,8 @@ export const jobs = (client: Simulation.Client) => {
         const work = Effect.sleep(Duration.millis(client.random() * longest))
         yield* ignoresInterruption === true ? Effect.uninterruptible(work) : work
         const isLucky = client.random() >= (failure === "throw" ? 0.2 : 0.02)
-        if (failure === "fail" && !isLucky) return yield* Effect.fail("enough for now")
-        if (failure === "throw" && !isLucky) throw new Error("a mistake")
+        if (failure === "fail" && !isLucky) return yield* Effect.fail("a failed run")
+        if (failure === "throw" && !isLucky) throw new Error("a defect")
       }).pipe(Effect.ensuring(Effect.sync(() => client.note("run ended", { job, token: lease.token }))))
   return Layer.launch(Leadership.layerJobs(
     leadership,
@@ -86,13 +88,13 @@ export const jobs = (client: Simulation.Client) => {
   ))
 }
 
-/** Whether each job has started a run since then. */
+/** Returns whether each job has started a run after `since`. */
 export const haveRun = (lines: ReadonlyArray<Line>, since: number): boolean =>
   kinds.every(({ job }) =>
     lines.some(([at, , , kind, fields]) => at > since && kind === "run" && fields["job"] === job)
   )
 
-/** The outcome of the instants of each job, as a table. */
+/** Renders a table that counts, for each job, its runs and its missed instants by cause. */
 export const table = (
   lines: ReadonlyArray<Line>,
   events: Simulation.Result["events"]
@@ -115,7 +117,7 @@ export const table = (
       ...["noLeader", "running", "outage"].map(missed)
     ]
   })
-  return [["job", "runs", "late", "again", "not begun", "no leader", "running", "outage"], ...rows]
+  return [["job", "runs", "caught up", "retries", "not started", "no leader", "running", "outage"], ...rows]
     .map(([name, ...cells]) => [String(name).padEnd(22), ...cells.map((cell) => String(cell).padStart(11))].join(""))
     .join("\n")
 }

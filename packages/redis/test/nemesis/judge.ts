@@ -1,4 +1,7 @@
-/** Judges the history of a run by the checkers of the simulator. */
+/**
+ * Runs the simulator's checkers on the history of a nemesis run. It replays the observed commands, the processes' notes
+ * and the faults in order of time.
+ */
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import { replyTo } from "../simulate/jobsChecker.ts"
 import { disturbancesOf } from "./disturbances.ts"
@@ -18,7 +21,7 @@ export interface History {
   readonly snapshots: ReadonlyArray<Snapshot>
   readonly faults: ReadonlyArray<Fault>
   readonly phases: ReadonlyArray<readonly [phase: "liveness" | "closing" | "closed", at: number]>
-  /** What is left when all processes have ended. */
+  /** What is left on the servers after all processes have ended. */
   readonly left: {
     readonly keys: ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
     readonly subscriptions: number
@@ -38,10 +41,10 @@ interface Item {
 
 const never = -Infinity
 
-/** A server reads its clock before it shows the command, and a busy machine may interrupt in between. Milliseconds. */
+/** On a busy machine, time may pass between a server's reading of its clock and its line in MONITOR. Milliseconds. */
 const jitter = 10
 
-/** Two events of one instant: the server's comes first, because the notes of processes follow from it. */
+/** Sorts by time. The sort is stable, so a server's command stays before a note of the same instant that it caused. */
 const inOrder = (items: Array<Item>) => items.sort((a, b) => a.at - b.at)
 
 export const judge = (
@@ -49,7 +52,7 @@ export const judge = (
   lock: Simulation.LockModel,
   checkers: ReadonlyArray<Checker.Checker>,
   { data, isMember }: {
-    /** The other keys that the checkers read. */
+    /** Further keys that the checkers read, besides owners, tokens and fences. */
     readonly data: ReadonlyArray<string>
     /** The clients whose notes are judged. */
     readonly isMember: (client: string) => boolean
@@ -69,7 +72,7 @@ export const judge = (
   const events: Array<Event> = []
   const violations: Array<Simulation.Result["violations"][number]> = []
   const owners = new Map<string, Owned>()
-  /** When their leases end at the earliest. */
+  /** The earliest possible end of each resource's lease. */
   const earliest = new Map<string, number>()
   const isLive = ({ until }: Owned) => now < until + 1
 
@@ -96,7 +99,7 @@ export const judge = (
     departures: () => 0,
     subscriptions: () => history.left.subscriptions,
     connections: () => history.left.connections,
-    // A process that has ended on its own has neither
+    // A process that has exited on its own has neither fibers nor timers
     fibers: () => 0,
     timers: () => 0,
     read: (key) => keyspace.live(now, key)?.value,
@@ -157,7 +160,7 @@ export const judge = (
     }
   }
 
-  // A call of a script, and what it did
+  // Group each script call with the commands that it ran
   const items: Array<Item> = []
   const groups: Array<ReadonlyArray<Observed>> = []
   const open = new Map<string, Array<Observed>>()
@@ -173,7 +176,7 @@ export const judge = (
   for (const group of groups) {
     const [call, ...effects] = group as [Observed, ...Array<Observed>]
     const isCall = call.args[0] === "EVALSHA" || call.args[0] === "EVAL"
-    // A process outside of the fleet, or the stream of a primary
+    // Skip commands from outside the fleet, such as replication from a primary
     if (!isCall && !["XADD", "DEL", "SET"].includes(call.args[0]!)) continue
     items.push({
       at: call.at,
@@ -270,7 +273,10 @@ export const judge = (
   return { events, violations }
 }
 
-/** MONITOR shows no replies: a script of held leases that removed or replaced one has ended those that it names. */
+/**
+ * Infers the reply of a script that ends leases, because MONITOR shows no replies. If it deleted or replaced a key, all
+ * leases that it names count as ended.
+ */
 const replyOf = (args: ReadonlyArray<string>, ended: boolean): Command["reply"] => {
   if (!ended || args[7]?.startsWith("simba:given:") !== true) return null
   return Array.from({ length: (Number(args[2]) - 5) / 4 }, () => "Done")

@@ -1,4 +1,4 @@
-/** The strings, streams and hashes of the servers, as far as checkers read them: from MONITOR and from snapshots. */
+/** Rebuilds the strings, streams and hashes that the checkers read, from the commands in MONITOR and from snapshots. */
 import type { Snapshot } from "./observer.ts"
 
 type Entry = readonly [id: string, fields: ReadonlyArray<string>]
@@ -7,14 +7,14 @@ const never = -Infinity
 
 export interface Text {
   readonly value: string
-  /** When it expires at the latest and at the earliest: a server may count from the start of a script. */
+  /** The latest and the earliest possible expiry. They differ because a server may count from the start of a script. */
   until: number
   earliest: number
 }
 
-/** What a command changed: a snapshot that started before it may lack it. */
+/** The latest changes to a key. A snapshot that started before a change may lack it. */
 interface Changes {
-  /** When the whole value was last known. */
+  /** When a command last set or deleted the whole value. */
   known: number
   expiry: { readonly at: number; readonly ends: Pick<Text, "until" | "earliest"> } | undefined
   readonly added: Array<{ readonly at: number; readonly entry: Entry; readonly hasId: boolean }>
@@ -41,7 +41,7 @@ export class Keyspace {
     return changes
   }
 
-  /** Writes during the reading of the keys are newer than what was read. */
+  /** Applies a snapshot. Changes that were observed after its start win, because the snapshot may lack them. */
   restore({ since, streams, strings }: Snapshot): void {
     for (const [key, found] of strings) {
       const { expiry, known } = this.changesOf(key)
@@ -61,7 +61,7 @@ export class Keyspace {
     }
   }
 
-  /** `begun`: when its script started, if it has one. */
+  /** Applies a command. `begun` is when its script started, or when the command ran if it is not from a script. */
   apply(at: number, [name, key = "", ...rest]: ReadonlyArray<string>, begun: number): void {
     switch (name) {
       case "SET": {
@@ -109,7 +109,7 @@ export class Keyspace {
         const id = hasId ? rest[start]! : `${last + 1}-0`
         const entry: Entry = [id, rest.slice(start + 1)]
         this.changesOf(key).added.push({ at, entry, hasId })
-        // The server refused it
+        // The server refused the entry, because its id is not the largest
         if (millisOf(id) <= last) return
         entries.push(entry)
         this.streams.set(key, entries)
@@ -117,7 +117,7 @@ export class Keyspace {
     }
   }
 
-  /** Servers count in whole milliseconds. */
+  /** Returns an unexpired string. Adds a millisecond to its expiry, because servers count in whole milliseconds. */
   live(at: number, key: string): Readonly<Text> | undefined {
     const found = this.strings.get(key)
     return found !== undefined && at < found.until + 1 ? found : undefined

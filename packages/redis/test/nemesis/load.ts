@@ -1,15 +1,15 @@
-/** How much the processes of the fleet do, and of what. */
+/** The load of a nemesis run: mutexes, data streams, and the settings of the simulator's programs that use them. */
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import type { Settings } from "../simulate/behaviour.ts"
 import type { Ailment, Settings as StreamSettings } from "../simulate/streamSettings.ts"
 
 export const mutexes = ["a", "b", "c"]
 
-/** One hash tag for all its keys, as a Cluster needs. */
+/** The hash tag puts all of the service's keys into one slot, as a Cluster requires. */
 export const service = "{orders}"
 
-/** How often each data stream comes to its end and is announced again. */
 export interface Load {
+  /** How often each data stream is finished and announced again. */
   readonly rounds: number
 }
 
@@ -35,7 +35,7 @@ export const mutexSettings: Settings = {
   throws: false
 }
 
-/** Handlers for which a lost lease is nearly always in use. */
+/** Long work, so that a lease that is lost is almost always in use. */
 export const longHolds: Settings = { ...mutexSettings, contenders: 0, holds: 6000 }
 
 export const pace = { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 }
@@ -46,7 +46,7 @@ export const streamSettings = ({ rounds }: Load): StreamSettings => ({
   messages,
   rounds,
   go: 0,
-  // One producer fills all data streams
+  // One producer writes all data streams
   consumers: 1,
   capacity: 8,
   pace,
@@ -73,7 +73,7 @@ export const streamSettings = ({ rounds }: Load): StreamSettings => ({
   checkpoint: (stream) => StreamKeys.checkpoint(stream as Parameters<typeof StreamKeys.checkpoint>[0])
 })
 
-/** Uniform in [0, 1), the same for the same text. */
+/** A seeded generator of uniform random numbers in [0, 1). */
 export const random = (seed: string) => {
   let state = 2166136261
   for (const char of seed) state = Math.imul(state ^ char.charCodeAt(0), 16777619)

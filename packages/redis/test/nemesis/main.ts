@@ -1,12 +1,13 @@
 /**
- * Real processes on real servers, under faults:
+ * The command `pnpm nemesis`: runs real processes on real Redis servers under random faults, and checks their history.
  *
  *     pnpm nemesis --topology single|sentinel|cluster --minutes 10 --seed 7
  *
- * `--plan mutex|streams|jobs|all` chooses what they do (`jobs`: five processes, one with a wrong clock, whose leader is
- * killed at the instants of its jobs), `--plant unfenced|deaf` plants a mistake that must be found, and `--only
- * stop,block` selects faults by the names of the table. Pictures and histories are kept in `--out`; `--judge` with such
- * a folder judges a history again.
+ * - `--plan mutex|streams|jobs|all` selects the programs. `jobs` runs five processes, one of them with a wrong clock,
+ *   and also kills the leader at the instants of its jobs.
+ * - `--plant unfenced|deaf` plants a defect that the checkers must find.
+ * - `--only stop,block` selects faults by their names in the printed table.
+ * - `--out` is the folder for histories and pictures. `--judge` with such a folder checks its history again.
  */
 import { Effect } from "effect"
 import { cpSync, mkdirSync } from "node:fs"
@@ -37,7 +38,7 @@ const { values } = parseArgs({
 const oneOf = <A extends string>(option: string, value: string, allowed: ReadonlyArray<A>): A => {
   const found = allowed.find((one) => one === value)
   if (found !== undefined) return found
-  console.error(`unknown ${option} "${value}"; there is: ${allowed.join(", ")}`)
+  console.error(`unknown ${option} "${value}"; expected one of: ${allowed.join(", ")}`)
   process.exit(2)
 }
 
@@ -64,7 +65,7 @@ console.log(table(outcome))
 if (plan === "jobs") console.log(`\n${jobsTable(outcome.lines, outcome.judgements[0]!.events)}\n`)
 for (const violation of violations.slice(0, 40)) console.log(`VIOLATION ${violation}`)
 if (!hasRates) {
-  console.log("libfaketime is not installed: all wall clocks had the same rate (Debian: apt-get install faketime)")
+  console.log("libfaketime is not installed: all processes shared one wall clock (Debian: apt-get install faketime)")
 }
 console.log(
   `${outcome.name}: ${outcome.seconds} s of faults, ${faults.length} faults, ${holds} holds, ` +

@@ -1,6 +1,6 @@
 /**
- * Follows the commands that each server executes, with MONITOR, and reads its state again if it may have missed
- * something.
+ * Records the commands that each server executes, with MONITOR. After a fault that interrupts MONITOR, it reads the
+ * server's keys again.
  */
 import { Effect, Schedule } from "effect"
 import { connect, type Socket } from "node:net"
@@ -8,10 +8,10 @@ import type { Server } from "../support/redisServer.ts"
 import { type Observed, parseMonitor } from "./history.ts"
 import type { Text } from "./keyspace.ts"
 
-/** The state of keys at one instant. */
+/** The values of keys, read one after another between `since` and `at`. */
 export interface Snapshot {
   readonly at: number
-  /** When the reading of the keys started: writes since are newer. */
+  /** When the first key was read. Later writes may be missing. */
   readonly since: number
   readonly strings: ReadonlyMap<string, Readonly<Text> | undefined>
   readonly streams: ReadonlyMap<string, ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string>]>>
@@ -20,7 +20,7 @@ export interface Snapshot {
 export interface Keys {
   readonly strings: ReadonlyArray<string>
   readonly streams: ReadonlyArray<string>
-  /** Connections between servers: commands on them come from no client. */
+  /** The servers' ports. Commands from these ports are replication, not requests from clients. */
   readonly ports: ReadonlyArray<number>
 }
 
@@ -30,8 +30,8 @@ export const makeObserver = (now: () => number, keys: Keys) => {
   const snapshots: Array<Snapshot> = []
   const replicated = new Set(keys.ports.map((port) => `127.0.0.1:${port}`))
   /**
-   * The wall clock minus the monotonic clock, to the microsecond: `Date.now` is compared at the moments at which it
-   * changes. A delay only makes a sample smaller, so the largest one counts.
+   * Measures the wall clock minus the monotonic clock to the microsecond, by sampling when `Date.now` changes. A delay
+   * can only make a sample too small, so the largest one counts.
    */
   const measure = () => {
     let offset = -Infinity
@@ -46,7 +46,7 @@ export const makeObserver = (now: () => number, keys: Keys) => {
   }
   let wallEpoch = measure()
   const unreadable: Array<string> = []
-  /** When a server ended the connection: what it executed since is unknown. */
+  /** When a server closed the connection of MONITOR. The commands that it executed afterwards are unknown. */
   const gaps: Array<number> = []
 
   const listen = (node: string, server: Server) =>
@@ -72,7 +72,7 @@ export const makeObserver = (now: () => number, keys: Keys) => {
       })
     })
 
-  /** The keys of one server; those of other nodes of a Cluster are refused and left out. */
+  /** Takes a snapshot of one server's keys. Skips keys that it refuses because another node of the Cluster has them. */
   const read = (server: Server) =>
     Effect.gen(function*() {
       const since = now()
@@ -83,7 +83,7 @@ export const makeObserver = (now: () => number, keys: Keys) => {
         if (value._tag === "Failure") continue
         const at = now()
         const left = Number(yield* server.send("PTTL", key))
-        // It may have expired in between
+        // The key may have expired between the two commands
         const isGone = value.success === null || left === -2
         const millis = left < 0 ? Infinity : left
         strings.set(
@@ -105,10 +105,10 @@ export const makeObserver = (now: () => number, keys: Keys) => {
     gaps,
     listen,
     read,
-    /** Follows a wall clock that is corrected. */
+    /** Repeats the measurement, because the wall clock may be corrected during the run. */
     follow: Effect.sync(() => {
       const next = measure()
-      // On a busy machine it is too small; a clock that is set back differs by far
+      // A slightly smaller offset is the delay of a busy machine. A much smaller one is a clock that was set back.
       if (next > wallEpoch || next < wallEpoch - 100) wallEpoch = next
     }).pipe(Effect.repeat(Schedule.spaced("5 seconds"))),
     close: Effect.sync(() => sockets.forEach((socket) => socket.removeAllListeners("close").destroy()))

@@ -1,9 +1,9 @@
-/** A run as a picture, and its faults as a table. */
+/** Renders a nemesis run: its history as a picture and as text, and its faults as a table. */
 import { Simulation } from "@effect-simba/testkit"
 import type { Judgement } from "./judge.ts"
 import type { Outcome } from "./run.ts"
 
-/** Who held what, as SVG, and the whole history in order, as text. */
+/** For mutexes and for data streams: an SVG of the owners over time, and the whole history as text. */
 export const reports = (
   judgements: ReadonlyArray<Judgement>,
   title: string
@@ -26,7 +26,10 @@ export const reports = (
     ]
   })
 
-/** How long after its end work resumed: until a mutex was granted, and until a message was processed. */
+/**
+ * Renders a table of the faults. For each kind it shows the longest time from the end of a fault to the next grant of a
+ * mutex, and to the next processed message.
+ */
 export const table = ({ faults, lines }: Outcome): string => {
   const after = (kind: string, at: number) => lines.find(([when, , , what]) => what === kind && when >= at)?.[0]
   const rows = new Map<string, { count: number; grant: number; message: number }>()

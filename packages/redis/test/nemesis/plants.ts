@@ -1,16 +1,14 @@
-/** Programs with a planted mistake, which the checkers must find. */
+/** Planted defects that the checkers of a nemesis run must find. `worker.ts` applies them. */
 import { Mutex } from "@effect-simba/core"
 import type { Body, Lease } from "@effect-simba/core/Lease"
 import type { Simulation } from "@effect-simba/testkit"
 import { Effect, Layer } from "effect"
 
-/**
- * The external system forgets the tokens that it has seen, and is slow. For work that continues when the lease is lost.
- */
+/** A slow external system that forgets the largest token. Work that continues without its lease corrupts it. */
 export const unfenced = (outside: Simulation.Client["outside"]): Simulation.Client["outside"] => (delay, act) =>
   outside(20 * delay, (real) => act({ ...real, state: new Map() }))
 
-/** Work that continues when the lease is lost, under a lease that is always held. */
+/** A mutex that ignores the loss of a lease: work is uninterruptible, and `ensure` always succeeds. */
 export const deaf: Layer.Layer<Mutex.Mutex, never, Mutex.Mutex> = Layer.effect(
   Mutex.Mutex,
   Effect.map(Mutex.Mutex, (mutex) => {

@@ -6,11 +6,11 @@ export interface Proxy {
   readonly port: number
   /** Whether new connections are refused. */
   refuses: boolean
-  /** The delay of all data, in milliseconds. */
+  /** The delay in both directions, in milliseconds. */
   delay: number
-  /** Which direction is blocked: nothing passes, and nobody is notified. */
+  /** The blocked direction. Data is held back while connections stay open. */
   held: "none" | "requests" | "replies" | "both"
-  /** Breaks all connections. */
+  /** Closes all connections. */
   readonly cut: () => void
 }
 
@@ -22,7 +22,7 @@ export const proxyTo = (target: number) =>
       Effect.callback<{ readonly proxy: Proxy; readonly close: () => void }>((resume) => {
         const sockets = new Set<Socket>()
         const cut = () => sockets.forEach((socket) => socket.destroy())
-        /** In order, each later by the delay. */
+        /** Forwards data in order, delayed by `proxy.delay`. */
         const pass = (from: Socket, to: Socket, direction: "requests" | "replies") => {
           const waiting: Array<{ readonly data: Buffer; readonly at: number }> = []
           let timer: NodeJS.Timeout | undefined

@@ -1,5 +1,6 @@
 /**
- * One run: a fleet on servers under faults, then time without faults, then the end of all processes, and the verdict.
+ * A nemesis run: starts servers and a fleet of processes, injects faults, waits for recovery, and ends all processes.
+ * Then it records the history and checks it.
  */
 import { Effect, Fiber, type Scope } from "effect"
 import { mkdtempSync, statSync } from "node:fs"
@@ -24,10 +25,10 @@ export interface Options {
   readonly topology: Topology["kind"]
   readonly plan: (typeof plans)[number]
   readonly seed: number
-  /** How long faults last. */
+  /** The length of the phase with faults. */
   readonly seconds: number
   readonly plant?: WorkerConfig["plant"] | undefined
-  /** The kinds of faults. Default: all of the topology. */
+  /** The kinds of faults to inject. Default: all that the topology has. */
   readonly only?: ReadonlyArray<string> | undefined
 }
 
@@ -41,7 +42,7 @@ export interface Outcome {
   readonly folder: string
   readonly name: string
   readonly seconds: number
-  /** Whether some processes had a wall clock of another rate. */
+  /** Whether some processes had a wall clock with another rate or offset. */
   readonly hasRates: boolean
 }
 
@@ -59,7 +60,7 @@ const placesOf = (plan: Options["plan"]): ReadonlyArray<Place> => {
       rate: [1, 1.02][index]!
     })),
     ...(has("streams") ? [{ name: "p1", role: "producer" as const, rate: 1 }] : []),
-    // The clock of the last one is more than a minute ahead
+    // The wall clock of the fifth process is 80 seconds ahead
     ...(plan === "jobs" ? ["j1", "j2", "j3", "j4", "j5"] : has("jobs") ? ["j1", "j2"] : []).map((name, index) => ({
       name,
       role: "jobs" as const,
@@ -69,7 +70,7 @@ const placesOf = (plan: Options["plan"]): ReadonlyArray<Place> => {
   ]
 }
 
-/** One fault after another, for as long as the phase lasts. */
+/** Injects random faults one after another until the phase ends. */
 const lane = (stage: Stage, kinds: ReadonlyArray<FaultKind>, seconds: number, gap: number) =>
   Effect.gen(function*() {
     const end = stage.now() + seconds * 1000
@@ -83,7 +84,7 @@ const lane = (stage: Stage, kinds: ReadonlyArray<FaultKind>, seconds: number, ga
 
 const total = (reply: unknown) => Number(reply)
 
-/** The final state of each server, added up. */
+/** Counts the keys, subscriptions and client connections that are left on all servers. */
 const leftOn = (nodes: Topology["nodes"]) =>
   Effect.gen(function*() {
     const keys = new Map<string, { readonly key: string; readonly expiresAt: number | undefined }>()
@@ -104,7 +105,7 @@ const leftOn = (nodes: Topology["nodes"]) =>
     return { keys: [...keys.values()], subscriptions, connections }
   })
 
-/** Everything that was announced is finished; `seconds`: how long nothing may move meanwhile. */
+/** Waits until every announced data stream is finished. Fails if nothing changes for `seconds`. */
 const settled = (topology: Topology, seconds: number, rounds: number) =>
   Effect.gen(function*() {
     const input = `${load.service}-input`
@@ -130,7 +131,7 @@ const settled = (topology: Topology, seconds: number, rounds: number) =>
       const state = `${length} announced, ${rest.join(", ")} not at the end: ${ends.join(", ")}`
       if (state !== observed) [observed, since] = [state, performance.now()]
       else if (performance.now() - since > seconds * 1000) {
-        return [`for ${seconds} s after the last fault nothing has moved: ${state}`]
+        return [`no progress for ${seconds} s after the last fault: ${state}`]
       }
       yield* Effect.sleep("500 millis")
     }
@@ -147,13 +148,16 @@ const isServed = (histories: ReadonlyArray<string>, over: number): boolean => {
   return waiting.size === 0
 }
 
-/** Waits until all who waited at the end of the faults are served, or the bound has passed: the checkers decide. */
+/**
+ * Waits up to `seconds` until every waiter from the end of the faults is served. The checkers report those that are
+ * not.
+ */
 const served = (histories: ReadonlyArray<string>, over: number, seconds: number) =>
   Effect.gen(function*() {
     for (let i = 0; i < seconds && !isServed(histories, over); i++) yield* Effect.sleep("1 second")
   })
 
-/** Waits until each job has run again, or the bound has passed: the checker decides. */
+/** Waits up to `seconds` until each job has run again. The checker reports those that have not. */
 const repeatRun = (histories: ReadonlyArray<string>, since: number, seconds: number) =>
   Effect.gen(function*() {
     for (let i = 0; i < seconds && !jobs.haveRun(histories.flatMap(readFinished), since); i++) {
@@ -161,7 +165,7 @@ const repeatRun = (histories: ReadonlyArray<string>, since: number, seconds: num
     }
   })
 
-/** The verdict of the run that is kept in a folder. */
+/** Judges the run whose history is in a folder. */
 export const outcomeIn = (folder: string): Effect.Effect<Outcome> =>
   Effect.map(verdictIn(folder), ({ judgements, kept, lines, violations }) => ({
     violations,
@@ -188,7 +192,7 @@ export const run = (options: Options): Effect.Effect<Outcome, RedisServerError, 
     for (const { name, server } of topology.nodes) yield* observer.listen(name, server)
     yield* Effect.forkScoped(observer.follow)
 
-    // A round takes two or three seconds
+    // A round takes two or three seconds. Fewer rounds than fit leave time to recover from faults.
     const rounds = Math.ceil(seconds / 5)
     const places = placesOf(plan)
     const outside = join(folder, "outside.jsonl")
@@ -226,7 +230,7 @@ export const run = (options: Options): Effect.Effect<Outcome, RedisServerError, 
     phases.push(["closing", now()])
     fleet.enter("closing")
     yield* fleet.ended(120_000)
-    // A server notices the end of a connection in its next turn
+    // Let the servers notice that the connections are closed
     yield* Effect.sleep("500 millis")
     const left = yield* leftOn(topology.nodes)
     phases.push(["closed", now()])

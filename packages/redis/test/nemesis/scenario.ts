@@ -1,10 +1,10 @@
-/** The short runs among the tests. */
+/** Short nemesis runs as tests. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { rmSync } from "node:fs"
 import { type Options, run } from "./run.ts"
 
-/** Without violations, and with something to judge. */
+/** Asserts that a run has no violations, and enough holds, messages and faults to be meaningful. */
 export const holds = (options: Options) =>
   Effect.gen(function*() {
     const { faults, folder, holds, messages, violations } = yield* run(options)
@@ -15,7 +15,7 @@ export const holds = (options: Options) =>
     rmSync(folder, { recursive: true })
   }).pipe(Effect.scoped)
 
-/** A program with a mistake violates one of these rules. */
+/** Asserts that a run with a planted defect violates one of these rules. */
 export const isFound = (options: Options, rules: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const { folder, violations } = yield* run(options)

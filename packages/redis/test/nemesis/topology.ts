@@ -1,4 +1,4 @@
-/** Servers of each topology, each node behind a proxy. */
+/** Starts Redis servers in one of three topologies, with a proxy in front of each node. */
 import type { IoRedis } from "@effect-simba/redis"
 import { Effect, type Scope } from "effect"
 import { RedisServer, type RedisServerError, type Server } from "../support/redisServer.ts"
@@ -10,7 +10,7 @@ export interface Node {
   readonly proxy: Proxy
 }
 
-/** How a process connects. */
+/** The connection options of a worker process. */
 export type Connection =
   | { readonly _tag: "Single"; readonly options: IoRedis.Options }
   | { readonly _tag: "Cluster"; readonly options: IoRedis.ClusterOptions }
@@ -19,14 +19,14 @@ export interface Topology {
   readonly kind: "single" | "sentinel" | "cluster"
   readonly nodes: ReadonlyArray<Node>
   readonly connection: Connection
-  /** The node that accepts writes of these keys now. */
+  /** Returns the node that currently accepts writes to this key. */
   readonly primaryOf: (key: string) => Effect.Effect<Node, RedisServerError>
   readonly sentinels: ReadonlyArray<Server>
 }
 
 export const kinds = ["single", "sentinel", "cluster"] as const
 
-/** Acknowledged writes of a server are on disk, and the system's: a kill alone loses nothing. */
+/** A killed server loses no acknowledged write: the operating system already has it in its file cache. */
 const args = [
   "--appendonly yes",
   "--appendfsync everysec",
@@ -35,7 +35,7 @@ const args = [
   "--enable-debug-command yes"
 ]
 
-/** A node without slots stays a primary. */
+/** Keeps a node without slots a primary. */
 const clusterArgs = ["--cluster-allow-replica-migration no", ...args]
 
 const commandTimeout = "500 millis"
@@ -78,7 +78,7 @@ const sentinel = Effect.gen(function*() {
   } satisfies Topology as Topology
 })
 
-/** Three nodes with slots, and a fourth that joins and leaves. */
+/** Three nodes that share the slots, and a spare fourth node that a fault adds and removes. */
 const cluster = Effect.gen(function*() {
   const setup = yield* RedisServer.cluster({ args: clusterArgs })
   const spare = yield* RedisServer.start({

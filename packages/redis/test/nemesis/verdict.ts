@@ -1,4 +1,4 @@
-/** What is kept of a run, and the verdict of the checkers: now, or again with `--judge`. */
+/** Stores the history of a nemesis run in a folder, and checks a stored history. `--judge` checks an old one again. */
 import { Checker, type Simulation } from "@effect-simba/testkit"
 import { StreamChecker } from "@effect-simba/testkit/streams"
 import { Duration, Effect } from "effect"
@@ -20,10 +20,10 @@ import * as load from "./load.ts"
 import type { Snapshot } from "./observer.ts"
 import { reports } from "./picture.ts"
 
-/** A run as it is kept, without the logs of processes and servers. */
+/** The contents of `run.json`. The histories of processes and the output of MONITOR are in separate files. */
 export interface Kept {
   readonly name: string
-  /** How long there were faults. */
+  /** The length of the phase with faults. */
   readonly seconds: number
   readonly rounds: number
   readonly places: ReadonlyArray<Place>
@@ -31,13 +31,13 @@ export interface Kept {
   readonly phases: History["phases"]
   readonly left: History["left"]
   readonly snapshots: ReadonlyArray<Snapshot>
-  /** When a server ended MONITOR. */
+  /** When servers closed the connection of MONITOR. */
   readonly gaps: ReadonlyArray<number>
-  /** Lines of MONITOR that could not be read. */
+  /** Lines of MONITOR that could not be parsed. */
   readonly unreadable: ReadonlyArray<string>
-  /** What the run itself found. */
+  /** Violations that the run itself detected, such as a process that exited unexpectedly. */
   readonly violations: ReadonlyArray<string>
-  /** Whether some processes had a wall clock of another rate. */
+  /** Whether some processes had a wall clock with another rate or offset. */
   readonly hasRates: boolean
 }
 
@@ -47,7 +47,7 @@ export interface Verdict {
   readonly lines: ReadonlyArray<Line>
 }
 
-/** Both kinds of keys are on the same servers. */
+/** Decides which keys may remain. Mutexes and data streams share the servers, so both models allow the keys of both. */
 const keep = (key: string, expires: boolean) =>
   expires || key.startsWith("fenced:") || load.streams.has(key) || key === `${load.service}-input`
 
@@ -59,7 +59,7 @@ const mutexLock = {
 
 const streamLock: Simulation.LockModel = { ...lockOf(load.streams, load.service), keep }
 
-/** How much later than in the simulator, where nothing else runs on the machine. */
+/** Added to the simulator's bounds, because real processes share the machine. */
 const slack = Duration.seconds(2)
 
 const mutexCheckers = Effect.map(
@@ -74,7 +74,7 @@ const mutexCheckers = Effect.map(
   ]
 )
 
-/** Rules that need only what MONITOR shows of the server. */
+/** The rules for data streams that need only the commands in MONITOR. */
 const streamChecks = ["checkpoints advance only past processed messages", "messages come in order"]
 
 const streamCheckers = (settings: ReturnType<typeof load.streamSettings>) => [
@@ -96,7 +96,7 @@ const streamCheckers = (settings: ReturnType<typeof load.streamSettings>) => [
   }).filter(({ name }) => streamChecks.includes(name))
 ]
 
-/** The strings that the checkers read. */
+/** The string keys that the checkers read. */
 export const strings = [
   ...mutexLock.resources.flatMap((name) => [mutexLock.ownerKey(name), mutexLock.tokenKey(name), fencedKey(name)]),
   ...[...load.streams.keys()].flatMap((stream) => [
@@ -106,7 +106,7 @@ export const strings = [
   ])
 ]
 
-/** The streams that the checkers read. */
+/** The stream keys that the checkers read. */
 export const streams = [...load.streams.keys()].flatMap((
   stream
 ) => [stream, StreamKeys.deadMessages(stream as never)])
@@ -142,7 +142,7 @@ const observedIn = (folder: string) =>
     }
   )
 
-/** JSON has neither maps, nor undefined, nor infinity. */
+/** Restores the maps, `undefined` and `Infinity`, which JSON cannot represent. */
 const revive = (key: string, value: ReadonlyArray<readonly [string, Text | null]>) =>
   key === "strings"
     ? new Map(value.map(([name, found]) => [name, found === null ? undefined : textOf(found)]))
@@ -156,7 +156,7 @@ const textOf = (found: Text): Text => ({
   earliest: found.earliest ?? Infinity
 })
 
-/** Judges the run that is kept in a folder. */
+/** Checks the run that is stored in a folder, and writes its reports there. */
 export const verdictIn = (folder: string): Effect.Effect<Verdict & { readonly kept: Kept }> =>
   Effect.gen(function*() {
     const kept = JSON.parse(readFileSync(join(folder, "run.json"), "utf8"), revive) as Kept
@@ -187,8 +187,8 @@ export const verdictIn = (folder: string): Effect.Effect<Verdict & { readonly ke
       ),
       ...kept.gaps
         .filter((at) => !kept.faults.some(({ from, isRead, to }) => isRead && from <= at && at <= to))
-        .map((at) => `${seconds(at)} s, MONITOR ended: the history cannot be judged`),
-      ...kept.unreadable.map((line) => `a line of MONITOR cannot be read: ${line}`)
+        .map((at) => `${seconds(at)} s, MONITOR was interrupted: the history cannot be judged`),
+      ...kept.unreadable.map((line) => `cannot parse a line of MONITOR: ${line}`)
     ]
     return { kept, violations, judgements, lines }
   })

@@ -1,6 +1,6 @@
 /**
- * A process of the fleet: it runs a program of the simulator on real servers, and writes its history to a file, line by
- * line.
+ * A worker process of a nemesis run, started by `fleet.ts`. It runs one of the simulator's programs on real servers and
+ * appends its history to a file.
  */
 import { Mutex, type SimbaError } from "@effect-simba/core"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
@@ -22,7 +22,7 @@ export const roles = ["mutex", "consumer", "producer", "jobs"] as const
 export type Role = (typeof roles)[number]
 export type Phase = "safety" | "liveness" | "closing"
 
-/** A defect of the program, to verify that it is found. */
+/** Defects that can be planted, to verify that the checkers find them. */
 export const plants = ["unfenced", "deaf"] as const
 
 export interface WorkerConfig {
@@ -39,10 +39,10 @@ export interface WorkerConfig {
   readonly plant?: (typeof plants)[number] | undefined
 }
 
-/** The orders to the process. */
+/** Messages from the fleet to the process. */
 export type Order =
   | { readonly _tag: "Phase"; readonly phase: Phase }
-  /** Its event loop stands still. */
+  /** Blocks the event loop. */
   | { readonly _tag: "Block"; readonly millis: number }
   | {
     readonly _tag: "State"
@@ -52,7 +52,7 @@ export type Order =
   }
   | { readonly _tag: "Stored"; readonly call: number; readonly accepted: boolean }
 
-/** Requests of the process to the external system. */
+/** Requests from the process to the external system, which `fleet.ts` plays. */
 export type Request =
   | { readonly _tag: "Read"; readonly call: number }
   | {
@@ -71,7 +71,7 @@ const main = (config: WorkerConfig) => {
   let phase: Phase = config.phase
   const random = load.random(`${config.seed} ${name} ${generation}`)
 
-  // How late the event loop handles what is due: a turn that was running at a deadline may continue
+  // Record when the event loop runs late, because work that was running at a deadline may finish its turn
   let due = now() + 20
   const lag = setInterval(() => {
     const late = now() - due
@@ -99,7 +99,7 @@ const main = (config: WorkerConfig) => {
     } else pending.get(order.call)?.(order)
   })
 
-  /** Reads, acts and stores, and starts over if somebody else has stored meanwhile. */
+  /** Updates the external system with optimistic concurrency: starts over if another process stored in the meantime. */
   const outside = <A>(
     delay: number,
     act: (outside: { readonly state: Map<string, unknown>; readonly note: Simulation.Client["note"] }) => A
@@ -172,7 +172,7 @@ const main = (config: WorkerConfig) => {
     ? IoRedis.layer(config.connection.options)
     : IoRedis.layerCluster(config.connection.options)
 
-  // A process that is started in an outage tries again, as a supervisor would restart it
+  // Retry after a failed start, as a supervisor would restart a process during an outage
   const run = Effect.scoped(Effect.provide(Effect.suspend(program), redis)).pipe(
     Effect.catchTag("BackendError", (error) => {
       note("failed", { error: error.message })
@@ -188,8 +188,8 @@ const main = (config: WorkerConfig) => {
       process.exitCode = 1
     } else note("closed")
     process.disconnect?.()
-    // Reports what keeps a finished process alive
-    setTimeout(() => console.error(`left: ${process.getActiveResourcesInfo().join(", ")}`), 3000).unref()
+    // Report the resources that keep a finished process alive
+    setTimeout(() => console.error(`still open: ${process.getActiveResourcesInfo().join(", ")}`), 3000).unref()
   })
   process.on("disconnect", () => fiber.interruptUnsafe())
   note("started", { role: config.role, pid: process.pid })

@@ -1,4 +1,7 @@
-/** What the processes of a simulated fleet do with mutexes: they wait, work, contend and write in every way. */
+/**
+ * The program of a process in a mutex simulation: fibers that acquire mutexes in every way, contenders, and forced
+ * releases. Plans in `mutexPlan.ts` and `mixedFleetPlan.ts` run it; the nemesis runs it on real servers.
+ */
 import { type Lease, Mutex } from "@effect-simba/core"
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { Subscriber } from "@effect-simba/core/Subscriber"
@@ -13,19 +16,20 @@ export const transition = 2500
 export const confirm = 500
 
 /**
- * - `rest`: the longest pause between two acts, in milliseconds. `patience`: the longest timeout.
- * - `workers`, `contenders`: how many fibers acquire and release, and how many contend for a long time.
- * - `holds`: the longest usual work, in milliseconds.
- * - `forces`: how many acts are forced releases instead, between 0 and 1; some come right after a grant.
- * - `writes`: whether work writes to resources that check tokens, one in the same Redis and one outside; `careless`
- * ones do not check.
- * - `localTurn`: for how long a turn serves fiber after fiber of one process, in milliseconds.
- * - `countsSubscribers`: whether dead waiters can be skipped; on a Cluster they cannot.
- * - `coalescing`: whether the requests of one turn are sent in one call.
- * - `crowd`: how many further mutexes there are, each of which every process wants for long work that uses its
- * processor.
- * - `computes`: the longest computation of a step of work, in milliseconds; it takes time if processors do.
- * - `throws`: whether the tracer and the logger throw occasionally.
+ * - `rest`: maximum pause between two operations, in milliseconds. `patience`: maximum timeout, in milliseconds.
+ * - `workers`: number of fibers that acquire and release. `contenders`: number of fibers that run `Mutex.contend`.
+ * - `holds`: maximum length of most work, in milliseconds. About a tenth of the work takes longer.
+ * - `forces`: fraction of operations that are forced releases, between 0 and 1. Some follow a grant immediately.
+ * - `writes`: `fenced` work writes to two resources that check tokens, one in the same Redis and one outside.
+ *   `careless` work writes to resources that do not check.
+ * - `localTurn`: the option of `Mutex.layer`, in milliseconds.
+ * - `countsSubscribers`: whether the server can count subscribers, so that scripts can skip dead waiters. A Cluster
+ *   cannot.
+ * - `coalescing`: whether requests of one event-loop turn share a call, as with ioredis.
+ * - `crowd`: number of additional mutexes. Every process acquires each of them for long, CPU-bound work.
+ * - `computes`: maximum CPU time of one step of work, in milliseconds. Only the fault `processor` makes it take virtual
+ *   time.
+ * - `throws`: whether the tracer and the logger sometimes throw.
  */
 export interface Settings {
   readonly resources: ReadonlyArray<string>
@@ -44,10 +48,10 @@ export interface Settings {
   readonly throws: boolean
 }
 
-/** The key to which work writes its token. */
+/** The key in the same Redis to which work writes its token. */
 export const fencedKey = (resource: string) => `fenced:{${resource}}`
 
-/** A contender that could not acquire rests before it retries: twice as long each time. */
+/** Maximum backoff of a contender after failed attempts. */
 const contenderRecovery = 1000 + 10_000 * 1.2
 
 const make = (client: Simulation.Client, number: string, settings: Settings) => {
@@ -59,7 +63,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
   let waits = 0
   let writes = 0
 
-  /** Reads the time left before it sends the request: a yield in between may take time. */
+  /** Reads the time left before it sends the request, because time may pass before the reply. */
   const ensured = (lease: Lease.Lease) =>
     Effect.flatMap(
       lease.timeLeft,
@@ -70,7 +74,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
 
   const granted = (lease: Lease.Lease) => note("granted", { resource: lease.mutex, id: lease.id, token: lease.token })
 
-  /** Usually short, sometimes longer than several renewals. */
+  /** Repeats `each` for the length of some work: usually up to `holds`, sometimes up to four times `ttl`. */
   const steps = <E, R>(each: () => Effect.Effect<void, E, R>, low: number, high: number) =>
     Effect.gen(function*() {
       const end = random() < 0.1 ? between(ttl, 4 * ttl) : between(5, settings.holds)
@@ -83,7 +87,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       }
     })
 
-  /** A resource outside of Redis that remembers the largest token, and refuses smaller ones. */
+  /** Writes to a resource outside Redis that remembers the largest token and refuses smaller ones. */
   const writeOutside = (lease: Lease.Lease) =>
     Effect.suspend(() => {
       const fields = {
@@ -124,7 +128,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       settings.writes === "none" ? Effect.void : random() < 0.5 ? writeOutside(lease) : writeToRedis(lease)
     )
 
-  /** An interruption between the first note and the last would leave work without an end. */
+  /** Notes the start and the end of work. The bracket guarantees that an interrupted fiber notes both. */
   const protectedWork = (lease: Lease.Lease) => {
     const fields = { resource: lease.mutex, id: lease.id }
     return Effect.acquireUseRelease(
@@ -132,7 +136,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       () => steps(() => Effect.andThen(Effect.sync(() => note("step", fields)), write(lease)), 20, 300),
       () => {
         note("stopped", fields)
-        // Finalizers belong to the work
+        // Finalizers are part of the work
         return Effect.andThen(
           random() < 0.2 ? Effect.sleep("5 millis") : Effect.void,
           Effect.sync(() => note("end", fields))
@@ -154,7 +158,9 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       if (random() < 0.2) yield* lease.protect(protectedWork(lease))
     })
 
-  /** When a grant is announced: its holder may not have confirmed it yet. */
+  /**
+   * Releases the mutex by force as soon as the next grant is announced, possibly before its holder has confirmed it.
+   */
   const forceNextGrant = (resource: string) =>
     Effect.gen(function*() {
       const notices = yield* (yield* Subscriber).subscribe(mutexChannel(resource as MutexName))
@@ -168,7 +174,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     const how = random()
     if (how < 0.4) return yield* Effect.asVoid(Mutex.forceRelease(resource))
     if (how < 0.7) return yield* forceNextGrant(resource)
-    // After a request of this process: its message may overtake the reply
+    // Force the release right after this process's own request, so that its message may overtake the reply
     const force = Effect.delay(Mutex.forceRelease(resource), between(0, 1))
     return yield* Effect.all([Effect.suspend(() => use(resource)), force], { concurrency: "unbounded", discard: true })
   })
@@ -189,7 +195,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
         waited(lease)
         return bareWork(lease)
       }))
-    // An interruption between the first note and the wait would leave a wait without an end
+    // Start masked: an interruption right after the first note would otherwise leave the wait without an end
     const waiting = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.uninterruptibleMask((restore) => {
         note("waiting", { resource, wait })
@@ -224,7 +230,9 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     Effect.forever
   )
 
-  /** Takes part for a while: leads, works, fails, steps down, stops and starts; then another takes its place. */
+  /**
+   * Contends for a random time: leads, works, fails, steps down, stops and restarts. Then it starts a new contention.
+   */
   const contend = Effect.gen(function*() {
     const resource = anyResource()
     const contention = yield* Mutex.contend(resource)
@@ -244,7 +252,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
         if (random() < 0.5) return yield* Effect.fail("the work failed" as const)
         yield* Effect.andThen(waiting, contention.stepDown)
       }), { onError: "fail" })
-    // A failure does not affect the leadership: it continues to lead, or lets another do so
+    // Failed work does not end the leadership: keep leading, step down, or stop and restart
     const leading = Effect.catch(lead, () =>
       Effect.suspend(() => {
         const how = random()
@@ -260,7 +268,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     Effect.forever
   )
 
-  /** Computes and yields repeatedly for as long as it holds the mutex. */
+  /** Alternates CPU-bound work and yields while it holds the mutex. */
   const crowded = (resource: string) =>
     Mutex.withLock(resource)((lease) => {
       const fields = { resource, id: lease.id }
@@ -268,7 +276,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       const step = Effect.andThen(client.compute([0, 2]), Effect.yieldNow)
       const round = Effect.andThen(Effect.repeat(step, { times: 2 }), Effect.sync(() => note("step", fields)))
       const rounds = Effect.timed(Effect.repeat(round, { times: 10 })).pipe(
-        // Once faults are over, computing takes no time
+        // After the faults, computing takes no virtual time
         Effect.flatMap(([took]) => Effect.sleep(Duration.toMillis(took) > 0 ? "20 millis" : "1 second")),
         Effect.repeat({ times: Math.floor(between(5, 200)) })
       )
@@ -293,7 +301,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
 
 export const crowdOf = ({ crowd }: Settings) => Array.from({ length: crowd }, (_, index) => `crowd-${index + 1}`)
 
-/** Everything that one process does. */
+/** Runs all fibers of one process. */
 export const busy = (client: Simulation.Client, settings: Settings) => {
   const workers = Array.from(
     { length: settings.workers },

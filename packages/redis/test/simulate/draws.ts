@@ -1,6 +1,6 @@
-/** The random numbers of a plan. Each has a name, so that an additional one does not change the others. */
+/** Named random numbers for plans. Adding a name does not change the numbers of the others. */
 
-/** A number in [0, 1) for each name, the same for the same seed. */
+/** Returns a number in [0, 1) that depends only on the seed and the name. */
 export const draws = (seed: number | string) => (name: string) => {
   let hash = 2166136261
   for (const char of `${seed}/${name}`) hash = Math.imul(hash ^ char.charCodeAt(0), 16777619)

@@ -1,17 +1,18 @@
-/** Checks forced releases: the former owner must stop soon. */
+/** A checker of forced releases: the old owner must stop soon. */
 import type { Checker } from "@effect-simba/testkit"
 
 const beliefs = new Set(["ensured", "begin", "step"])
 
 /**
- * No client relies on a lease for longer than `within` after it was taken by force, and after its grant was known. A
- * fault that affects the process, or did so within `recovery` before, may have lost the message. So may a gap in its
- * subscription; and the request that follows the message may fail. Milliseconds.
+ * No client relies on a lease for more than `within` milliseconds after its forced release, or after the client
+ * received the grant if that is later. A client is exempt if it may have missed the message: it had no subscription, or
+ * a fault disturbed it less than `recovery` milliseconds before the release. It is also exempt if a renewal failed
+ * after the release.
  */
 export const forcedReleasesAreHeard = (
   { recovery, within }: { readonly within: number; readonly recovery: number }
 ): Checker.Checker => ({
-  name: "forced releases are heard",
+  name: "forced releases are noticed",
   start: (view) => {
     const forcedAt = new Map<string, number>()
     const grantedAt = new Map<string, number>()
@@ -37,7 +38,7 @@ export const forcedReleasesAreHeard = (
         if (touched + recovery >= forced || (failedAt.get(event.client) ?? -Infinity) >= forced) return
         const late = event.at - Math.max(forced, grantedAt.get(id) ?? forced)
         if (late <= within + view.lateness(event.client)) return
-        view.violated(`${id} relies on its lease ${Math.round(late)} ms after it was taken by force`)
+        view.violated(`${id} relies on its lease ${Math.round(late)} ms after its forced release`)
       }
     }
   }

@@ -1,4 +1,7 @@
-/** How long waiters of effect-simba wait while their mutex is free, and how often a mutex changes hands. */
+/**
+ * Measures how long effect-simba waiters wait while their mutex is free, and how often a mutex changes hands. Used as a
+ * checker of calm fleets and for the statistics of `pnpm simulate`.
+ */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import * as keys from "../../src/internal/mutex/keys.ts"
@@ -9,7 +12,10 @@ interface Wait {
   readonly since: number
 }
 
-/** Reads a history. Programs note their waits; Simba contenders do not. */
+/**
+ * Measures one history, event by event. It relies on the notes `waiting` and `waited`, which Simba contenders do not
+ * write.
+ */
 export const measure = () => {
   const waits = new Map<string, Wait>()
   const owned = new Set<string>()
@@ -45,14 +51,14 @@ export const measure = () => {
     waits.delete(key)
     return end(wait, at)
   }
-  /** Counts waits for a free mutex from this instant only. */
+  /** Restarts the measurement of waits for a free mutex at this instant. */
   const begin = (resource: string, at: number) => void freeSince.set(resource, at)
   return { begin, onEvent, found }
 }
 
 /**
- * Without failures nobody waits longer than `bound` milliseconds for a free mutex. The wait starts over when the mutex
- * is reserved for another Simba contender: the others hold back for it, and the previous one did not come.
+ * Without failures, nobody waits longer than `bound` milliseconds for a free mutex. A new reservation for a Simba
+ * contender restarts the measurement, because the other waiters hold back for it.
  */
 export const freeMutexesAreTaken = (bound: number): Checker.Checker => ({
   name: "free mutexes are taken",

@@ -1,21 +1,22 @@
-/**
- * Checks jobs: which runs start, under which token, and that each instant is handed out or reported as missed.
- */
+/** A checker of jobs: which runs start, under which token, and whether each instant is run or reported as missed. */
 import type { Checker } from "@effect-simba/testkit"
 
-/** The instants of a job are the multiples of `period`, in milliseconds. */
+/** What the checker knows about a job. Its instants are the multiples of `period`, in milliseconds. */
 export interface JobRules {
   readonly job: string
   readonly period: number
   readonly attempts: number
 }
 
-/** The server lost what it had handed out, or its clock left the leases that it had granted. */
+/**
+ * A loss of data or a step of the server's clock excuses runs that started before it, or up to this long after it.
+ * Milliseconds.
+ */
 const excuseFor = 10_000
 
 const causes: ReadonlyArray<string> = ["noLeader", "running", "paused", "outage"]
 
-/** Arguments of `claimRun`, after the command, the script and the keys. */
+/** Parses the arguments of the script `claimRun`. */
 export const claimOf = (args: ReadonlyArray<string>) => {
   if (args.length !== 15 || !args[4]!.endsWith(":jobs")) return undefined
   const [id, token, job, claim, mode, at, missed, cause] = args.slice(5)
@@ -31,14 +32,14 @@ export const claimOf = (args: ReadonlyArray<string>) => {
   }
 }
 
-/** Arguments of `endRun`. */
+/** Parses the arguments of the script `endRun`. */
 const endOf = (args: ReadonlyArray<string>) => {
   if (args.length !== 7 || !args[3]!.endsWith(":jobs")) return undefined
   const [job, claim, outcome] = args.slice(4)
   return { job: job!, claim: claim!, outcome: outcome! }
 }
 
-/** The reply of `claimRun`, from what it wrote, if replies are not visible. */
+/** Infers the reply of `claimRun` from the commands that it ran, because MONITOR shows no replies. */
 export const replyTo = (
   args: ReadonlyArray<string>,
   effects: ReadonlyArray<ReadonlyArray<string>>
@@ -50,12 +51,11 @@ export const replyTo = (
 }
 
 /**
- * - A run starts at most as often as its job allows for each instant, and each attempt starts once.
- * - No run starts under a smaller token than one that has started, nor before the previous run of its leadership has
- * ended.
- * - Each instant between two decided ones is reported as missed, with its cause.
- * - A run that was handed out and never started is recorded as such, unless its leader is lost.
- * - After the last fault each job runs again within `recovery`, in milliseconds.
+ * - A job has at most `attempts` attempts per instant, and each attempt starts once.
+ * - The tokens of a job's runs never decrease. Within one leadership, no run starts before the previous one has ended.
+ * - Each instant between two claimed ones is reported as missed, with its cause.
+ * - A run that was claimed but never started is recorded as `unstarted`, unless its leader is lost.
+ * - After the last fault, each job runs again within `recovery` milliseconds.
  */
 export const jobsKeepTheirWord = (
   { jobs, mutex, recovery }: {
@@ -72,7 +72,7 @@ export const jobsKeepTheirWord = (
     const decided = new Map<string, { readonly at: number; readonly when: number }>()
     const claims = new Set<string>()
     const unbegun = new Map<string, { readonly claim: string; readonly at: number }>()
-    /** Runs that seem never to have started: the end of a short run may be seen before its start. */
+    /** Runs whose end was recorded before their start was observed, which happens with short runs. */
     const uncertain = new Map<string, string>()
     const running = new Map<string, string>()
     const waiting = new Set<string>()
@@ -82,9 +82,9 @@ export const jobsKeepTheirWord = (
       const [instant, attempt, token] = [Number(fields["instant"]), Number(fields["attempt"]), Number(fields["token"])]
       const run = `${job} of ${instant}, attempt ${attempt}`
       const before = begun.get(run)
-      if (before !== undefined && !isExcused(before - excuseFor)) view.violated(`${run} begins twice`)
+      if (before !== undefined && !isExcused(before - excuseFor)) view.violated(`${run} starts twice`)
       begun.set(run, at)
-      if (attempt > rules.get(job)!.attempts) view.violated(`${run} starts too often`)
+      if (attempt > rules.get(job)!.attempts) view.violated(`${run} exceeds the job's attempts`)
       const last = newest.get(job)
       if (last !== undefined && token < last.token) {
         const excused = isExcused(last.at - excuseFor) || view.clockStepAt(client) >= last.at - excuseFor
@@ -92,25 +92,29 @@ export const jobsKeepTheirWord = (
       } else newest.set(job, { token, at })
       const leader = `${client} ${job} ${token}`
       if (running.get(leader) !== undefined) {
-        view.violated(`${run} starts before the run of ${running.get(leader)} ends`)
+        view.violated(`${run} starts before the run for ${running.get(leader)} has ended`)
       }
       running.set(leader, String(instant))
       if (unbegun.get(job)?.at === instant) unbegun.delete(job)
       uncertain.delete(`${job} of ${instant}`)
     }
     const decide = ({ at, cause, claim, job, missed, mode }: NonNullable<ReturnType<typeof claimOf>>, when: number) => {
-      // The request was repeated
+      // A repeated request
       if (claims.has(claim)) return
       claims.add(claim)
       const rule = rules.get(job)
       if (rule === undefined || mode === "manual") return
-      if (missed > 0 && !causes.includes(cause)) view.violated(`${job} misses ${missed} instants and says "${cause}"`)
+      if (missed > 0 && !causes.includes(cause)) {
+        view.violated(`${job} misses ${missed} instants with the unknown cause "${cause}"`)
+      }
       if (mode === "run") unbegun.set(job, { claim, at })
       const before = decided.get(job)
       if (before !== undefined && at > before.at && !isExcused(before.when)) {
         const between = Math.floor(at / rule.period) - Math.floor(before.at / rule.period) - (mode === "run" ? 1 : 0)
         if (between !== missed) {
-          view.violated(`${job} goes from ${before.at} to ${at} by a ${mode}, and names ${missed} instants as missed`)
+          view.violated(
+            `${job} goes from ${before.at} to ${at} (${mode}) with ${missed} missed instants instead of ${between}`
+          )
         }
       }
       decided.set(job, { at, when })
@@ -141,9 +145,9 @@ export const jobsKeepTheirWord = (
       isConverged: () => waiting.size === 0,
       onConverged: () => {
         for (const job of waiting) view.violated(`${job} does not run again within ${recovery} ms after the last fault`)
-        for (const [run, outcome] of uncertain) view.violated(`${run} never started, and is recorded as ${outcome}`)
+        for (const [run, outcome] of uncertain) view.violated(`${run} never started, but is recorded as ${outcome}`)
         const known = view.hash(key)
-        for (const { job } of jobs) if (!known.has(`at:${job}`)) view.violated(`the fleet does not know ${job}`)
+        for (const { job } of jobs) if (!known.has(`at:${job}`)) view.violated(`${job} has no record on the server`)
       }
     }
   }

@@ -1,4 +1,4 @@
-/** The plan for jobs: a fleet with jobs of every kind, clocks that differ and jump, crashes and outages. */
+/** The plan `jobs` of `pnpm simulate`: a leadership with jobs of every kind, under every fault. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { Simulation } from "@effect-simba/testkit"
@@ -14,7 +14,7 @@ const confirm = 500
 
 const bounds = Effect.runSync(lockModel.bounds({ ttl, transition, confirmTimeout: confirm }))
 
-/** Each kind of job, with what the checker knows about it. */
+/** The jobs: their options, and what the checker knows about them. */
 const kinds: ReadonlyArray<JobRules & { readonly options: Omit<Leadership.Job<string, never>, "name" | "run"> }> = [
   {
     job: "every",
@@ -37,7 +37,10 @@ const kinds: ReadonlyArray<JobRules & { readonly options: Omit<Leadership.Job<st
   }
 ]
 
-/** Runs note their start, and fail occasionally. `store` replaces the production store by a faulty one. */
+/**
+ * The program of one process. A tenth of the runs fail. Tests pass a faulty `store` to verify that the checker finds
+ * it.
+ */
 export const program = (store = RedisMutex.layerStore) => (client: Simulation.Client) => {
   const { note, random } = client
   const run = (job: string) => ({ attempt, lease, scheduledAt }: Leadership.Run) =>

@@ -1,17 +1,17 @@
-/** Checks the turns that fibers of one process share: each must end in time. */
+/** A checker of turns, in which fibers of one process hand a lease to each other: each turn must end in time. */
 import { tokenStride } from "@effect-simba/core/MutexStore"
 import type { Checker } from "@effect-simba/testkit"
 
-/** A process's clock may run slow by up to this fraction. */
+/** The maximum fraction by which a process's clock may run slow. */
 const rate = 0.02
 
-/** What a holder notes itself. Other notes about its lease may follow the hand-over. */
+/** The kinds of notes that only a holder writes. Other notes about its lease may follow the hand-over. */
 const holderNotes = new Set(["granted", "ensured", "begin", "step", "stopped", "end"])
 
 /**
- * A lease goes to another fiber of its process only while its turn is younger than `localTurn`, in milliseconds. A turn
- * starts no later than its first holder's note. A lease is handed over no earlier than its holder's last note; the next
- * holder notes it when the process gets to it, which may take any time.
+ * A lease goes to another fiber of its process only while its turn is younger than `localTurn` milliseconds. The start
+ * of a turn is its first holder's first note. The time of a hand-over is the old holder's last note, because the next
+ * holder may write its first note much later.
  */
 export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker.Checker => ({
   name: "turns end",
@@ -27,7 +27,7 @@ export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker
           return
         }
         const token = Number(event.fields["token"])
-        // An id that the server granted again has a separate turn
+        // A new grant to the same id starts a new turn
         if (turn === undefined || token >= turn.token + tokenStride) {
           return void turns.set(id, { token, since: event.at, last: token, at: event.at })
         }
@@ -36,9 +36,9 @@ export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker
         if (token === turn.last) return
         turn.last = token
         if (localTurn === 0) {
-          view.violated(`${id} went to another fiber with token ${token}, although each turn has one holder`)
+          view.violated(`${id} went to another fiber with token ${token}, although local turns are disabled`)
         }
-        // The clock of a turn stands still while the machine sleeps
+        // The turn's clock stops while the machine sleeps
         if (age > localTurn / (1 - rate) + 1 && view.resumedAt(event.client) < turn.since) {
           view.violated(`${id} went to another fiber ${Math.round(age)} ms after its turn began`)
         }

@@ -1,10 +1,10 @@
 /**
- * Tries seeds of a plan, or replays one:
+ * The command `pnpm simulate`: runs many seeds of a plan, or replays one:
  *
  *     pnpm simulate --plan mutex --seeds 1000 --from 1
  *     pnpm simulate --plan mutex --seed 17 --verbose
  *
- * A failing seed is shrunk as far as possible, and its history is written to a text and an SVG file.
+ * It shrinks the first failing seed to a short history, which it writes to a text file and an SVG file.
  */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
@@ -31,7 +31,7 @@ const { values } = parseArgs({
 
 const plan = plans[values.plan]
 if (plan === undefined) {
-  console.error(`unknown plan "${values.plan}"; there is: ${Object.keys(plans).join(", ")}`)
+  console.error(`unknown plan "${values.plan}"; expected one of: ${Object.keys(plans).join(", ")}`)
   process.exit(2)
 }
 
@@ -40,13 +40,13 @@ const save = (result: Simulation.Result) => {
   const path = join(values.out, `${values.plan}-${result.seed}`)
   writeFileSync(
     `${path}.txt`,
-    [Simulation.report(result), "", "all of it:", Simulation.report(result, { format: "trace" }), ""].join("\n")
+    [Simulation.report(result), "", "full history:", Simulation.report(result, { format: "trace" }), ""].join("\n")
   )
   writeFileSync(`${path}.svg`, Simulation.report(result, { format: "svg" }))
   return path
 }
 
-/** A link that opens the history of a result on the page that `npm run playground` serves. */
+/** A link to the history of a result on the page that `npm run playground` serves. */
 const linkOf = ({ clients, duration, enabled, seed }: Simulation.Result) => {
   const query = new URLSearchParams({
     plan: values.plan,
@@ -70,16 +70,16 @@ const explain = (seed: number | string) =>
     const shortest = yield* Simulation.shrink(options, result)
     console.log(Simulation.report(shortest))
     const path = save(shortest)
-    console.log(`the whole history: ${path}.txt, as a picture: ${path}.svg`)
-    console.log(`again: pnpm simulate --plan ${values.plan} --seed ${seed} --verbose`)
-    console.log(`to view, while \`npm run playground\` serves it: ${linkOf(shortest)}`)
+    console.log(`full history: ${path}.txt, as a picture: ${path}.svg`)
+    console.log(`replay: pnpm simulate --plan ${values.plan} --seed ${seed} --verbose`)
+    console.log(`view, after \`npm run playground\`: ${linkOf(shortest)}`)
     return result
   })
 
 const number = (name: string, text: string) => {
   const value = Number(text)
   if (Number.isInteger(value) && value >= 0) return value
-  console.error(`--${name} must be a whole number`)
+  console.error(`--${name} must be a non-negative integer`)
   return process.exit(2)
 }
 
@@ -99,7 +99,7 @@ const sweep = async () => {
         else if (values.verbose) console.log(`seed ${report.seed}: ${report.commands} commands`)
       })
       worker.on("error", reject)
-      worker.on("exit", (code) => code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`)))
+      worker.on("exit", (code) => code === 0 ? resolve() : reject(new Error(`a worker exited with code ${code}`)))
     })))
   const millis = performance.now() - startedAt
   const failed = reports.filter(({ violation }) => violation !== undefined).map(({ seed }) => seed).sort((a, b) =>
@@ -107,11 +107,13 @@ const sweep = async () => {
   )
   if (failed.length > 0) await Effect.runPromise(explain(failed[0]!))
   const virtual = reports.reduce((sum, { virtualMillis }) => sum + virtualMillis, 0)
-  console.log(`${(virtual / 1000).toFixed(0)} virtual seconds, ${(virtual / millis).toFixed(0)} times real time`)
+  console.log(
+    `${(virtual / 1000).toFixed(0)} virtual seconds, ${(virtual / millis).toFixed(0)} times faster than real time`
+  )
   const handOvers = reports.reduce((sum, { handOvers }) => sum + handOvers, 0)
   const longest = Math.max(...reports.map(({ longestFreeWait }) => longestFreeWait))
   if (handOvers > 0) {
-    console.log(`${handOvers} hand-overs, and the longest wait for a free mutex took ${longest.toFixed(0)} ms`)
+    console.log(`${handOvers} hand-overs, longest wait for a free mutex: ${longest.toFixed(0)} ms`)
   }
   const rate = Math.round(reports.length / millis * 60_000)
   console.log(`${reports.length} seeds, ${failed.length} violations, ${rate} seeds/min`)

@@ -1,7 +1,7 @@
 /**
- * effect-simba and Simba contenders on the same mutexes, under every fault. What cannot hold beside contenders
- * that know neither tokens nor turns is left out: first come, first served, and their tokens. What does hold is that no
- * grant is wasted without a reason, and that effect-simba is served in turn, as far as the others let it.
+ * The plans `mixed-fleet` and `calm-fleet` of `pnpm simulate`: effect-simba and Simba contenders on the same mutexes.
+ * Simba contenders have no tokens, so only those of effect-simba are checked. They may overtake waiters, but only a
+ * bounded number of times.
  */
 import { Checker, type Simulation } from "@effect-simba/testkit"
 import * as SimbaContender from "@effect-simba/testkit/SimbaContender"
@@ -13,7 +13,10 @@ import { loadOf, lock, mutexPlan, type Overrides, program, recovery } from "./mu
 
 export const isOwn = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
 
-/** The release of a Simba contender names only the owner key and its id; its acquire and its guard also a time. */
+/**
+ * Recognizes the scripts of Simba contenders by their number of arguments: a release has the owner key and an id, and
+ * an acquire or a renewal also has a duration.
+ */
 const simbaScript = (args: ReadonlyArray<string>, length: number) => {
   const resource = args[2] === "1" && args.length === length
     ? lock.resources.find((resource) => lock.ownerKey(resource) === args[3])
@@ -28,13 +31,13 @@ export const mixedLock: Simulation.LockModel = {
     ...(reply instanceof Error ? [] : simbaScript(args, 5)),
     ...[lock.released?.(args, reply) ?? []].flat()
   ],
-  // Simba contenders do not set an expiry on the queue
+  // Simba contenders create the queue without an expiry
   keep: (key, expires) => key.endsWith(":contender") || (lock.keep?.(key, expires) ?? false)
 }
 
-/** Grants to contenders that have no token do not concern the checker. */
+/** Hides grants to Simba contenders from a checker, because they have no tokens. */
 export const withoutSimba = (checker: Checker.Checker): Checker.Checker => ({
-  name: `${checker.name}, in effect-simba`,
+  name: `${checker.name} (effect-simba only)`,
   start: (view) => {
     const inner = checker.start(view)
     return {
@@ -47,13 +50,13 @@ export const withoutSimba = (checker: Checker.Checker): Checker.Checker => ({
 })
 
 interface Simba {
-  /** The shortest and the longest work, in milliseconds. */
+  /** The minimum and maximum length of work, in milliseconds. */
   readonly holds: readonly [number, number]
-  /** Whether they repeatedly come in the middle, stay for a while and go. */
+  /** Whether contenders repeatedly arrive, stay for up to 4 seconds, and leave. */
   readonly comeAndGo: boolean
 }
 
-/** Busy contenders return at once. */
+/** The program of a client that runs Simba contenders, one for each mutex. */
 const simba = (client: Simulation.Client, resources: ReadonlyArray<string>, { comeAndGo, holds }: Simba) => {
   const [shortest, longest] = holds
   const upTo = (millis: number) => Duration.millis(client.random() * millis)
@@ -84,33 +87,36 @@ const simba = (client: Simulation.Client, resources: ReadonlyArray<string>, { co
 }
 
 /**
- * Beside Simba contenders waiters poll every 2 seconds, and the first waiter after a confirm period. The messages and
- * requests of a poll and of the previous poll have delays.
+ * Maximum time between polls of a waiter that knows of Simba contenders: it polls every 2 seconds, and the first waiter
+ * after a confirm period. 700 ms are for delayed requests and messages of two polls.
  */
 const pollBound = 2000 + confirm + 700
 
-/** If nobody could announce a Simba contender, a waiter sleeps as long as the last lease that it knew. */
+/** Maximum sleep of a waiter that does not know of a Simba contender: until the latest known lease must have ended. */
 const sleepBound = 4000 + transition + pollBound + confirm
 
 const simbaClients = 2
 
 /**
- * Each Simba contender may be in the queue before effect-simba, with a ticket of whole seconds, and a second time,
- * because a place survives an acquisition. The rest are barges without a race: the notified place belonged to a Simba
- * contender that rests or has left.
+ * Maximum number of times that Simba contenders may overtake a waiter without a race. Each may do so twice: its tickets
+ * are whole seconds, and its place survives an acquisition. Eight more cover notified Simba contenders that rest or
+ * have left.
  */
 const barges = 2 * simbaClients + 8
 
 /**
- * A Simba contender that releases and contends again at once races with the waiter that it notified: each wins half of
- * the races. A message and a request take up to a millisecond each when the faults are over.
+ * A Simba contender that releases and contends again races with the waiter that it notified. After the faults, the
+ * waiter's message and its request take up to a millisecond each.
  */
 const race = Duration.millis(2)
 
-/** The slowest message, the request that follows it, and the delays of the network itself. */
+/**
+ * Maximum time from a notification to the waiter's request on the server: the delays of the message, of the request,
+ * and of the network.
+ */
 const notice = Duration.millis(200 + 30 + 5)
 
-/** The longest turn of a process, its last work, and the longest time until somebody notices that it is over. */
+/** Maximum time until the next waiter gets the mutex: a process's turn, its last work, and a waiter's sleep. */
 const turnOf = ({ localTurn }: Settings) => Duration.millis(localTurn + 4 * ttl + sleepBound)
 
 type OwnOf = (settings: Settings) => ReturnType<typeof program>
@@ -142,7 +148,7 @@ const fleet = (seed: number | string, isBrief: boolean, ownOf: OwnOf = program) 
         notice,
         race,
         foreign: (id) => !isOwn(id),
-        // Simba contenders queue with whole seconds: they stay ahead of a waiter of the same second
+        // Tickets of Simba contenders are whole seconds, so they precede waiters of the same second
         foreignPlace: (serverNow) => Math.floor(serverNow / 1000) * 1e6
       }),
       Checker.rules.nobodyOversleeps({
@@ -161,7 +167,10 @@ export const mixedFleetPlan = (seed: number | string, overrides?: Overrides, own
   ...overrides
 } as const)
 
-/** Work of milliseconds and no failures. Simba contenders that leave do not remove their places from the queue. */
+/**
+ * A fleet without failures, with short work. Only delays and Simba contenders that leave their places in the queue
+ * disturb it.
+ */
 export const calmFleetPlan = (seed: number | string, overrides?: Overrides, ownOf?: OwnOf) => {
   const plan = fleet(seed, true, ownOf)
   const draw = draws(`calm/${seed}`)

@@ -1,7 +1,7 @@
 /**
- * The standard plan for mutexes: a few processes, each with a few fibers, use a few mutexes in every possible way,
- * under every fault. The plain plan omits later additions: contenders that stay, writes under a fence, and servers that
- * cannot know whether anybody listens.
+ * The plans for mutexes of `pnpm simulate`, each a function of a seed. `mutex` runs up to five processes on up to three
+ * mutexes under every fault. `plain` leaves out contenders, forced releases, shared turns, fenced writes and servers
+ * that cannot count subscribers. `crowd` holds many mutexes per process, and `careless` has violations on purpose.
  */
 import { Mutex } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
@@ -20,7 +20,7 @@ import { turnsEnd } from "./localTurns.ts"
 
 const resources = ["a", "b", "c"]
 
-/** How the server stores mutexes. */
+/** Describes to the simulator how the server stores mutexes. */
 const lockOf = (resources: ReadonlyArray<string>) => ({
   ...lockModel.make(resources),
   fencedKey,
@@ -30,13 +30,13 @@ const lockOf = (resources: ReadonlyArray<string>) => ({
 
 export const lock = lockOf(resources)
 
-/** As on a Cluster, where a count of subscribers is that of one node. */
+/** Makes subscribers uncountable, as on a Cluster, where a node counts only its own. */
 const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ ...real, countable: false })))
 
-/** As with ioredis: the requests of one turn are sent in one call. */
+/** Sends the requests of one event-loop turn in one call, as with ioredis. */
 const coalescingLayer = Layer.effect(CommandSink, Effect.flatMap(Redis, coalescing))
 
-/** A tracer and a logger that throw occasionally. Only their spans and lines may be lost. */
+/** A tracer and a logger that sometimes throw. Only their own spans and log lines may be lost. */
 const throwing = ({ random }: Simulation.Client) => {
   const maybe = (what: string) => {
     if (random() < 0.2) throw new Error(`${what} throws`)
@@ -58,7 +58,7 @@ const throwing = ({ random }: Simulation.Client) => {
   )
 }
 
-/** `on` and `mutexes` replace parts of the fleet by faulty ones. */
+/** The program of one process. Tests pass a faulty store (`on`) or faulty mutexes to verify that checkers find them. */
 export const program = (
   settings: Settings,
   on: Layer.Layer<MutexStore.MutexStore, Layer.Error<typeof RedisMutex.layerStore>, Redis | Subscriber> =
@@ -87,15 +87,15 @@ export const program = (
   )
 }
 
-/** The longest lease is one of those with their own ttl. */
+/** 4000 is the maximum `ttl` of single requests in `behaviour.ts`. */
 const bounds = Effect.runSync(lockModel.bounds({ ttl: 4000, transition, confirmTimeout: confirm }))
 
-/** No reply for this long is an outage. */
+/** The maximum lease on the server, in milliseconds. */
 const longestLease = 4000 + transition
 
 export const { recovery } = bounds
 
-/** Busy fleets find other mistakes than idle ones do, so the load is drawn too. */
+/** Draws the load of a fleet. Idle fleets reveal other defects than busy ones. */
 export const loadOf = (seed: number | string) => {
   const draw = draws(seed)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
@@ -120,12 +120,12 @@ export const loadOf = (seed: number | string) => {
   }
 }
 
-/** Processors on which computing takes no time. */
+/** All faults except `processor`: computing takes no virtual time. */
 export const { processor: _processor, ...withoutProcessors } = Simulation.allFaults
 
 const allFaults = Simulation.allFaults as Simulation.Faults & Required<Pick<Simulation.Faults, "processor" | "suspend">>
 
-/** A command may hang for as long as the longest lease. */
+/** A command may hang for the length of the longest lease. */
 export const hang = { chance: 0.005, lasts: longestLease }
 
 const plan = (seed: number | string, clients: number, settings: Settings) =>
@@ -174,8 +174,8 @@ export const plainPlan = (seed: number | string, overrides?: Overrides) => {
 }
 
 /**
- * Processes that write to resources that check no tokens, in a fleet that pauses: here the checkers must find
- * violations, and the output of a failure can be inspected.
+ * A plan with violations, to show what a failure looks like: processes are paused, and write to resources that do not
+ * check tokens.
  */
 export const carelessPlan = (seed: number | string, overrides?: Overrides) => {
   const { settings } = loadOf(seed)
@@ -195,7 +195,7 @@ export const carelessPlan = (seed: number | string, overrides?: Overrides) => {
   return mutexPlan(seed, {
     clients: 3,
     program: program(careless),
-    // Longer than a lease: another leads and writes before a process wakes up in the middle of its work
+    // Pauses outlast a lease, so another process writes before the paused one resumes its work
     faults: { ...allFaults, pause: { every: 1500, lasts: [5000, 7000] } },
     enabled: ["pause", "requestDelay"],
     duration: "30 seconds",
@@ -203,7 +203,7 @@ export const carelessPlan = (seed: number | string, overrides?: Overrides) => {
   })
 }
 
-/** Processes that hold many mutexes each, and compute under them: the end of a lease queues behind their work. */
+/** Processes that hold many mutexes and do CPU-bound work, so that the timers of lost leases run late. */
 export const crowdPlan = (seed: number | string, overrides?: Overrides) => {
   const draw = draws(`crowd/${seed}`)
   const { settings } = loadOf(seed)
@@ -223,7 +223,7 @@ export const crowdPlan = (seed: number | string, overrides?: Overrides) => {
   return {
     ...base,
     enabled: enabled as ReadonlyArray<keyof Simulation.Faults>,
-    // Some take more time than others, but all take some
+    // Every task takes CPU time
     faults: { ...base.faults, processor: { ...base.faults.processor, task: [0.005, 0.1, 0.5] } },
     liveness: "200 seconds",
     ...overrides

@@ -1,4 +1,4 @@
-/** The plans that `pnpm simulate --plan <name>` knows. */
+/** The plans of `pnpm simulate`, by the name that `--plan` takes. */
 import type { Simulation } from "@effect-simba/testkit"
 import { jobsPlan } from "./jobsPlan.ts"
 import { calmFleetPlan, mixedFleetPlan } from "./mixedFleetPlan.ts"

@@ -1,4 +1,4 @@
-/** Checks the scripts for owners of data streams: each acts for the current owner and refuses all others. */
+/** A checker of the scripts that act for owners of data streams: each acts for the current owner only. */
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 
@@ -14,14 +14,14 @@ const tokenOf = (leaseValue: string) => leaseValue.slice(leaseValue.lastIndexOf(
 const isAct = (reply: unknown) =>
   reply !== "NotOwner" && reply !== "AlreadyDone" && !(Array.isArray(reply) && reply[0] === "error")
 
-/** Derives from a command's arguments the owners for which it acted. */
+/** Returns the owners for which a command acted, from its arguments and its reply. */
 const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: ReadonlyArray<string>) => {
   const [input, failures, handOvers] = [StreamKeys.input, StreamKeys.failures, StreamKeys.handOvers].map((key) =>
     key(service)
   )
   const byLease = new Map(streams.map((stream) => [StreamKeys.streamLease(stream as Stream), stream]))
 
-  /** Done, yielded, handed over, adopted, failed, dead: KEYS as in `ownedLeases.lua`. */
+  /** Scripts that end or adopt leases. Their KEYS are those of `ownedLeases.lua`. */
   const ended = (args: ReadonlyArray<string>, first: number, replies: ReadonlyArray<unknown>) => {
     const each = (args.length - first - 2) / replies.length
     return replies.flatMap((reply, i): ReadonlyArray<Claim> => {
@@ -30,7 +30,7 @@ const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: Readon
     })
   }
 
-  /** KEYS failures, and three of each; ARGV retention, and five of each. */
+  /** Commits. KEYS: failures, then three per lease. ARGV: retention, then five per lease. */
   const committed = (args: ReadonlyArray<string>, first: number, replies: ReadonlyArray<unknown>) =>
     replies.flatMap((reply, i): ReadonlyArray<Claim> => {
       const stream = byLease.get(args[4 + 3 * i]!)
@@ -38,7 +38,10 @@ const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: Readon
       return isMine ? [{ stream, token: tokenOf(args[first + 1 + 5 * i]!) }] : []
     })
 
-  /** KEYS input, failures, and two of each; ARGV group, consumer, lease, and four of each. The reply names the others. */
+  /**
+   * Renewals. KEYS: input, failures, then two per lease. ARGV: group, consumer, lease duration, then four per lease.
+   * The reply lists the leases that were not renewed.
+   */
   const renewed = (args: ReadonlyArray<string>, first: number, missed: ReadonlyArray<unknown>) => {
     const refused = new Set(missed.map((one) => Number(Array.isArray(one) ? one[0] : one)))
     return Array.from({ length: (first - 5) / 2 }, (_, i): ReadonlyArray<Claim> => {
@@ -72,12 +75,12 @@ export const staleOwnersAreRefused = (
     return {
       onEvent: (event: Simulation.Event) => {
         if (event._tag !== "Command") return
-        // The owners before the command: they change after it
+        // At this event, `view` still has the owners from before the command
         for (const { stream, token } of acts(event.command.args, event.command.reply)) {
           const owner = view.owner(stream)?.id
           if (owner === `${stream}#${token}`) continue
           view.violated(
-            `a command of ${stream}#${token} was carried out, while ${stream} belonged to ${owner ?? "nobody"}`
+            `a command of ${stream}#${token} succeeded although the owner of ${stream} was ${owner ?? "nobody"}`
           )
         }
       }

@@ -1,4 +1,7 @@
-/** What the processes of a simulated fleet do with data streams: produce, consume, fail, hang, leave and return. */
+/**
+ * The program of a process in a simulation of data streams. A client is either a Go consumer, or produces, consumes and
+ * operates with effect-simba.
+ */
 import type { SimbaError } from "@effect-simba/core"
 import { StreamClient } from "@effect-simba/core/streams"
 import type { StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -40,7 +43,7 @@ const go = (client: Simulation.Client, settings: Settings) => {
   const session = Effect.suspend(() =>
     Effect.scoped(Effect.gen(function*() {
       const redis = yield* Redis
-      // The Go consumer would create the group without earlier announcements
+      // A group that the Go consumer creates would miss earlier announcements
       yield* Effect.ignore(redis.send("XGROUP", "CREATE", `${service}-input`, `${service}-group`, "0", "MKSTREAM"))
       const id = `stock-${client.name}.${client.generation}.${++sessions}`
       const { unrenewed } = settings
@@ -57,7 +60,7 @@ const go = (client: Simulation.Client, settings: Settings) => {
   return Effect.forever(Effect.andThen(Effect.ignore(session), pause(200, 2000)))
 }
 
-/** Everything that one process does. */
+/** Runs everything that one process does. */
 export const busy = (
   client: Simulation.Client,
   settings: Settings

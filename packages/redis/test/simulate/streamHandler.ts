@@ -1,11 +1,14 @@
-/** A handler of a simulated fleet, with its ailment, and the external systems to which it writes. */
+/**
+ * The handler of data streams in simulations. It fails in the way that the settings say, notes what it does for the
+ * checkers, and writes to external systems.
+ */
 import { type StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Simulation } from "@effect-simba/testkit"
 import { Cause, Duration, Effect, Exit, Option, Schedule } from "effect"
 import { decodeOrder, isDraft, keyOf, Order, type Settings, tools, usesOf } from "./streamSettings.ts"
 
-/** An external system that keeps the last processed message of each data stream, and refuses smaller tokens. */
+/** An external system that stores the last processed message of each data stream and checks tokens. */
 export const offsets = (client: Simulation.Client) => {
   const delay = () => tools(client).between(0.1, 10)
   const tokenOf = (state: Map<string, unknown>, stream: string) => Number(state.get(`${stream} token`) ?? 0)
@@ -13,7 +16,7 @@ export const offsets = (client: Simulation.Client) => {
     Effect.suspend(() => client.outside(delay(), ({ state }) => String(state.get(`${stream} offset`) ?? "0-0")))
   return {
     read,
-    /** Refuses writes with a smaller token from now on. */
+    /** Records the token, so that later writes with a smaller one are refused. Returns the stored message id. */
     claim: (stream: string, token: number) =>
       Effect.suspend(() =>
         client.outside(delay(), ({ state }) => {
@@ -21,7 +24,7 @@ export const offsets = (client: Simulation.Client) => {
           return String(state.get(`${stream} offset`) ?? "0-0") as EntryId
         })
       ),
-    /** Returns whether it was accepted. */
+    /** Returns whether the write was accepted. */
     write: (stream: string, token: number, message: string) =>
       Effect.suspend(() =>
         client.outside(delay(), ({ note, state }) => {
@@ -34,7 +37,7 @@ export const offsets = (client: Simulation.Client) => {
   }
 }
 
-/** From now on handlers with a curable ailment do their work. */
+/** Makes `curable` handlers succeed from now on. */
 export const cure = (client: Simulation.Client) => client.outside(0.1, ({ state }) => void state.set("cured", true))
 
 export const handler = (client: Simulation.Client, settings: Settings) => {
@@ -53,7 +56,10 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
       })
     })
 
-  /** Does what `StreamMessages.process` does, but keeps the offset in an external system. */
+  /**
+   * Processes messages like `StreamMessages.process`, but stores the offset in an external system instead of
+   * committing.
+   */
   const processByOwnOffset = <E, R>(
     lease: StreamLease.StreamLease,
     handle: (message: { readonly id: EntryId; readonly value: typeof Order.Type }) => Effect.Effect<void, E, R>
@@ -72,7 +78,8 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
           const value = Option.getOrUndefined(decodeOrder(Object.fromEntries(fields)))
           if (value !== undefined) yield* handle({ id, value })
           else note("processed", { resource: stream, id: `${stream}#${token}`, message: id })
-          // A server that lost the last token may issue a smaller one: a later owner has a larger one
+          // After a loss of data the server may have issued a smaller token. Yield, so that the next owner gets a
+          // larger one.
           if (!(yield* write(stream, token, id))) return yield* lease.yield
           yield* lease.progress
           after = id
@@ -87,7 +94,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
     const fields = { resource: stream, id, entry }
     const uses = usesOf(settings)
 
-    // Reads the time left before it sends the request: a yield in between may take time
+    // Read the time left before the request, because time may pass before the reply
     const ensured = Effect.gen(function*() {
       const left = yield* lease.timeLeft
       yield* lease.ensure
@@ -156,7 +163,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
           { ...options, ...(chance(0.5) ? { batchWithin: "300 millis" } : {}) }
         )
 
-    /** The write of the offset is part of the work. */
+    /** Processes messages with the option `after`, and stores the offset as part of the work on each message. */
     const afterOwnOffset = Effect.gen(function*() {
       const own = offsets(client)
       const after = yield* own.claim(stream, token)
@@ -180,7 +187,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
         )
         if (!handedBack) note("failed", { resource: stream, entry })
       }))
-    // An interruption between the first note and the last would leave work without an end
+    // The bracket guarantees that an interrupted handler notes both its start and its end
     return Effect.acquireUseRelease(
       Effect.sync(() => {
         note("granted", { resource: stream, id, token })
@@ -189,7 +196,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
       () => reported,
       () => {
         note("stopped", fields)
-        // Finalizers belong to the work
+        // Finalizers are part of the work
         return Effect.andThen(
           chance(0.2) ? Effect.sleep("5 millis") : Effect.void,
           Effect.sync(() => note("end", fields))

@@ -1,4 +1,7 @@
-/** Operators of a simulated fleet: they move checkpoints, pause and resume, and remove processed messages. */
+/**
+ * The operator in simulations of data streams: it moves checkpoints, pauses and resumes, and removes processed
+ * messages.
+ */
 import { StreamClient } from "@effect-simba/core/streams"
 import type { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
@@ -13,8 +16,8 @@ export const operate = (client: Simulation.Client, settings: Settings) => {
   const pick = <A>(items: ReadonlyArray<A>) => items[Math.floor(between(0, items.length))]!
 
   /**
-   * Announces the data stream again, because it may be finished. Seeks leave some messages: a reader that starts after the
-   * last one waits forever.
+   * Moves a checkpoint and announces the data stream again, because it may be finished. The new position leaves some
+   * messages to read, because a reader after the last one would wait forever.
    */
   const seek = Effect.gen(function*() {
     const stream = pick(names)
@@ -37,7 +40,7 @@ export const operate = (client: Simulation.Client, settings: Settings) => {
 
   const works = [uses.seeks ? [seek] : [], uses.pauses ? [interrupt] : [], uses.trims ? [trim] : []].flat()
 
-  /** Also undoes pauses by other operators, which may be dead. */
+  /** Resumes everything, including what other operators paused before they died. */
   const resumeAll = insist(Effect.gen(function*() {
     const { paused } = yield* StreamClient.inspect
     if (paused.service) yield* StreamClient.resume()
@@ -51,7 +54,7 @@ export const operate = (client: Simulation.Client, settings: Settings) => {
   return works.length === 0
     ? Effect.void
     : Effect.raceFirst(Effect.forever(busy), calm).pipe(
-      // A recent request may still be on its way
+      // A recent request may still be in flight
       Effect.andThen(Effect.sleep("3 seconds")),
       Effect.andThen(uses.pauses ? resumeAll : Effect.void),
       Effect.provide(StreamClient.layer({ ...optionsOf(client, settings, 0), processName: `${client.name}-operator` }))

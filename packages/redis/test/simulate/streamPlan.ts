@@ -1,6 +1,6 @@
 /**
- * The plan for stream ownership: a few consumers share a few data streams while producers announce and fill them, under
- * faults, in some seeds beside Go consumers.
+ * The plans `streams` and `streams-crowd` of `pnpm simulate`: consumers share data streams while producers announce and
+ * write them, under faults. Some seeds have Go consumers too.
  */
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -34,8 +34,8 @@ const endings: ReadonlyArray<unknown> = ["Done", "AlreadyDone", "Released", "Dea
 const identify = (stream: string, value: string) => `${stream}#${value.slice(value.lastIndexOf("@@") + 2)}`
 
 /**
- * Scripts of owned leases: KEYS LBS, failures, announced, dead letters, hand-overs, and four of each lease; ARGV group,
- * signals, and of each lease stream, entry, consumer, value, token, and further arguments of the script.
+ * Returns the leases that a script ended. KEYS: LBS, failures, announced, dead letters, hand-overs, then four per
+ * lease. ARGV: group, signals, then stream, entry, consumer, value, token and further arguments per lease.
  */
 const releasedOf = (service: ServiceName): NonNullable<Simulation.LockModel["released"]> => (args, reply) => {
   const [command, , count] = args
@@ -49,7 +49,7 @@ const releasedOf = (service: ServiceName): NonNullable<Simulation.LockModel["rel
   })
 }
 
-/** Reads each batch once, although each checker asks about each owner that a command changes. */
+/** Caches the latest result, because every checker asks about every owner that a command changes. */
 const readOnce = (read: NonNullable<Simulation.LockModel["released"]>): typeof read => {
   let last: readonly [args: unknown, reply: unknown, found: ReturnType<typeof read>] = [undefined, undefined, undefined]
   return (args, reply) => {
@@ -76,11 +76,14 @@ export const lockOf = (
 const isScript = (args: ReadonlyArray<string>, length: number) =>
   (args[0] === "EVALSHA" || args[0] === "EVAL") && args[2] === "2" && args.length === length
 
-/** KEYS streamLease, checkpoint; ARGV leaseValue, entry and five more. An operator names no entry. */
+/**
+ * Recognizes a successful seek by an operator. KEYS: streamLease, checkpoint. ARGV: leaseValue, entry, and five more.
+ * An operator passes an empty entry.
+ */
 const isSoughtByOperator = (args: ReadonlyArray<string>, reply: unknown) =>
   isScript(args, 12) && args[6] === "" && reply === "Moved"
 
-/** The owner from whom an operator takes a data stream: a seek names it. */
+/** Returns the owner from which a forced seek took a data stream. */
 const forcedBy = (streams: ReadonlyMap<string, unknown>): NonNullable<Simulation.LockModel["forced"]> => {
   const byLease = new Map([...streams.keys()].map((stream) => [StreamKeys.streamLease(name(stream)), stream]))
   return (args, reply) => {
@@ -119,45 +122,45 @@ export const modelOf = ({ service: called, go, streams }: Settings): StreamCheck
     isDraft,
     keyOf,
     sought: (args, reply) => isSoughtByOperator(args, reply) ? byCheckpoint.get(args[4]!) : undefined,
-    // KEYS stream, checkpoint; ARGV keep
+    // KEYS: stream, checkpoint. ARGV: keep.
     trimmed: (args) => isScript(args, 6) && byCheckpoint.get(args[4]!) === args[3] ? args[3] : undefined,
     isUndecodable: (fields) => fieldOf(fields, "n") === undefined
   }
 }
 
-/** The check of the server's settings, which changes nothing, would shift the draws of each seed. */
+/** Disables the checks of the server's settings. Their commands would shift the random numbers of known seeds. */
 const withoutChecks = Effect.provideService(RedisTopology.RedisTopology, { _tag: "Single", serverChecks: false })
 
 export const program = (settings: Settings, on = RedisStreams.layerStore) => (client: Simulation.Client) =>
   withoutChecks(Effect.provide(busy(client, settings), on))
 
-/** Until a consumer polls after an outage: its longest pause between attempts, and the attempts themselves. */
+/** Maximum time from an outage to a consumer's next poll: its longest backoff plus the attempts. */
 export const recovery = Duration.millis(6000 + 2000)
 
-/** The default periods, and a fleet in a hurry, which has time to share evenly during faults. */
+/** Slow and fast periods. With the fast ones, a fleet has time to rebalance during the faults. */
 const paces: ReadonlyArray<Pace> = [
   { leaseDuration: 2000, heartbeatInterval: 1000, sweepInterval: 2000, confirmTimeout: 1500 },
   { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 }
 ]
 
 /**
- * After the lease (possibly of a Go consumer), a sweep by a member that must leave it to others first, and then the
- * next sweep. A server whose clock is set back prolongs every lease by the same amount.
+ * Maximum time until an orphan is taken: the lease of its owner, a sweep by a member that must leave it to others, the
+ * next sweep, and a step of the server's clock, which prolongs leases.
  */
 const orphan = ({ sweepInterval: sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 2000 + 1500)
 
-/** An entry that was delivered to a Go consumer and not locked is left to it for 40 seconds. */
+/** Like `orphan`, plus the 40 seconds for which an entry is left to the Go consumer that received it. */
 const goOrphan = (pace: Pace) => Duration.sum(orphan(pace), Duration.seconds(40))
 
-/** How long a silent member still counts. */
+/** Maximum time for which a silent member still counts. */
 const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDuration: lease }: Pace) =>
   Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
 
-/** How long a handed-over stream is kept, by a clock that runs fast by the tolerance of clients. */
+/** Minimum time for which a consumer keeps a data stream that was handed over to it, on the fastest allowed clock. */
 const stay = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat }: Pace) =>
   Duration.millis(10 * (confirm + 4 * heartbeat) / (1 + Simulation.allFaults.clockRate!))
 
-/** The load without `uses`. */
+/** Draws the load of a fleet, without `uses`. */
 export const plainLoadOf = (seed: number | string) => {
   const draw = draws(`streams/${seed}`)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
@@ -177,12 +180,12 @@ export const plainLoadOf = (seed: number | string) => {
     })
   )
   const capacity = isCrowd ? streams.size : pick("capacity", mild ? [8, 64] : [1, 3, 8, 8, 64])
-  // A superfluous announcement takes up room until it is deleted
+  // A redundant announcement occupies capacity until the data stream is deleted
   const hasRoom = capacity * consumers > streams.size
   const losses = !mild && !isCrowd && go === 0 && draw("losses") < 0.3
   const rounds = mild || isCrowd || go > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
   return {
-    // Go consumers do not notice losses, and finish streams that nobody has read
+    // No losses beside Go consumers: they do not notice them, and finish data streams that nobody has read
     losses,
     mild,
     hasOutages: !mild && draw("outages") < 0.15,
@@ -208,7 +211,7 @@ export const plainLoadOf = (seed: number | string) => {
       duplicates: pick("duplicates", hasRoom ? [0, 0, 0.5, 2] : [0, 0, 0.5]),
       malformed: draw("malformed") < 0.3,
       hasty: draw("hasty") < 0.5,
-      // A Go consumer may finish a data stream before its messages are written
+      // A Go consumer may finish a data stream before all messages are written
       repeats: losses || go > 0 || !isCrowd && draw("repeats") < 0.3,
       ownOffsets: rounds === 1 && draw("own offsets") < 0.2,
       goWork: pick("stock work", [4000, 4000, 15_000]),
@@ -220,7 +223,7 @@ export const plainLoadOf = (seed: number | string) => {
   }
 }
 
-/** Half of the fleets have one or more uses. */
+/** Draws the uses of a fleet. Half of the fleets have none. */
 const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof plainLoadOf>): Uses | undefined => {
   const draw = draws(`uses/${seed}`)
   const { capacity, consumers, ownOffsets, rounds, go, streams } = settings
@@ -233,10 +236,10 @@ const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof p
     handling: after ? "one" : (["one", "several", "batches"] as const)[Math.floor(draw("handling") * 3)]!,
     attempts: has("attempts") ? 3 : Infinity,
     after,
-    // A superfluous announcement takes up room until the data stream is deleted
+    // The announcement after a seek may occupy capacity until the data stream is deleted
     seeks,
     pauses: has("pauses"),
-    // A seek forgets the end of a data stream, and a reader that starts before trimmed messages waits for others
+    // Not with seeks: a reader that starts before trimmed messages would wait for new ones
     trims: !seeks && has("trims"),
     deletes: has("deletes") ? 0.1 : 0,
     drafts
@@ -251,11 +254,11 @@ export const loadOf = (seed: number | string): ReturnType<typeof plainLoadOf> & 
 const { evict: _evict, failover: _failover, ...harmless } = Simulation.allFaults
 const lossless: Simulation.Faults = { ...harmless, restart: { every: 15_000, loseData: 0 } }
 
-/** Consumers come and go rarely, so that there is time to share evenly. */
+/** Faults that rarely remove consumers from the fleet, so that there is time to rebalance. */
 const { clog: _clog, partition: _partition, pause: _pause, suspend: _suspend, ...short } = lossless
 const gentle: Simulation.Faults = { ...short, kill: { every: 20_000, lasts: [100, 5000] } }
 
-/** Repeated outages, some longer than all leases. */
+/** Repeated outages, some of which outlast all leases. */
 const outages: Simulation.Faults = {
   errorState: { every: 5000, lasts: [3000, 10_000], states: Simulation.allFaults.errorState!.states }
 }
@@ -264,13 +267,13 @@ export interface Overrides extends Partial<Omit<Simulation.Options<never>, "prog
   readonly program?: ReturnType<typeof program>
 }
 
-/** The longest time that few consumers with little capacity take for all messages. */
+/** An estimate of the time that the consumers take for all messages, in milliseconds. */
 const longestWork = ({ capacity, consumers, messages, rest, rounds, streams, work }: Settings) =>
   streams.size * rounds * messages * (rest + work) / (consumers * capacity)
 
 /**
- * For any seed, with these settings; `losses`: the server may lose data; `mild`: nothing drives
- * consumers out of the fleet, or rarely.
+ * Builds a plan from settings. With `losses`, the server may lose data. With `mild`, faults rarely remove consumers
+ * from the fleet.
  */
 export const planOf = (
   seed: number | string,
@@ -311,7 +314,7 @@ export const planOf = (
       })
     ],
     duration: "16 seconds",
-    // Operators resume what is paused three seconds after the faults
+    // Leave time for operators, which resume everything three seconds after the faults
     calm: "6 seconds",
     liveness: Duration.millis(Math.max(200_000, longestWork(settings))),
     closing: "20 seconds",
@@ -321,9 +324,7 @@ export const planOf = (
 
 export const streamPlan = (seed: number | string, overrides?: Overrides) => planOf(seed, loadOf(seed), overrides)
 
-/**
- * Consumers that own many data streams each, and compute for each message: the end of a lease queues behind their work.
- */
+/** Consumers that own many data streams and do CPU-bound work, so that the timers of lost leases run late. */
 export const streamCrowdPlan = (seed: number | string, overrides?: Overrides) => {
   const draw = draws(`stream crowd/${seed}`)
   const size = [40, 80, 150][Math.floor(draw("size") * 3)]!

@@ -1,4 +1,7 @@
-/** A producer of a simulated fleet: it announces data streams, fills them, and removes them when they are read. */
+/**
+ * The producer in simulations of data streams: it announces data streams, writes their messages, and deletes the data
+ * streams after they have been read.
+ */
 import { StreamClient } from "@effect-simba/core/streams"
 import type { Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Schedule } from "effect"
@@ -6,7 +9,7 @@ import { Redis } from "effect/persistence/Redis"
 import { offsets } from "./streamHandler.ts"
 import { draftId, draftsOver, insisting, optionsOf, service, type Settings, tools, usesOf } from "./streamSettings.ts"
 
-/** KEYS stream, mark; ARGV the id. */
+/** Adds a draft unless drafts are over. KEYS: stream, mark. ARGV: the draft's id. */
 const appendDraft = `
 if redis.call('EXISTS', KEYS[2]) == 0 then
   redis.pcall('XADD', KEYS[1], ARGV[1], 'n', '0')
@@ -14,7 +17,10 @@ end
 return 1
 `
 
-/** KEYS stream, mark; ARGV an id below all drafts. The last id of the data stream shows even trimmed drafts. */
+/**
+ * Ends the drafts, and deletes the data stream if it had any. Its last id shows drafts even if they were trimmed. KEYS:
+ * stream, mark. ARGV: an id below all drafts.
+ */
 const endDrafts = `
 redis.call('SET', KEYS[2], '1', 'PX', '600000')
 local info = redis.pcall('XINFO', 'STREAM', KEYS[1])
@@ -26,7 +32,10 @@ end
 return 1
 `
 
-/** Writes the client's data streams from first message to last. A restarted process starts over: the ids are fixed. */
+/**
+ * Writes the client's data streams from the first message to the last. A restarted process starts over, which is
+ * harmless because message ids are fixed.
+ */
 export const produce = (client: Simulation.Client, settings: Settings) => {
   const { note } = client
   const { between, calm, chance, pause } = tools(client)
@@ -59,7 +68,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
   const position = (stream: string) =>
     settings.ownOffsets || uses.after ? offsets(client).read(stream) : insist(send("GET", settings.checkpoint(stream)))
 
-  /** Removes data streams that were read to the end: a superfluous announcement ends with its stream. */
+  /** Deletes a data stream once it is read to the end. This also ends redundant announcements. */
   const remove = (stream: string) =>
     position(stream).pipe(
       Effect.repeat({
@@ -72,7 +81,10 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
   const announceRaw = (text: string) =>
     Effect.ignore(send("XADD", `${settings.service ?? service}-input`, "*", "lbs-input", text))
 
-  /** Writes and ends drafts, which have larger ids. Late requests do nothing after the end. */
+  /**
+   * Writes drafts, whose ids are larger than those of all other messages, and deletes them. Late requests have no
+   * effect.
+   */
   const drafts = (stream: string) =>
     Effect.gen(function*() {
       for (let n = 1; n <= 4; n++) {
@@ -83,7 +95,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
       yield* insist(send("EVAL", endDrafts, "2", stream, draftsOver(stream), draftId(0)))
     })
 
-  /** Deletes any message except the last of a round, which ends the data stream. */
+  /** Deletes or trims a random message, except the last of a round, which marks the end. */
   const deleteSome = (stream: string, written: number) =>
     Effect.suspend(() => {
       const n = Math.ceil(between(0, written))
@@ -104,7 +116,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
         if (uses.drafts) yield* drafts(stream)
         for (let n = 1; n <= messages; n++) {
           yield* append(stream, (round - 1) * messages + n)
-          // A repeated announcement without new messages has no effect
+          // Announce after the first new message: without one, a repeated announcement has no effect
           if (early && round > 1 && n === 1) yield* announce(stream)
           yield* pause(0, settings.rest)
           if (chance(settings.duplicates / messages)) yield* announce(stream)
@@ -122,9 +134,9 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
         yield* append(stream, n)
         if (n % messages === 0) yield* announce(stream)
       }
-      // The operator who moved the checkpoint may be dead
+      // An operator may have died between moving the checkpoint and its announcement
       if (uses.seeks) yield* announce(stream)
-      // A rewritten stream is read from its beginning: the old checkpoint is no sign of its end
+      // A rewritten data stream is read from its beginning. Until then, its old checkpoint looks like its end.
       if (settings.repeats) yield* Effect.sleep("5 seconds")
       yield* remove(stream)
     })

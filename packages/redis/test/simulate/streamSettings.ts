@@ -1,4 +1,4 @@
-/** What the processes of a simulated fleet of data streams do, and their shared tools. */
+/** The settings of simulations of data streams, and helpers that producers, consumers and operators share. */
 import type { Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Schedule, Schema } from "effect"
 
@@ -6,7 +6,7 @@ export const service = "orders"
 
 export const maxFailures = 6
 
-/** Periods of the consumers of effect-simba, in milliseconds. */
+/** The periods of effect-simba consumers, in milliseconds. */
 export interface Pace {
   readonly leaseDuration: number
   readonly heartbeatInterval: number
@@ -14,18 +14,18 @@ export interface Pace {
   readonly confirmTimeout: number
 }
 
-/** The ailment of the handler of a data stream: none, or one of these. A curable one fails until `cure`. */
+/** How the handler of a data stream fails. A `curable` handler fails until `cure` is called. */
 export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison" | "curable"
 
 /**
- * What users with external systems, operators and producers do with data streams.
+ * Optional features that a fleet uses.
  *
- * - `handling`: messages one by one, several at once in order by key, or in batches.
- * - `attempts`: how often a message is tried before it is a dead letter.
- * - `after`: whether the handler keeps its offsets elsewhere, and reads by the option `after`.
- * - `seeks`, `pauses`, `trims`: whether operators move checkpoints, pause and resume, and remove processed messages.
- * - `deletes`: how many messages are deleted, read or not, between 0 and 1.
- * - `drafts`: whether each data stream has other messages first, with larger ids, is deleted, and written again.
+ * - `handling`: messages one by one, concurrently but in order per key, or in batches.
+ * - `attempts`: attempts for a message before it becomes a dead letter.
+ * - `after`: whether the handler stores its offsets in an external system, and passes them as the option `after`.
+ * - `seeks`, `pauses`, `trims`: whether operators move checkpoints, pause and resume, or remove processed messages.
+ * - `deletes`: fraction of messages that are deleted, whether read or not, between 0 and 1.
+ * - `drafts`: whether each data stream first has messages with larger ids, and is then deleted and written again.
  */
 export interface Uses {
   readonly handling: "one" | "several" | "batches"
@@ -49,38 +49,38 @@ export const plainUses: Uses = {
   drafts: false
 }
 
-/** Messages of the same key are processed in order. */
+/** The key of a message. Messages with the same key are processed in order. */
 export const keyOf = (message: string) => String(Number.parseInt(message) % 3)
 
-/** Ids of drafts are larger than all that follow. */
+/** Drafts have larger ids than all other messages. */
 const draftBase = 1_000_000
 
 export const draftId = (n: number) => `${draftBase + n}-0`
 
 export const isDraft = (message: string) => Number.parseInt(message) > draftBase
 
-/** The key that records that a data stream has no drafts any more. */
+/** A key that marks the end of a data stream's drafts. */
 export const draftsOver = (stream: string) => `drafts-over:${stream}`
 
 /**
- * - `streams`: their ailments, by name. `messages`: how many each has in a round. `rounds`: how often each comes to its
- *   end and is announced again.
- * - `consumers`: how many of the clients, the last ones, run effect-simba; the others are Go consumers.
- * - `stays`: the longest session of a consumer, in milliseconds. `freshIds`: each session has its own id.
- * - `late`: how long a consumer may be missing at first, in milliseconds.
- * - `rest`: the longest pause of a producer between two messages. `work`: the longest time for one message.
- * - `computes`: the longest computation for one message, in milliseconds; it takes time if processors do.
- * - `service`: its name. Default: `orders`.
- * - `unrenewed`: how many claims of Go consumers are never renewed, between 0 and 1.
- * - `duplicates`: how often a producer announces again, between 0 and 1. `malformed`: whether there are malformed
- * entries.
- * - `hasty`: whether the next round starts while the end of the last is being processed. `repeats`: whether everything
- * is written and announced again once faults are over, because it may be lost.
- * - `ownOffsets`: whether handlers commit nothing, and keep their offsets in an external system, which checks tokens.
- * - `goWork`: the longest time for one data stream of a Go consumer.
+ * - `streams`: the ailment of each data stream, by name. `messages`: messages per data stream and round. `rounds`: how
+ *   often each data stream is finished and announced again.
+ * - `go`: the first clients, which are Go consumers. `consumers`: the remaining clients, which run effect-simba.
+ * - `stays`: maximum session of a consumer, in milliseconds. `freshIds`: whether each session has its own id.
+ * - `late`: maximum delay before a consumer first joins, in milliseconds.
+ * - `rest`: maximum pause of a producer between two messages, in milliseconds. `work`: maximum time per message, in
+ *   milliseconds.
+ * - `computes`: maximum CPU time per message, in milliseconds. Only the fault `processor` makes it take virtual time.
+ * - `service`: the name of the service. Default: `orders`. `maxFailures` defaults to 6.
+ * - `unrenewed`: fraction of the Go consumers' claims that are never renewed, between 0 and 1.
+ * - `duplicates`: expected number of repeated announcements per round. `malformed`: whether some entries are malformed.
+ * - `hasty`: whether a round starts while the end of the previous one is still being processed. `repeats`: whether
+ *   everything is written and announced again after the faults, because it may have been lost.
+ * - `ownOffsets`: whether handlers store their offsets in an external system, which checks tokens, instead of
+ *   committing.
+ * - `goWork`: maximum time for which a Go consumer works on a data stream, in milliseconds.
  */
 export interface Settings {
-  /** Default: the service of this module. */
   readonly maxFailures?: number
   readonly service?: string
   readonly streams: ReadonlyMap<string, Ailment>
@@ -108,11 +108,11 @@ export interface Settings {
   readonly goWork: number
   readonly fenced: boolean
   readonly deadLetterAfter: number
-  /** The key of the checkpoint of a data stream. */
+  /** Returns the key of a data stream's checkpoint. */
   readonly checkpoint: (stream: string) => string
   readonly unrenewed: number
   readonly computes: number
-  /** Default: none of it. */
+  /** Default: `plainUses`. */
   readonly uses?: Uses | undefined
 }
 
@@ -120,7 +120,7 @@ export const Order = Schema.Struct({ n: Schema.FiniteFromString, end: Schema.opt
 
 export const decodeOrder = Schema.decodeUnknownOption(Order)
 
-/** Soon, so that poison is found while it is watched. */
+/** Retries soon, so that poison becomes a dead letter within the simulation. */
 export const retry = Schedule.spaced("300 millis")
 
 export const tools = ({ phase, random }: Simulation.Client) => {
@@ -149,7 +149,7 @@ export const optionsOf = (client: Simulation.Client, settings: Settings, session
   progressTimeout: [...settings.streams.values()].includes("hangs") ? "3 seconds" as const : undefined
 })
 
-/** Retries until the backend agrees. */
+/** Retries an effect until it succeeds. */
 export const insisting = (client: Simulation.Client) => {
   const insist = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, never, R> =>
     Effect.catch(effect, () => Effect.andThen(tools(client).pause(100, 400), insist(effect)))

@@ -1,4 +1,4 @@
-/** Runs every n-th seed of a plan, and reports to the main thread. */
+/** A worker thread of `pnpm simulate`. It runs every n-th seed of a plan and reports each result to `main.ts`. */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
 import { parentPort, workerData } from "node:worker_threads"
@@ -17,12 +17,13 @@ export interface Report {
   readonly commands: number
   readonly virtualMillis: number
   readonly handOvers: number
-  /** The longest wait for a mutex while it was free, in milliseconds. */
+  /** The longest wait for a free mutex, in milliseconds. */
   readonly longestFreeWait: number
   readonly violation: string | undefined
 }
 
-// Errors are values here, created by the thousand; the main thread replays failures with their stacks
+// Simulations create thousands of errors as values, so disable stack traces. The main thread replays failures with
+// stacks.
 Error.stackTraceLimit = 0
 
 const { first, last, plan, stride } = workerData as Task

@@ -1,10 +1,16 @@
-/** The append-only file of a server: every command that changed something, in order of execution. */
+/**
+ * Reads a server's append-only file: every write command, in order of execution. Tests on real servers check the
+ * history with it.
+ */
 import { Effect } from "effect"
 import { readdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { Server } from "./redisServer.ts"
 
-/** Written to disk before the reply is sent: acknowledged writes survive the end of the server. */
+/**
+ * Server arguments for an append-only file that is synced before each reply, so that acknowledged writes survive a
+ * crash.
+ */
 export const appendOnly = [
   "--appendonly yes",
   "--appendfsync always",
@@ -12,7 +18,7 @@ export const appendOnly = [
   "--aof-use-rdb-preamble no"
 ]
 
-/** The commands of one file. An unfinished command at the end was never executed. */
+/** Parses one file. Ignores an incomplete command at the end, because its reply was never sent. */
 const commandsOf = (bytes: Buffer): Array<ReadonlyArray<string>> => {
   const found: Array<ReadonlyArray<string>> = []
   let at = 0
@@ -26,7 +32,7 @@ const commandsOf = (bytes: Buffer): Array<ReadonlyArray<string>> => {
   for (;;) {
     const head = line()
     if (head === undefined) return found
-    // Newer servers write timestamps
+    // An annotation, such as a timestamp
     if (head.startsWith("#")) continue
     if (!/^\*\d+$/.test(head)) throw new Error(`not an append-only file: ${head.slice(0, 40)}`)
     const parts: Array<string> = []
@@ -40,7 +46,7 @@ const commandsOf = (bytes: Buffer): Array<ReadonlyArray<string>> => {
   }
 }
 
-/** All commands since the server was created. */
+/** Returns all write commands since the server was first started. */
 export const commandsWritten = Effect.fnUntraced(function*(server: Server) {
   const [, folder] = (yield* server.send("CONFIG", "GET", "dir")) as [string, string]
   return yield* Effect.promise(async () => {

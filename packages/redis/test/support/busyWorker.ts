@@ -1,6 +1,6 @@
 /**
- * A process whose work keeps its processor busy, for `server/process/busyOutage.test.ts`. Meanwhile the test cuts its
- * connection. Afterwards the process takes one more mutex or data stream, which nobody else may own.
+ * A process that keeps its CPU busy while `server/process/busyOutage.test.ts` cuts its connection. Afterwards it
+ * acquires one more mutex or data stream, named `fresh`, to show that it still works.
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
@@ -12,12 +12,13 @@ import { Cause, Deferred, Effect, Exit, Fiber, Latch, Option } from "effect"
 export interface BusyConfig {
   readonly url: string
   /**
-   * What protects the work: mutexes, mutexes whose own `isAlive` interrupts it, leaderships, or data streams that the
-   * test has announced. With `shared`, another process takes the data streams that this one loses.
+   * What the work runs under. `withLock`: mutexes. `watchdog`: mutexes whose `isAlive` interrupts the work. `leader`:
+   * leaderships. `streams`: data streams that the test has announced. `shared`: the same, but another process takes the
+   * data streams that this one loses.
    */
   readonly kind: "withLock" | "watchdog" | "leader" | "streams" | "shared"
   readonly count: number
-  /** Bodies under mutexes end one after another within this time. Milliseconds. */
+  /** The bodies under mutexes end evenly distributed over this time. Milliseconds. */
   readonly spread: number
   readonly periods: {
     readonly ttl: number
@@ -28,27 +29,27 @@ export interface BusyConfig {
 }
 
 export type BusyReport =
-  /** All work continues. */
+  /** All work is running. */
   | { readonly _tag: "Working" }
-  /** How many pieces of work ended in each way: the tag of the error, or `Done`. */
+  /** All work has ended: the number of bodies per outcome, which is an error's tag or `Done`. */
   | { readonly _tag: "Ended"; readonly exits: Readonly<Record<string, number>> }
-  /** Milliseconds of processor time in one second, after all work has ended. */
+  /** CPU time used during one second after all work has ended. Milliseconds. */
   | { readonly _tag: "Rested"; readonly cpu: number }
   | { readonly _tag: "Worked"; readonly spans: ReadonlyArray<Span>; readonly longestTurn: number }
   | { readonly _tag: "Fresh" }
   | { readonly _tag: "FreshEnded"; readonly exit: string }
 
-/** From the start of a handler to its last step, by `machineTime`. */
+/** When a handler started and when it last did something, by `machineTime`. */
 export interface Span {
   readonly stream: string
   readonly from: number
   to: number
 }
 
-/** A clock that all processes of the machine share. Milliseconds. */
+/** A monotonic clock that all processes on the machine share. Milliseconds. */
 export const machineTime = (): number => Number(process.hrtime.bigint()) / 1e6
 
-/** What the test orders the process to do. */
+/** Messages from the test to the process. */
 export type BusyOrder = "finish" | "resume" | "release"
 
 export const service = "busy"
@@ -67,7 +68,7 @@ const turn = Effect.andThen(
   Effect.yieldNow
 )
 
-/** Calls `act` in each turn. */
+/** Uses the CPU until `isOver`, in turns of a millisecond. Calls `act` in each turn. */
 const burn = (act: () => void, isOver: () => boolean) =>
   Effect.whileLoop({ while: () => !isOver(), body: () => turn, step: act })
 
@@ -85,7 +86,7 @@ const countTags = (exits: ReadonlyArray<Exit.Exit<unknown, unknown>>) => {
 
 const names = ({ count }: BusyConfig) => Array.from({ length: count }, (_, i) => `busy-${i}`)
 
-/** Each body waits in `first` until all have started. `all` ends at the same time. */
+/** A barrier: `first`, which each body runs, and `all` wait until all bodies have started. */
 const starting = (count: number) => {
   const all = Deferred.makeUnsafe<void>()
   let begun = 0
@@ -122,7 +123,9 @@ const locked = (config: BusyConfig) =>
     yield* report({ _tag: "Ended", exits: countTags(exits) })
   })
 
-/** Waits until every worker has run again after the outage. They need not run at once: a lease may be lost again. */
+/**
+ * Waits until every body has run again after the outage, not necessarily at the same time: a lease may be lost again.
+ */
 const worksOn = (working: Set<string>, count: number) =>
   Effect.gen(function*() {
     yield* orders.resume.await
@@ -148,7 +151,7 @@ const led = (config: BusyConfig) =>
     yield* report({ _tag: "Ended", exits: countTags(exits) })
   })
 
-/** Owns data streams, and the fresh one after their work has ended. */
+/** Owns data streams. After their work has ended, announces and owns the fresh one. */
 const owned = (config: BusyConfig) =>
   Effect.gen(function*() {
     const { all, first } = starting(config.count)
@@ -172,7 +175,7 @@ const owned = (config: BusyConfig) =>
     return yield* Effect.never
   })
 
-/** Owns data streams. Another consumer takes those that it loses. */
+/** Owns data streams, while another process takes those that this one loses. Records when each handler ran. */
 const shared = ({ count }: BusyConfig) =>
   Effect.gen(function*() {
     const { all, first } = starting(count)
@@ -202,7 +205,7 @@ const shared = ({ count }: BusyConfig) =>
   })
 
 const rest = Effect.gen(function*() {
-  // During this second, losses are logged and leases released
+  // Exclude the second after the work, in which losses are logged and leases are released
   yield* Effect.sleep("1 second")
   const before = process.cpuUsage()
   yield* Effect.sleep("1 second")

@@ -1,4 +1,4 @@
-/** The properties of a codec for keys, messages or replies: a text has one reading, and a value has one text. */
+/** Property tests for codecs of keys, messages and replies: encoding and decoding are inverses of each other. */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Equal, Result, Schema } from "effect"
 
@@ -7,7 +7,7 @@ export const roundTrips = <T, E>(name: string, codec: Schema.Codec<T, E>) => {
   const encode = Schema.encodeResult(codec)
 
   it.prop(
-    `${name}: a text is read as the value that was written, and written the same way again`,
+    `${name}: decoding reverses encoding, and encoding reverses decoding`,
     [Arbitrary.schema(codec)],
     ([value]) => {
       const text = Result.getOrThrow(encode(value))
@@ -21,7 +21,7 @@ export const roundTrips = <T, E>(name: string, codec: Schema.Codec<T, E>) => {
     { arbitrary: { runs: 300 } }
   )
 
-  it.prop(`${name}: any text has at most one reading`, [Schema.String], ([text]) => {
+  it.prop(`${name}: a text that can be decoded is encoded to the same text`, [Schema.String], ([text]) => {
     const read = decode(text as unknown)
     if (Result.isSuccess(read)) assert.deepStrictEqual<unknown>(Result.getOrThrow(encode(read.success)), text)
   }, { arbitrary: { runs: 300 } })

@@ -1,4 +1,7 @@
-/** Shared by the tests of this package: layers on a separate server, Simba contenders, and polling. */
+/**
+ * Helpers that most tests of this package share: layers on a test's own server, contenders, polling, and server
+ * statistics.
+ */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
@@ -21,8 +24,8 @@ import { RedisServerError } from "./redisProtocol.ts"
 import { RedisServer, type Reply, type Server } from "./redisServer.ts"
 
 /**
- * Polls until something holds. A poll whose connection the server closes, because its role changes, is repeated.
- * The time is not a bound of anything: it ends a test that has failed.
+ * Polls until the condition holds. Retries a poll that fails with a `RedisServerError`, for example when a server
+ * changes its role. The timeout only ends a failed test.
  */
 export const until = <E, R>(
   what: string,
@@ -46,28 +49,31 @@ export const until = <E, R>(
 
 let count = 0
 
-/** A name that no other test uses. */
+/** Returns a name that no other test uses. */
 export const freshName = (label: string): MutexName => MutexName.make(`${label} ${++count}`)
 
 const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")
 
-/** The counter that names a waiter in the messages to its layer. */
+/** Returns an id's counter, which identifies the waiter in messages to its layer. */
 export const counterOf = (id: string): string => id.slice(0, id.indexOf("-"))
 
-/** Wire ids whose order is not the order of arrival, each of a new layer or of the layer of `sibling`. */
+/**
+ * Returns a new wire id, of a new layer or of `sibling`'s layer. Later ids sort before earlier ones, so a queue must
+ * not sort by id.
+ */
 export const freshId = (sibling?: LeaseId): LeaseId => {
   const number = 1_000_000 - ++count
   const layer = sibling === undefined ? random + number.toString(36).padStart(4, "0") : inboxOf(sibling)
   return LeaseId.make(`${number}-${layer}:test@host`)
 }
 
-/** The channel of the layer that an id belongs to. */
+/** Returns the channel of the id's layer. */
 export const inboxChannelOf = (id: LeaseId): string => RedisKeys.inboxChannel(inboxOf(id))
 
-/** A Simba contender's id: it lacks the counter and the random part of effect-simba's. */
+/** Returns a new id in the format of Simba contenders. */
 export const simbaId = (): string => `${++count}:4711@stock-host`
 
-/** The keys of one mutex. */
+/** Returns the keys of one mutex. */
 export const keysOf = (mutex: MutexName) => ({
   owner: RedisKeys.owner(mutex),
   queue: RedisKeys.queue(mutex),
@@ -75,7 +81,7 @@ export const keysOf = (mutex: MutexName) => ({
   reserved: RedisKeys.reserved(mutex)
 })
 
-/** A store with its own connection, until the scope closes. */
+/** Opens a store with its own connection, until the scope closes. */
 export const openStore = (server: Server, options?: IoRedis.Options) =>
   Effect.map(
     Layer.build(Layer.fresh(RedisMutex.layerStore.pipe(
@@ -112,7 +118,7 @@ export const refused = (result: AcquireResult) => {
   return result as Extract<AcquireResult, { readonly _tag: "Refused" }>
 }
 
-/** A contender of effect-simba, driven by the test at the level of the store. */
+/** An effect-simba contender whose store operations the test calls one by one. */
 export const contender = (
   store: MutexStore["Service"],
   mutex: MutexName,
@@ -131,13 +137,13 @@ export const contender = (
     confirm: Effect.map(ask("wait"), granted),
     subscribe: wakeUps(store, mutex, id),
     leave,
-    /** Returns the ownership after the command. */
+    /** Releases the mutex and returns its ownership afterwards. */
     release: Effect.andThen(leave, store.owner(mutex)),
     guard: Effect.map(store.guard([{ mutex, id, lease }]), (results) => results[0]!)
   }
 }
 
-/** A mutex that no other test uses, a store on the server of the test, and three contenders. */
+/** A new mutex on the test's server, its store, and three contenders. */
 export const freshMutex = Effect.fnUntraced(function*(label: string) {
   const server = yield* RedisServer
   const store = yield* openStore(server)
@@ -145,7 +151,7 @@ export const freshMutex = Effect.fnUntraced(function*(label: string) {
   return { server, store, m, a: contender(store, m), b: contender(store, m), c: contender(store, m) }
 })
 
-/** A lease far longer than any test, so that only a message or a gap can wake a waiter in time. */
+/** Leases far longer than any test, so that only a message or a gap can wake a waiter in time. */
 export const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
 
 type Sender = { readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown> }
@@ -163,7 +169,7 @@ export const failsWithWrongType = <A, E>(effect: Effect.Effect<A, E>) =>
     assert.match(error.message, /WRONGTYPE/)
   })
 
-/** One attempt on a mutex that no other test uses. */
+/** A request for a new mutex. */
 export const requestOf = (label: string): AcquireRequest => ({
   mutex: freshName(label),
   id: freshId(),
@@ -172,11 +178,11 @@ export const requestOf = (label: string): AcquireRequest => ({
   confirm: Duration.seconds(60)
 })
 
-/** The exits of effects that start in one turn. */
+/** Runs effects concurrently, starting them in one event-loop turn, and returns their exits. */
 export const exitsOf = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
   Effect.forEach(effects, (effect) => Effect.exit(effect), { concurrency: "unbounded" })
 
-/** An ordinary ioredis client, as another program would have. */
+/** A plain ioredis client, as another program would use. */
 export const client = (server: Server): Effect.Effect<Client, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(() => {
@@ -187,7 +193,7 @@ export const client = (server: Server): Effect.Effect<Client, never, Scope.Scope
     (client) => Effect.sync(() => client.disconnect())
   )
 
-/** All messages on some channels, from now on. */
+/** Subscribes to channels. The returned array collects their messages. */
 export const messagesOn = Effect.fnUntraced(function*(server: Server, ...channels: ReadonlyArray<string>) {
   const subscriber = yield* client(server)
   const messages: Array<readonly [channel: string, text: string]> = []
@@ -196,7 +202,7 @@ export const messagesOn = Effect.fnUntraced(function*(server: Server, ...channel
   return messages
 })
 
-/** Counts the calls of each command since `reset`, including calls from scripts. */
+/** `calls` returns the number of calls of each command since `reset`, including calls from scripts. */
 export const commandStats = (server: Server) => ({
   reset: server.send("CONFIG", "RESETSTAT"),
   calls: Effect.map(server.send("INFO", "commandstats"), (info) =>
@@ -207,7 +213,7 @@ export const commandStats = (server: Server) => ({
     ))
 })
 
-/** One field of `INFO`. */
+/** Returns one field of `INFO`. */
 export const infoField = (server: Server, section: string, field: string) =>
   Effect.map(
     server.send("INFO", section),

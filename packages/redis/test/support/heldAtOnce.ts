@@ -1,4 +1,6 @@
-/** Sends requests for thousands of leases at once, and checks their results and the number of calls. */
+/**
+ * A scenario for fake and real servers: requests for 2,000 leases at once share calls, and each gets its own result.
+ */
 import { StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
@@ -23,7 +25,7 @@ export const heldAtOnce = Effect.suspend(() => {
         }
       }))
   )
-  /** The replies for all, and the number of calls. */
+  /** Sends a request for each item concurrently. Returns the replies and the number of script calls. */
   const ofAll = <A, B, E>(items: ReadonlyArray<A>, request: (item: A) => Effect.Effect<B, E>) =>
     Effect.suspend(() => {
       calls = 0
@@ -64,7 +66,7 @@ export const heldAtOnce = Effect.suspend(() => {
     yield* service.read({ consumer: a, count: size, block: Duration.millis(10) })
     const held = yield* own(announced.map(({ entry }, i) => ({ stream: streams[i]!, entry })), 0)
 
-    // Repeats the requests as if the first replies were lost: nothing is counted twice
+    // Repeat the requests as if the first replies were lost: no failure is counted twice
     for (let i = 0; i < 2; i++) {
       const { calls, replies } = yield* ofAll(held, (held) => service.fail(held, { attempt: 1 }))
       assert.deepStrictEqual(replies.map((reply) => reply === "NotOwner" ? reply : reply.count), each(1))

@@ -1,4 +1,4 @@
-/** Consumers of data streams, of effect-simba and of Go, on separate connections. */
+/** Opens effect-simba consumers and Go consumers for the scenarios in `streamInteropScenarios.ts`. */
 import { StreamClient } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import type { FakeRedis } from "@effect-simba/testkit"
@@ -12,7 +12,7 @@ type Connection = Layer.Layer<
   unknown
 >
 
-/** Consumers on separate connections, each in a separate scope. `defaults` are for those of effect-simba. */
+/** Each consumer has its own connection and scope. `defaults` are options for effect-simba consumers. */
 export const consumers = (
   connection: (name: string) => Connection,
   cut: (name: string) => Effect.Effect<void>,

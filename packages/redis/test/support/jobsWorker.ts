@@ -1,4 +1,7 @@
-/** A process with jobs that run once per period in the fleet, for `process/jobs.test.ts`. */
+/**
+ * A process that contends for a leadership with two jobs. `process/jobs.test.ts` starts several, and checks that each
+ * instant runs once in the fleet.
+ */
 import { Leadership } from "@effect-simba/core"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { IoRedis, RedisFence, RedisMutex } from "@effect-simba/redis"
@@ -8,15 +11,15 @@ export interface JobsConfig {
   readonly url: string
   readonly name: string
   readonly mutex: string
-  /** Milliseconds. */
+  /** The period of the job `rate`, in milliseconds. */
   readonly every: number
-  /** Ends its leadership after this many consecutive runs. */
+  /** Every nth run of the process fails, so that it steps down. */
   readonly stepsDownAfter: number
 }
 
 export const jobs = ["rate", "cron"] as const
 
-/** Where a job counts its runs by instant, and records who ran it. */
+/** The hash in which a job counts its runs by instant. */
 export const countKey = (mutex: string, job: string) => `runs of ${job} in ${mutex}`
 export const logKey = (mutex: string) => `log of ${mutex}`
 
@@ -37,7 +40,7 @@ export const layer = (config: JobsConfig) => {
       const { mutex, name, stepsDownAfter } = config
       const instant = DateTime.toEpochMillis(scheduledAt)
       yield* RedisFence.run(count, lease)(countKey(mutex, job), logKey(mutex), `${job} ${name}`, instant)
-      if (++runs % stepsDownAfter === 0) return yield* Effect.fail("enough for now")
+      if (++runs % stepsDownAfter === 0) return yield* Effect.fail("a failed run")
     })
   return Leadership.layerJobs(config.mutex, [
     { name: "rate", schedule: Leadership.every(config.every), onError: "stepDown", run: run("rate") },

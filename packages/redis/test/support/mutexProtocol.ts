@@ -1,4 +1,4 @@
-/** The keys and the script of mutexes, for benchmarks that send the protocol's commands themselves. */
+/** Exports the keys and the main script of mutexes to benchmarks, which send the protocol's commands directly. */
 export * as keys from "../../src/internal/mutex/keys.ts"
 import { acquireAndRelease as script } from "../../src/internal/mutex/scripts.generated.ts"
 

@@ -1,6 +1,6 @@
 /**
- * What a mutex on Redis must survive, for a real server and for the fake one. The titles are in the tests that run
- * this: `server/single/mutex.test.ts` and `memory/mutex.test.ts`.
+ * Scenarios of mutexes on Redis. `server/single/mutex.test.ts` runs them on a real server, and `memory/mutex.test.ts`
+ * on the fake one. Their titles are in those files.
  */
 import type * as Mutex from "@effect-simba/core/Mutex"
 import type { MutexName } from "@effect-simba/core/MutexName"
@@ -9,27 +9,27 @@ import { assert } from "@effect/vitest"
 import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { freshName, held, keysOf, ownerOf, patient, queued, quiet, until } from "./harness.ts"
 
-/** `name` and `clientTimeout` are those of the client. */
+/** `name` is the client's connection name, and `clientTimeout` its command timeout. */
 export interface OpenOptions extends Mutex.Options {
   readonly name?: string
   readonly clientTimeout?: Duration.Input
 }
 
-/** The environment of a scenario. */
+/** What a scenario needs from its environment. */
 export interface Stage {
-  /** A `Mutex` as another process would have it. */
+  /** Opens a `Mutex` with its own connections, as another process would have. */
   readonly open: (options?: OpenOptions) => Effect.Effect<Mutex.Mutex["Service"], unknown, Scope.Scope>
   readonly server: {
     readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
-    /** Suspends the server: connections stay open, and it does not reply. */
+    /** Suspends the server. It does not reply, and its connections stay open. */
     readonly pause: Effect.Effect<void>
     readonly resume: Effect.Effect<void>
     readonly kill: Effect.Effect<void>
-    /** Restarts it without its data. */
+    /** Restarts the server without its data. */
     readonly restart: Effect.Effect<void, unknown>
-    /** Breaks the connection over which the client of that name listens. */
+    /** Closes the subscription's connection of the client with this name. */
     readonly loseSubscription: (name: string) => Effect.Effect<void, unknown>
-    /** Breaks the connections for commands. */
+    /** Closes all connections for commands. */
     readonly loseConnections: Effect.Effect<void, unknown>
   }
 }
@@ -39,15 +39,18 @@ const scenario =
   (stage: Stage): Effect.Effect<A, E> => Effect.scoped(Effect.gen(() => script(stage))).pipe(Effect.provide(quiet))
 
 const noPlace = (server: Stage["server"], mutex: MutexName) =>
-  until("no place", Effect.map(server.send("EXISTS", keysOf(mutex).queue), (n) => n === 0))
+  until("the queue is gone", Effect.map(server.send("EXISTS", keysOf(mutex).queue), (n) => n === 0))
 
 const noChannel = (server: Stage["server"]) =>
-  until("no channel", Effect.map(server.send("PUBSUB", "CHANNELS", "simba:{*"), (list) => String(list) === ""))
+  until(
+    "no subscription is left",
+    Effect.map(server.send("PUBSUB", "CHANNELS", "simba:{*"), (list) => String(list) === "")
+  )
 
 const keysLeft = (server: Stage["server"], mutex: MutexName) =>
   Effect.map(server.send("KEYS", `simba:{${mutex}}*`), (keys) => keys as ReadonlyArray<string>)
 
-/** Work that waits for its interruption, and records when it was interrupted. */
+/** Work that runs until it is interrupted, and records when. */
 const interruptible = () => {
   let interruptedAt: number | undefined
   return {
@@ -172,7 +175,7 @@ export const renewed = scenario(function*({ open }) {
       }
     })
   )
-  // The reply to a release is not awaited, so another process may still see the lock for a moment
+  // `withLock` does not await the reply to its release, so another process may briefly still observe the lock
   yield* until("released", Effect.map(other.owner(m), ({ _tag }) => _tag === "Free"))
 })
 
@@ -286,7 +289,7 @@ export const hanging = scenario(function*({ open, server }) {
       Effect.gen(function*() {
         yield* Effect.sleep("1 second")
         yield* server.pause
-        // No renewal can succeed from here on, once the reply to the current one has arrived
+        // Let the reply to a renewal in flight arrive. Later renewals cannot succeed.
         yield* Effect.sleep("100 millis")
         yield* Deferred.succeed(deadline, (yield* Clock.currentTimeMillis) + Duration.toMillis(yield* lease.timeLeft))
         return yield* work.body
@@ -297,11 +300,11 @@ export const hanging = scenario(function*({ open, server }) {
   assert.strictEqual(loss.reason._tag, "BackendGone")
   const due = yield* Deferred.await(deadline)
   assert.isDefined(work.interruptedAt)
-  assert.isAtLeast(work.interruptedAt! - due, -5, "neither early")
-  assert.isBelow(work.interruptedAt! - due, 1000, "nor late")
+  assert.isAtLeast(work.interruptedAt! - due, -5, "not interrupted before the deadline")
+  assert.isBelow(work.interruptedAt! - due, 1000, "interrupted soon after the deadline")
   yield* server.resume
   yield* until(
-    "it is free again",
+    "the mutex is free again",
     Effect.map(Effect.exit(mutex.owner(m)), (exit) => Exit.isSuccess(exit) && exit.value._tag === "Free")
   )
   yield* Effect.retry(mutex.withLock(m)(Effect.void), { times: 10 })
@@ -322,7 +325,7 @@ export const shortOutage = scenario(function*({ open, server }) {
       yield* server.resume
       yield* until("renewed", Effect.map(lease.timeLeft, (left) => Duration.toMillis(left) > 9500))
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
-      // A lost connection is survived, too
+      // A lost connection does not end the lease either
       yield* server.loseConnections
       yield* Effect.sleep("500 millis")
       yield* until("renewed", Effect.map(lease.timeLeft, (left) => Duration.toMillis(left) > 9500))
@@ -331,11 +334,11 @@ export const shortOutage = scenario(function*({ open, server }) {
   )
 })
 
-/** Each way to wait, with a timeout of zero. */
+/** A timeout of zero makes each way to wait a single attempt. */
 export const oneTry = scenario(function*({ open, server }) {
   const us = yield* open()
   const them = yield* open()
-  const [m, n] = [freshName("one try"), freshName("one try, too")]
+  const [m, n] = [freshName("one try"), freshName("one try for two")]
   const refusal = <A, E extends { readonly _tag: string }>(effect: Effect.Effect<A, E, Scope.Scope>) =>
     Effect.map(Effect.flip(Effect.scoped(effect)), ({ _tag }) => _tag)
   const timeout = { timeout: 0 }
@@ -348,7 +351,7 @@ export const oneTry = scenario(function*({ open, server }) {
   yield* server.pause
   const slow = yield* Effect.forkScoped(us.withLock(m, timeout)(Effect.succeed("done")))
   yield* Effect.sleep("200 millis")
-  assert.isUndefined(slow.pollUnsafe(), "the reply is awaited")
+  assert.isUndefined(slow.pollUnsafe(), "does not return before the reply")
   yield* server.resume
   assert.strictEqual(yield* Fiber.join(slow), "done")
   yield* Effect.scoped(Effect.gen(function*() {
@@ -358,7 +361,7 @@ export const oneTry = scenario(function*({ open, server }) {
     assert.strictEqual(yield* refusal(us.acquireAll([m, n], timeout)), "AcquireTimeout")
     assert.strictEqual(yield* server.send("EXISTS", keysOf(n).queue), 0, "nobody queued")
   }))
-  yield* until("all or none", Effect.map(us.owner(m), ({ _tag }) => _tag === "Free"))
+  yield* until("the first mutex is free", Effect.map(us.owner(m), ({ _tag }) => _tag === "Free"))
 })
 
 export const outage = scenario(function*({ open, server }) {

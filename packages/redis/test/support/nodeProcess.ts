@@ -1,4 +1,4 @@
-/** Node processes that tests start. */
+/** Starts Node.js processes for tests of several processes. */
 import { Effect, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -7,14 +7,17 @@ export interface NodeProcess<Report> {
   readonly child: ChildProcess
   /** The messages that the process has sent so far. */
   readonly reports: ReadonlyArray<Report>
-  /** The end of the process's output. */
+  /** Returns the last 4,000 characters of the process's output. */
   readonly output: () => string
 }
 
-/** Compiling is most of the cost of starting a process, so compiled code is kept. */
+/** Caches compiled code, because compiling is most of a process's startup time. */
 const compileCache = fileURLToPath(new URL("../../../../node_modules/.cache/node-compile", import.meta.url))
 
-/** Runs a file of this folder, which reads `config` as JSON from the environment variable, until the scope closes. */
+/**
+ * Runs a file of this folder until the scope closes. The file reads `config` as JSON from the environment variable
+ * `variable`.
+ */
 export const startNode = <Report>(
   file: string,
   variable: string,

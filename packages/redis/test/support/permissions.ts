@@ -1,11 +1,11 @@
-/** The permissions of a Redis user, as the documentation lists them. */
+/** Reads the ACL rules from docs/operations.md, so that tests run with exactly the documented permissions. */
 import { readFileSync } from "node:fs"
 
 const page = readFileSync(new URL("../../../../docs/operations.md", import.meta.url), "utf8")
 
 /**
- * The rules in the block of text below the nth heading about permissions: 1 for mutexes, 2 for the additional ones of
- * data streams.
+ * Returns the rules below the nth heading about permissions: 1 for mutexes, 2 for the additional rules for data
+ * streams.
  */
 export const rulesOf = (nth: number): ReadonlyArray<string> => {
   const block = page.split(/^#+ Permissions(?: for data streams)?$/m)[nth]!.split("```text\n")[1]!.split("```")[0]!

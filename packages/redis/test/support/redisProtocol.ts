@@ -1,5 +1,6 @@
 /**
- * One command over one connection, without a client library: for commands that a test sends from outside.
+ * A minimal Redis client: sends one command over a new connection. Tests use it to inspect and disturb servers without
+ * a client library.
  */
 import { Effect, Schema } from "effect"
 import { connect } from "node:net"
@@ -10,7 +11,7 @@ export class RedisServerError extends Schema.TaggedError<RedisServerError>()("Re
 
 export type Reply = string | number | null | ReadonlyArray<Reply> | RedisServerError
 
-/** Reads one reply. Returns `undefined` if it is incomplete. */
+/** Parses one reply. Returns `undefined` if it is incomplete. */
 const parse = (data: Buffer, start: number): readonly [reply: Reply, end: number] | undefined => {
   const eol = data.indexOf("\r\n", start)
   if (eol === -1) return undefined
@@ -51,7 +52,7 @@ const parse = (data: Buffer, start: number): readonly [reply: Reply, end: number
 const encode = (args: ReadonlyArray<string>): string =>
   `*${args.length}\r\n${args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`).join("")}`
 
-/** Sends one command to a server on this machine. An error reply is a failure, and so is silence for two seconds. */
+/** Sends one command to a local server. Fails if the reply is an error, or does not arrive within two seconds. */
 export const send = (port: number, ...args: ReadonlyArray<string>): Effect.Effect<Reply, RedisServerError> =>
   Effect.callback((resume) => {
     const fail = (message: string) => resume(Effect.fail(new RedisServerError({ message })))

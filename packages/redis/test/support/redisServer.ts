@@ -1,5 +1,6 @@
 /**
- * Starts real Redis servers for tests: on loopback, each in a temporary folder, until the scope closes.
+ * Starts real Redis servers for tests. They listen on the loopback interface, store their data in temporary folders,
+ * and run until the scope closes.
  *
  * Everything here uses real time, even if a test has a `TestClock`.
  */
@@ -12,27 +13,27 @@ import { join } from "node:path"
 import { RedisServerError, type Reply, send } from "./redisProtocol.ts"
 
 export interface StartOptions {
-  /** More arguments for redis-server, such as `["--maxmemory", "10mb"]`. */
+  /** Additional arguments for redis-server, such as `["--maxmemory 10mb"]`. */
   readonly args?: ReadonlyArray<string>
-  /** Fails if this port is taken. By default a free port is chosen. */
+  /** The port. Default: a free one. Starting fails if the port is taken. */
   readonly port?: number
 }
 
-/** A server that only one test, or one file of tests, uses. */
+/** A server that only one test or test file uses. */
 export interface Server {
   readonly port: number
-  /** For `REDIS_URL`. */
+  /** The URL of the server, for example for `REDIS_URL`. */
   readonly url: string
-  /** The pid of the current process. A restart changes it. */
+  /** The process id. A restart changes it. */
   readonly pid: number
   /** Sends one command over a separate connection. */
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<Reply, RedisServerError>
-  /** Sends a signal, `SIGKILL` by default. After `SIGKILL` and `SIGTERM` it waits until the process has ended. */
+  /** Sends a signal, by default `SIGKILL`. After `SIGKILL` or `SIGTERM`, waits until the process has exited. */
   readonly kill: (signal?: NodeJS.Signals) => Effect.Effect<void>
   /** Suspends the process. Its connections stay open, and it does not reply. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
-  /** Kills the process if it still runs, and starts another one on the same port, with the same arguments. */
+  /** Kills the process if it is running, and starts a new one on the same port with the same arguments. */
   readonly restart: Effect.Effect<void, RedisServerError>
 }
 
@@ -66,7 +67,7 @@ const realSleep = (millis: number): Effect.Effect<void> =>
 const realTimeout = <A>(self: Effect.Effect<A>, millis: number): Effect.Effect<A | void> =>
   Effect.raceFirst(self, realSleep(millis))
 
-/** Polls until the condition holds. A poll that fails is repeated. */
+/** Polls until the condition holds. Retries failed polls. */
 const until = Effect.fnUntraced(function*(what: string, condition: Effect.Effect<boolean, RedisServerError>) {
   const deadline = performance.now() + 20_000
   while (!(yield* Effect.orElseSucceed(condition, () => false))) {
@@ -76,9 +77,9 @@ const until = Effect.fnUntraced(function*(what: string, condition: Effect.Effect
 })
 
 /**
- * Each worker of a test run has its own ports, and reuses a port as late as possible: a new server on the port of a
- * server that is down for a while would reply in its place. All ports, and those of the cluster bus, which are 10000
- * higher, are below the range that systems use for outgoing connections.
+ * Each worker of a test run has its own range of ports. It reuses a port as late as possible, because a new server must
+ * not reply in place of one that is temporarily down. All ports, and the cluster bus ports 10000 above them, are below
+ * the usual range of ephemeral ports.
  */
 const portsOfWorker = 2000
 const firstPort = 11_000 + portsOfWorker * (Number(process.env["VITEST_POOL_ID"] ?? 0) % 5)
@@ -104,13 +105,13 @@ const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
 )
 
-/** Servers that still run. They end with the test process, even if it ends in the middle of a test. */
+/** The running servers. They are killed when the test process exits, even in the middle of a test. */
 const children = new Set<ChildProcess>()
 process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")))
 
 interface Running {
   readonly child: ChildProcess
-  /** Why the process ended or could not start. */
+  /** Completes with the reason when the process has exited or could not start. */
   readonly ended: Deferred.Deferred<RedisServerError>
 }
 
@@ -144,15 +145,15 @@ const launch = (args: ReadonlyArray<string>, folder: string, port: number): Effe
 
 const end = Effect.fnUntraced(function*({ child, ended }: Running, signal: "SIGTERM" | "SIGKILL") {
   child.kill(signal)
-  child.kill("SIGCONT") // A stopped process does not receive the other signal
+  child.kill("SIGCONT") // A stopped process handles SIGTERM only after SIGCONT
   yield* realTimeout(Deferred.await(ended), 3000)
   child.kill("SIGKILL")
   yield* Deferred.await(ended)
 })
 
 /**
- * Whether this process replies, and not another one that took the port first, and whether it has loaded its data from
- * disk. Until then it refuses commands.
+ * Returns whether the server on this port is ready: it is this process, not another one that took the port first, and
+ * it has finished loading its data.
  */
 const replies = (port: number, child: ChildProcess): Effect.Effect<boolean, RedisServerError> =>
   send(port, "INFO").pipe(
@@ -160,7 +161,7 @@ const replies = (port: number, child: ChildProcess): Effect.Effect<boolean, Redi
       const text = String(info)
       return text.includes(`process_id:${child.pid}\r\n`) && !text.includes("\r\nloading:1\r\n")
     }),
-    // The reply of a server with a password. Its process still runs, so it is the server of this test
+    // A server with a password. This process is still running, so the server is the right one.
     Effect.catch((error) => Effect.succeed(error.message.startsWith("NOAUTH") && children.has(child)))
   )
 
@@ -193,7 +194,10 @@ const startOn = Effect.fnUntraced(function*(port: number, folder: string, args: 
   } satisfies Server as Server
 })
 
-/** Starts a process on the requested port, or tries free ports until the process can bind one. */
+/**
+ * Starts a server on the requested port, or on a free one. Retries with another port if the free one was taken
+ * meanwhile.
+ */
 const startSomewhere = Effect.fnUntraced(function*(
   wished: number | undefined,
   args: (port: number, folder: string) => Effect.Effect<ReadonlyArray<string>>
@@ -238,7 +242,7 @@ const startSentinel = (name: string, primary: number, downAfter: number) =>
 const fieldsOf = (server: Server, ...args: ReadonlyArray<string>) =>
   Effect.map(server.send(...args), (info) => new Set(String(info).split("\r\n")))
 
-/** `downAfter`: milliseconds without a reply after which a sentinel considers the primary down. */
+/** `downAfter` is how long the primary may be silent before a sentinel considers it down. Milliseconds. */
 const sentinel = Effect.fnUntraced(function*(
   { args = [], downAfter = 500 }: { readonly args?: ReadonlyArray<string>; readonly downAfter?: number } = {}
 ) {
@@ -295,7 +299,10 @@ const cluster = Effect.fnUntraced(function*(options: { readonly args?: ReadonlyA
   return { nodes } satisfies ClusterSetup as ClusterSetup
 })
 
-/** As a layer, one server for all tests of a file. The static members start servers for a scope. */
+/**
+ * `RedisServer.layer` provides one server to all tests of a file. `start`, `sentinel` and `cluster` start servers in a
+ * scope.
+ */
 export class RedisServer extends Context.Service<RedisServer, Server>()("@effect-simba/redis/test/RedisServer") {
   static readonly start = start
   static readonly sentinel = sentinel

@@ -1,16 +1,19 @@
-/** A relay between a client and a server, such as a load balancer, that loses replies and redirects connections. */
+/**
+ * A TCP relay between clients and a server. It can lose a reply, delay the first reply, redirect new connections, or
+ * refuse them.
+ */
 import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 
 export interface Relay {
   readonly port: number
-  /** The next command that contains this text reaches the server, but the connection is closed instead of its reply. */
+  /** The next command that contains this text reaches the server, but its connection is closed before the reply. */
   cut: string | undefined
-  /** The target of connections from now on. */
+  /** The server's port for new connections. */
   target: number
-  /** How long the first reply of a connection takes. Milliseconds. */
+  /** The delay of a connection's first reply. Milliseconds. */
   greeting: number
-  /** While set, all connections are closed, and new ones are refused. */
+  /** Setting it closes all connections. While it is set, new ones are closed too. */
   isDown: boolean
 }
 

@@ -4,7 +4,7 @@ import type { ClusterSetup, RedisServerError, Reply, Server } from "./redisServe
 
 const items = (reply: Reply): ReadonlyArray<Reply> => Array.isArray(reply) ? reply : []
 
-/** The node that has the slot, as the first node knows it. */
+/** Returns the slot's owner according to the first node. */
 export const ownerOfSlot = ({ nodes }: ClusterSetup, slot: number): Effect.Effect<Server, RedisServerError> =>
   Effect.map(nodes[0]!.send("CLUSTER", "SLOTS"), (ranges) => {
     const range = items(ranges).map(items).find(([first, last]) => Number(first) <= slot && slot <= Number(last))
@@ -19,8 +19,8 @@ export const keysInSlot = (node: Server, slot: number): Effect.Effect<ReadonlyAr
   )
 
 /**
- * Moves the keys one by one. `midway` runs while half of them are here and half there, and again when all are there but
- * the nodes have not been notified of the new owner of the slot.
+ * Moves a slot and its keys, one by one. Runs `midway` twice: when half of the keys have moved, and when all have moved
+ * but the nodes do not know the new owner yet.
  */
 export const moveSlot = Effect.fnUntraced(function*<E>(
   setup: ClusterSetup,
@@ -43,6 +43,6 @@ export const moveSlot = Effect.fnUntraced(function*<E>(
   }
   yield* midway
   const others = setup.nodes.filter((node) => node !== from && node !== to)
-  // First the node that has the keys, so that the slot always has a known owner
+  // Notify the new owner first, so that the slot always has an owner
   for (const node of [to, from, ...others]) yield* say(node, "NODE", target!)
 })

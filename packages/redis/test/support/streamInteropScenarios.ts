@@ -1,6 +1,6 @@
 /**
- * Scenarios of services that consumers of effect-simba share with Go consumers. They run on a real server
- * (`interop/streams.test.ts`) and on the fake one (`memory/streamInterop.test.ts`), which have their titles.
+ * Scenarios in which effect-simba consumers and Go consumers share a service. `server/interop/streams.test.ts` runs
+ * them on a real server, and `memory/streamInterop.test.ts` on the fake one. Their titles are in those files.
  */
 import type { StreamClient } from "@effect-simba/core/streams"
 import type * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
@@ -16,7 +16,7 @@ type Work = (stream: string) => Effect.Effect<unknown, unknown>
 
 export interface Own {
   readonly client: StreamClient.StreamClient["Service"]
-  /** Runs `work` on each data stream until the consumer is closed or killed. */
+  /** Runs `work` on each owned data stream until the consumer is closed or killed. */
   readonly run: (work: Work) => Effect.Effect<void>
   readonly close: Effect.Effect<void>
   /** Cuts the consumer off from the server permanently. */
@@ -27,7 +27,7 @@ export interface Go extends Effect.Success<ReturnType<typeof GoConsumer.join>> {
   readonly kill: Effect.Effect<void>
 }
 
-/** The server of one scenario, and the consumers that join it. */
+/** What a scenario needs from its environment: commands to the server, and consumers of both kinds. */
 export interface Stage {
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
   readonly own: (
@@ -39,10 +39,10 @@ export interface Stage {
 
 export type Scenario = (stage: Stage) => Effect.Effect<void, unknown, Scope.Scope>
 
-/** Enables keyspace events, as Go consumers do when they start. */
+/** Sets the keyspace events of the server. The default is what Go consumers set at their start. */
 const events = (stage: Stage, flags = "KEx") => stage.send("CONFIG", "SET", "notify-keyspace-events", flags)
 
-/** Announces like the Go client: earlier announcements of the same data stream are not checked. */
+/** Announces a data stream like the Go client, which does not check for an earlier announcement. */
 const announceAsGo = (stage: Stage, stream: string) =>
   Effect.map(
     stage.send("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: stream, Info: { by: "stock" } })),
@@ -64,7 +64,7 @@ const owns = (own: Own, ...streams: ReadonlyArray<string>) =>
 const goOwns = (go: Go, ...streams: ReadonlyArray<string>) =>
   Effect.map(go.owned, (owned) => owned.toSorted().join() === streams.join())
 
-/** Waits until the consumer blocks on its read. The server does not show that. */
+/** Waits long enough for a consumer to start its blocking read, which the server does not report. */
 const joined = Effect.sleep("300 millis")
 
 const elapsed = <E, R>(effect: Effect.Effect<unknown, E, R>) =>
@@ -81,7 +81,10 @@ const nothingLeft = Effect.fnUntraced(function*(stage: Stage) {
   assert.deepStrictEqual(yield* stage.send("KEYS", "mutex:*"), [])
 })
 
-/** Both kinds of consumers announce and process data streams. Each is processed by one consumer, and nothing is left. */
+/**
+ * Data streams are announced by both libraries and processed by both kinds of consumers, each exactly once. Nothing is
+ * left.
+ */
 export const bothWays: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -106,7 +109,7 @@ export const bothWays: Scenario = (stage) =>
     yield* nothingLeft(stage)
   })
 
-/** effect-simba does not take what a live Go consumer owns. */
+/** An effect-simba consumer does not take what a live Go consumer owns. */
 export const liveGo: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -123,7 +126,7 @@ export const liveGo: Scenario = (stage) =>
     assert.strictEqual(yield* stage.send("GET", `held<MUTEX_KEY_SEP>${entry}`), "redis-consumer-stock")
   })
 
-/** The consumer of effect-simba closes. Returns how long the Go consumer took to own its data streams. */
+/** An effect-simba consumer closes. Returns how long a Go consumer takes to own its data streams, in milliseconds. */
 export const handBack = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -146,7 +149,7 @@ export const handBack = (stage: Stage) =>
     return millis
   })
 
-/** A Go consumer dies. Returns how long effect-simba took to own all its data streams. */
+/** A Go consumer dies. Returns how long an effect-simba consumer takes to own all its data streams, in milliseconds. */
 export const goDies = (stage: Stage, hasEvents: boolean, count = 1) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: count }, (_, i) => `s${i + 10}`)
@@ -163,7 +166,9 @@ export const goDies = (stage: Stage, hasEvents: boolean, count = 1) =>
     return yield* elapsed(until("effect-simba owns them", owns(own, ...streams)))
   })
 
-/** The consumer of effect-simba is cut off. Returns how long the Go consumer took to own its data stream. */
+/**
+ * An effect-simba consumer is cut off. Returns how long a Go consumer takes to own its data stream, in milliseconds.
+ */
 export const ownDies = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -178,16 +183,16 @@ export const ownDies = (stage: Stage) =>
     yield* own.kill
     const millis = yield* elapsed(
       until(
-        "Go had it",
+        "the Go consumer owned it",
         Effect.sync(() => go.events.some(({ _tag }) => _tag === "Added"))
       )
     )
     assert.deepStrictEqual(interrupted, ["a"])
-    yield* until("it is done", Effect.map(stage.send("XLEN", input), (length) => length === 0))
+    yield* until("the data stream is done", Effect.map(stage.send("XLEN", input), (length) => length === 0))
     return millis
   })
 
-/** G3: a Go consumer that starts recovers nothing that effect-simba owns, even after a long time. */
+/** G3: at its start, a Go consumer recovers nothing that an effect-simba consumer has owned, even for a long time. */
 export const recovery: Scenario = (stage) =>
   Effect.gen(function*() {
     const own = yield* stage.own("ours")
@@ -204,7 +209,7 @@ export const recovery: Scenario = (stage) =>
     assert.isTrue(yield* owns(own, "a", "b", "c"))
   })
 
-/** G8: effect-simba processes two announcements of one data stream one after another, not at the same time. */
+/** G8: two announcements of one data stream are processed one after another, not concurrently. */
 export const duplicates: Scenario = (stage) =>
   Effect.gen(function*() {
     let running = 0
@@ -232,7 +237,7 @@ export const duplicates: Scenario = (stage) =>
 
 const go = "redis-consumer-go"
 
-/** Announces data streams and delivers them to a Go consumer, which has not locked them yet. */
+/** Announces data streams and delivers them to a Go consumer that has not locked them yet. */
 const handedToGo = Effect.fnUntraced(function*(stage: Stage, ...streams: ReadonlyArray<string>) {
   yield* stage.send("XGROUP", "CREATE", input, group, "0", "MKSTREAM")
   const entries = yield* Effect.forEach(streams, (stream) => announceAsGo(stage, stream))
@@ -240,7 +245,7 @@ const handedToGo = Effect.fnUntraced(function*(stage: Stage, ...streams: Readonl
   return entries.map((entry, i) => ({ entry, lock: `${streams[i]}<MUTEX_KEY_SEP>${entry}` }))
 })
 
-/** The Go client unlocks, acknowledges and deletes in three calls. */
+/** Finishes a data stream like the Go client: unlocks, acknowledges and deletes in three separate calls. */
 const finishAsGo = Effect.fnUntraced(function*(
   stage: Stage,
   { entry, lock }: { readonly entry: string; readonly lock: string }
@@ -258,19 +263,22 @@ export const lockedByGo = Effect.fnUntraced(function*(stage: Stage, count: numbe
   for (const { lock } of delivered) yield* stage.send("SET", lock, go)
 })
 
-/** effect-simba leaves entries that a Go consumer has not locked yet alone, until other Go consumers would take them. */
+/**
+ * An entry that was delivered to a Go consumer but is not locked yet is left alone until other Go consumers would take
+ * it.
+ */
 export const notLockedYet: Scenario = (stage) =>
   Effect.gen(function*() {
     const [slow, dead, brief] = yield* handedToGo(stage, "slow", "dead", "brief")
     const own = yield* stage.own("ours", { sweepInterval: "500 millis" })
     yield* own.run(() => Effect.never)
-    // No sweep observes this lock: it expires before a sweep checks an entry of this age
+    // This lock expires before any sweep checks an entry this young, so no sweep observes it
     yield* stage.send("SET", brief!.lock, go, "NX", "PX", "1000")
     yield* Effect.sleep("3200 millis")
-    // A late hint, sent before the delivery to the Go consumer
+    // A late hint from before the delivery to the Go consumer
     yield* stage.send("PUBLISH", `simba:streams:${input}`, `released@@${dead!.entry}@@dead`)
     assert.strictEqual(yield* stage.send("SET", slow!.lock, go, "NX", "PX", "2000"), "OK")
-    // The Go consumer dies. Its lease was observed, and has expired
+    // The Go consumer dies: a sweep has observed its lock, which then expires
     yield* Effect.sleep("1900 millis")
     assert.deepStrictEqual(yield* ownedBy(own), [])
     yield* Effect.sleep("1200 millis")
@@ -282,7 +290,7 @@ export const notLockedYet: Scenario = (stage) =>
     assert.isTrue(yield* owns(own, "brief", "dead", "slow"))
   })
 
-/** effect-simba does not start what a Go consumer is finishing. */
+/** An effect-simba consumer does not start a data stream that a Go consumer is finishing. */
 export const finishing: Scenario = (stage) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: 20 }, (_, i) => `s${i}`)
@@ -296,13 +304,13 @@ export const finishing: Scenario = (stage) =>
     for (const one of delivered.slice(0, -1)) yield* finishAsGo(stage, one)
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, [])
-    // It dies after the first of the three calls, so no lock remains that could expire
+    // The Go consumer dies after the first of its three calls, so there is no lock left to expire
     yield* stage.send("DEL", delivered[delivered.length - 1]!.lock)
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, ["left"])
   })
 
-/** An expired lease of a Go consumer ends at once, even if the leases of effect-simba last longer. */
+/** A Go consumer's lease ends when it expires, even if effect-simba's leases last longer. */
 export const longerLeases: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -318,8 +326,8 @@ export const longerLeases: Scenario = (stage) =>
   })
 
 /**
- * A Go consumer restarts within its lease, claims its entries again, and never locks them. effect-simba takes them one
- * lease after the event. An entry that a read delivered to the Go consumer is left to it for longer.
+ * A Go consumer restarts before its lease expires, claims its entries again, and never locks them. They are taken one
+ * lease after the expiry event. An entry that a read delivered to the Go consumer is left alone for longer.
  */
 export const claimedAndNeverLocked: Scenario = (stage) =>
   Effect.gen(function*() {
@@ -339,7 +347,10 @@ export const claimedAndNeverLocked: Scenario = (stage) =>
     assert.deepStrictEqual(yield* ownedBy(own), ["a", "b"])
   })
 
-/** effect-simba does not start what a restarted Go consumer has claimed and locked, and is finishing. */
+/**
+ * An effect-simba consumer does not start a data stream that a restarted Go consumer has claimed and locked, and is
+ * finishing.
+ */
 export const claimedAndFinishing: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -354,14 +365,14 @@ export const claimedAndFinishing: Scenario = (stage) =>
     yield* stage.send("XCLAIM", input, group, go, "0", entry)
     yield* Effect.sleep("1 second")
     yield* stage.send("SET", lock, go, "PX", "60000")
-    // effect-simba checks again about 2.3 seconds after the claim
+    // The effect-simba consumer checks again about 2.3 seconds after the claim
     yield* Effect.sleep("1200 millis")
     yield* finishAsGo(stage, delivered)
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, [])
   })
 
-/** A Go consumer has the name of a former effect-simba consumer. Its entries are left to it. */
+/** Entries of a Go consumer are left alone even if an effect-simba consumer had the same name before. */
 export const sameName: Scenario = (stage) =>
   Effect.gen(function*() {
     const first = yield* stage.own("pod-1", { sweepInterval: "500 millis" })
@@ -382,7 +393,7 @@ export const sameName: Scenario = (stage) =>
     assert.deepStrictEqual((yield* pending(stage)).map(([entry]) => entry), entries)
   })
 
-/** An event for the lease of a former owner does not shorten the time of the consumer that received the entry since. */
+/** The expiry of an earlier owner's lease does not shorten the time that a later Go consumer of the entry has. */
 export const earlierLease: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -399,7 +410,10 @@ export const earlierLease: Scenario = (stage) =>
     assert.deepStrictEqual(yield* ownedBy(own), [])
   })
 
-/** A Go owner finishes late what effect-simba has taken over. effect-simba stops, and nothing is processed again. */
+/**
+ * A Go consumer finishes a data stream late, after an effect-simba consumer has taken it over. The latter stops, and
+ * nothing is processed again.
+ */
 export const lateDone: Scenario = (stage) =>
   Effect.gen(function*() {
     const go = yield* stage.go("stock")
@@ -411,7 +425,7 @@ export const lateDone: Scenario = (stage) =>
     const own = yield* stage.own("ours")
     yield* own.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
     yield* until("effect-simba owns it", owns(own, "a"))
-    // The rest of its Done: the Go client does not check that its lock now belongs to another consumer
+    // The late end of the Go client's `Done`, which does not check whether another consumer has the lock now
     yield* stage.send("XACK", input, group, entry)
     yield* stage.send("XDEL", input, entry)
     yield* until("effect-simba has stopped", Effect.sync(() => interrupted.length === 1))
@@ -420,11 +434,14 @@ export const lateDone: Scenario = (stage) =>
     yield* nothingLeft(stage)
   })
 
-/** The shutdown of a Go consumer ends everything that it owns, finished or not, and nothing of effect-simba. */
+/**
+ * The shutdown of a Go consumer finishes everything that it owns, processed or not, and nothing that effect-simba
+ * consumers own.
+ */
 export const goDone: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
-    // No room for a second data stream
+    // Capacity for one data stream, so that the Go consumer gets the second
     const own = yield* stage.own("ours", { capacity: 1 })
     yield* own.run(() => Effect.never)
     yield* joined

@@ -1,4 +1,7 @@
-/** Scenarios of consumers of data streams on Redis. They run on a real server and on the fake one. */
+/**
+ * Scenarios of data-stream consumers on Redis. Tests on real servers and `memory/streams.test.ts`, on the fake one, run
+ * them under their own titles.
+ */
 import type * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
@@ -8,23 +11,23 @@ import { capturingLogs, freshName, until } from "./harness.ts"
 
 export type Lease = StreamLease
 
-/** A consumer in a process of its own. */
+/** A consumer with its own connections, as a separate process would have. */
 export interface Process {
   readonly client: StreamClient.StreamClient["Service"]
-  /** Forks into the scope of the process. */
+  /** Forks an effect into the process's scope. */
   readonly start: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<Fiber.Fiber<A, E>>
   readonly close: Effect.Effect<void>
-  /** Cuts its connections permanently. */
+  /** Cuts the process's connections permanently. */
   readonly kill: Effect.Effect<void>
 }
 
 export interface Stage {
   readonly open: (options: StreamClient.Options) => Effect.Effect<Process, unknown, Scope.Scope>
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
-  /** The server sends no reply until `resume`. */
+  /** Suspends the server, which sends no replies until `resume`. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
-  /** All names of a service have one hash tag, as on a Cluster. */
+  /** Whether all names of a service have one hash tag, as a Cluster requires. */
   readonly isTagged?: boolean
 }
 
@@ -47,10 +50,10 @@ const owns = (process: Process, n: number) => until(`${n} owned`, Effect.map(cou
 const pendingCount = (stage: Stage, lbs: string, group: string) =>
   Effect.map(stage.send("XPENDING", lbs, group), (reply) => Number((reply as ReadonlyArray<unknown>)[0]))
 
-/** Far longer than any test, so that only a message or an event can find an orphan. */
+/** Disables sweeps for the length of a test, so that only a message or an event can find an orphan. */
 const neverSweeps = { sweepInterval: "1 hour" } satisfies Partial<StreamClient.Options>
 
-/** Leases survive a machine that stalls for a second. */
+/** Renews often enough that leases survive a stall of one second. */
 const renewsOften = { heartbeatInterval: "250 millis" } as const
 
 export const finished = scenario(function*(stage) {
@@ -69,7 +72,7 @@ export const finished = scenario(function*(stage) {
   assert.deepStrictEqual(yield* stage.send("KEYS", `${service}:*`), [])
 })
 
-/** The handlers of 2,000 data streams fail at the same moment, and no lease is lost. */
+/** The handlers of 2,000 data streams fail at the same moment, but no lease is lost. */
 export const failing = scenario(function*(stage) {
   const size = 2000
   const { service, streams } = named(stage, "failing", size)
@@ -96,7 +99,7 @@ export const failing = scenario(function*(stage) {
   yield* allRestarted.await
   yield* Effect.sleep("6 seconds")
   const after = yield* a.client.owned
-  assert.deepStrictEqual(after.map(({ token }) => token), tokens, "none was lost")
+  assert.deepStrictEqual(after.map(({ token }) => token), tokens, "no lease was lost")
   assert.isTrue(after.every(({ failures }) => failures === 1))
 })
 
@@ -114,7 +117,7 @@ export const orphans = scenario(function*(stage) {
   const died = yield* Clock.currentTimeMillis
   yield* a.kill
   yield* owns(b, 5)
-  assert.isAtLeast((yield* Clock.currentTimeMillis) - died, 900, "not before the lease ran out")
+  assert.isAtLeast((yield* Clock.currentTimeMillis) - died, 900, "not before the lease expires")
   const after = new Map((yield* b.client.owned).map(({ stream, token }) => [stream, token]))
   for (const [stream, token] of tokens) assert.isAbove(after.get(stream)!, token)
   assert.isTrue((yield* b.client.owned).every(({ failures }) => failures === 1))
@@ -173,7 +176,7 @@ export const groupGone = scenario(function*(stage) {
   yield* owns(a, 2)
   const before = yield* a.client.owned
   yield* stage.send("XGROUP", "DESTROY", lbs, group)
-  // For longer than a lease: the new group delivers owned entries again, to the reader that comes first
+  // Wait longer than a lease. The new group delivers owned entries again, to the first reader.
   const b = yield* stage.open({ service, processName: "b", rebalance: false, ...renewsOften })
   yield* b.start(b.client.run(Effect.never))
   yield* Effect.sleep("4 seconds")
@@ -295,13 +298,13 @@ export const checkpoints = scenario(function*(stage) {
   yield* a.client.announceAll(streams)
   yield* a.start(a.client.run(handler(6)))
   for (let i = 1; i <= 6; i++) yield* stage.send("XADD", stream, `${i}-0`, "n", String(i))
-  yield* until("six", Effect.sync(() => observed.length >= 6))
+  yield* until("six messages are processed", Effect.sync(() => observed.length >= 6))
   const [stale] = yield* a.client.owned
   yield* a.kill
   yield* b.start(b.client.run(handler(3)))
   yield* owns(b, 1)
   for (let i = 7; i <= 9; i++) yield* stage.send("XADD", stream, `${i}-0`, "n", String(i))
-  yield* until("nine", Effect.sync(() => observed.length >= 9))
+  yield* until("nine messages are processed", Effect.sync(() => observed.length >= 9))
   assert.deepStrictEqual(observed, Array.from({ length: 9 }, (_, i) => `${i + 1}-0`))
   assert.strictEqual((yield* Effect.flip(stale!.commit("5-0" as never)))._tag, "LeaseLost")
 })
@@ -356,7 +359,7 @@ export const processed = scenario(function*(stage) {
     const inOrder = (by: string, from: number, last: number) =>
       assert.deepStrictEqual(observedBy(by, stream), Array.from({ length: last - from + 1 }, (_, i) => from + i))
     inOrder("a", 1, 10)
-    // If the last commit of process a was lost, process b repeats message 10
+    // Process b repeats message 10 if process a's last commit was lost
     inOrder("b", observedBy("b", stream)[0] === 10 ? 10 : 11, 20)
     inOrder("c", 21, 30)
   }
@@ -364,7 +367,10 @@ export const processed = scenario(function*(stage) {
   assert.deepStrictEqual([...left as ReadonlyArray<string>].sort(), streams.map(({ stream }) => stream).sort())
 })
 
-/** Messages that were trimmed before they were read are counted, and a data stream that is written again is read. */
+/**
+ * Messages that were trimmed before they were read are counted. A data stream that is deleted and written again is read
+ * from its beginning.
+ */
 export const gaps = scenario(function*(stage) {
   const { service, streams } = named(stage, "gaps", 1)
   const stream = streams[0]!.stream
@@ -391,11 +397,14 @@ export const gaps = scenario(function*(stage) {
   for (let burst = 0; burst < 5; burst++) {
     yield* stage.send("XADD", stream, "*", "n", "0")
     yield* stage.send("EVAL", add, "1", stream, "400", "20")
-    yield* until("the last of a burst", Effect.sync(() => observed.at(-1) === 400))
+    yield* until("the last message of a burst is processed", Effect.sync(() => observed.at(-1) === 400))
   }
-  yield* until("all are accounted for", Effect.sync(() => observed.length + missed() === 5 * 401))
+  yield* until(
+    "all messages are processed or reported as missed",
+    Effect.sync(() => observed.length + missed() === 5 * 401)
+  )
   yield* stage.send("XADD", stream, "*", "n", "999")
-  yield* until("read from its beginning", Effect.sync(() => observed.at(-1) === 1000))
+  yield* until("the rewritten data stream is read from its beginning", Effect.sync(() => observed.at(-1) === 1000))
   assert.deepStrictEqual(found.map(({ reason, until }): unknown => [reason, until]), [["Rewritten", "5-0"]])
   yield* stage.send("XADD", stream, "6-0", "n", "1001")
   const checkpoint = Effect.map(stage.send("GET", `simba:checkpoint:${stream}`), String)
@@ -403,7 +412,10 @@ export const gaps = scenario(function*(stage) {
   assert.deepStrictEqual(observed.slice(-2), [1000, 1001])
 })
 
-/** The next owner reports the messages that an owner missed unnoticed, from whichever position it starts. */
+/**
+ * An owner reports the messages that the previous owner missed without noticing, regardless of the position at which it
+ * starts.
+ */
 export const passedOver = scenario(function*(stage) {
   const { service, streams } = named(stage, "passed", 3)
   const found = new Map<string, ReadonlyArray<unknown>>()
@@ -413,7 +425,7 @@ export const passedOver = scenario(function*(stage) {
     yield* stage.send("EVAL", add, "1", stream)
     yield* stage.send("XTRIM", stream, "MINID", "7-0")
     yield* stage.send("XDEL", stream, "11-0")
-    // The former owner had read four messages: 1, 2, 9 and 10
+    // The previous owner read four messages: 1, 2, 9 and 10
     yield* stage.send("SET", `simba:checkpoint:${stream}`, "10-0@@@@4")
   }
   yield* a.client.announceAll(streams)
@@ -433,7 +445,7 @@ export const passedOver = scenario(function*(stage) {
   }
 })
 
-/** No message can follow the one with the largest id: it is processed once, and the reader waits. */
+/** A message with the largest possible id is processed once. No message can follow it, so the reader waits. */
 export const largestId = scenario(function*(stage) {
   const { service, streams } = named(stage, "largest", 1)
   const stream = streams[0]!.stream

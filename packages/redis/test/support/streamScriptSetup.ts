@@ -1,4 +1,4 @@
-/** Calls of the production scripts of data streams on the fake Redis, one by one. */
+/** Helpers for tests that call single scripts of data streams on the fake Redis. */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -64,7 +64,7 @@ export const setup = Effect.fnUntraced(function*(options?: { readonly enableEven
       const { entry, epoch } = request
       return { stream, entry, epoch, consumer, token: result._tag === "Taken" ? result.token : NaN } as Ownership
     }),
-    /** Announces this many data streams at once. `a` has read all, and may take them with these requests. */
+    /** Announces `count` data streams and delivers them to consumer `a`. Returns `a`'s requests to take them. */
     announceMany: Effect.fnUntraced(function*(count: number) {
       const streams = Array.from({ length: count }, (_, i) => streamOf(String(i)))
       const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))

@@ -1,11 +1,14 @@
-/** Consumers of data streams with connections of their own, as processes would have, wherever their Redis runs. */
+/**
+ * The environment of `streamScenarios.ts`: opens consumers with their own connections, as separate processes would
+ * have.
+ */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { type IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import type { Stage } from "./streamScenarios.ts"
 
-/** `connection` connects the consumers to the server. The other options are for the test's own connection. */
+/** `connection` connects each consumer to the server. `server` has the scenario's other operations on the server. */
 export const stageOver = (
   connection: ReturnType<typeof IoRedis.layer>,
   server: Omit<Stage, "open">

@@ -1,6 +1,6 @@
 /**
- * A process that owns data streams and records in Redis what it processes. `process/streams.test.ts` starts it, and
- * finally reads what the server kept.
+ * A process that owns data streams and records in Redis what it processes. `server/process/streams.test.ts` starts
+ * several, kills some, and checks the records.
  */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
@@ -13,20 +13,20 @@ import * as Redis from "effect/persistence/Redis"
 export interface StreamWorkerConfig {
   readonly url: string
   readonly options: StreamClient.Options
-  /** How long each message takes. */
+  /** The time that each message takes. */
   readonly workMillis: number
 }
 
-/** What a worker sends to the process that started it. */
+/** Messages from the worker to the test. */
 export type StreamWorkerReport =
-  /** It is connected. */
+  /** The worker is connected. */
   | { readonly _tag: "Ready" }
   | { readonly _tag: "Owns"; readonly stream: string; readonly token: number }
   | { readonly _tag: "Refused"; readonly stream: string; readonly token: number }
   | { readonly _tag: "Failed"; readonly problem: string }
   | { readonly _tag: "Done" }
 
-/** A list of what was processed: `<token> <message> <worker>`. */
+/** The list of processed messages, one item each: `<token> <message> <worker>`. */
 export const processedKey = (stream: string): string => `processed of ${stream}`
 
 const send = (report: StreamWorkerReport) =>
@@ -34,7 +34,7 @@ const send = (report: StreamWorkerReport) =>
     if (process.connected) process.send?.(report)
   })
 
-/** A resource that refuses tokens smaller than the largest it has seen. */
+/** Appends to the list unless its last item has a larger token, as a fenced resource would. */
 const write = Redis.script(
   (list: string, token: number, message: string, worker: string) => [list, token, message, worker],
   {
@@ -61,7 +61,7 @@ const handler = ({ options, workMillis }: StreamWorkerConfig) =>
       Effect.gen(function*() {
         yield* Effect.sleep(workMillis)
         const isTaken = yield* evaluate(processedKey(stream), token, id, options.processName ?? "").pipe(
-          // The server is away: the lease says for how long that may be waited out
+          // Retry through an outage. The loss of the lease interrupts this.
           Effect.retry({ while: () => Effect.as(Effect.sleep("50 millis"), true) })
         )
         if (isTaken === 0) yield* send({ _tag: "Refused", stream, token })
@@ -85,6 +85,6 @@ if (process.env["SIMBA_TEST_STREAM_WORKER"] !== undefined) {
     )
   )
   process.on("SIGTERM", () => void Effect.runPromise(Fiber.interrupt(fiber)).then(() => process.disconnect?.()))
-  // The parent process is gone, so nothing else would end this one
+  // Exit if the parent process has died
   process.on("disconnect", () => process.exit())
 }

@@ -1,26 +1,26 @@
-/** Producers for the tests of stream ownership. */
+/** Helpers that write, trim and read data streams in tests. */
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
 import { Effect, Fiber, Option, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
 
-/** The last committed message. */
+/** Returns the id of the last committed message. */
 export const committed = (service: Service, stream: StreamName) =>
   Effect.map(service.checkpoint(stream), Option.map(({ id }) => id))
 
-/** Adds a message to a data stream. */
+/** Adds a message to a data stream, and returns its id. */
 export const append = (stream: StreamName, fields: RawMessage["fields"]) =>
   Effect.flatMap(
     Redis,
     (redis) => Effect.map(redis.send<string>("XADD", stream, "*", ...fields.flat()), (id) => EntryId.make(id))
   )
 
-/** Removes the messages of a data stream before this one. */
+/** Deletes a data stream's messages before this id. */
 export const trim = (stream: StreamName, before: EntryId) =>
   Effect.flatMap(Redis, (redis) => redis.send("XTRIM", stream, "MINID", before))
 
-/** Numbers messages from 1, and adds each to every data stream, until it is stopped. One that failed is sent again. */
+/** Adds messages numbered from 1 to every data stream until it is stopped. Retries failed commands. */
 export const produce = <E>(
   send: (...command: readonly [string, ...ReadonlyArray<string>]) => Effect.Effect<unknown, E>,
   streams: ReadonlyArray<StreamName>
@@ -39,7 +39,10 @@ export const produce = <E>(
     }))
     return {
       sent: () => sent,
-      /** Awaits the last reply: the message of an interrupted command would arrive after the last one is read. */
+      /**
+       * Stops after the last reply. An interrupted command could still add a message after the test has read the last
+       * one.
+       */
       stop: Effect.suspend(() => {
         isStopped = true
         return Fiber.join(producing)

@@ -1,4 +1,4 @@
-/** What users of a mutex rely on, in every topology of Redis. */
+/** A contract suite of mutexes and fences that runs in every topology: a single server, Sentinel and Cluster. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { RedisFence, RedisMutex } from "@effect-simba/redis"
@@ -9,7 +9,7 @@ import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 
 type Provided = Mutex.Mutex | Redis
 
-/** Mutexes with short periods, and the connections that they use. */
+/** A layer of mutexes with short periods, and of the connections that they use. */
 export const mutexes = <A, E, R>(redis: Layer.Layer<Redis | A, E, R>) =>
   Mutex.layer({ ttl: "1 second", transition: "2 seconds", commandTimeout: "500 millis", confirmTimeout: "500 millis" })
     .pipe(
@@ -17,7 +17,7 @@ export const mutexes = <A, E, R>(redis: Layer.Layer<Redis | A, E, R>) =>
       Layer.provideMerge(redis)
     )
 
-/** Counts in a key of the resource's slot. */
+/** A fenced script that increments a counter in the resource's slot. */
 const advance = RedisFence.script((key: string, by: number) => [key, by], {
   numberOfKeys: 1,
   lua: `return redis.call('INCRBY', KEYS[1], ARGV[1])`
@@ -25,7 +25,7 @@ const advance = RedisFence.script((key: string, by: number) => [key, by], {
 
 export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>) =>
   layer(live, { excludeTestServices: true, timeout: "60 seconds" })(name, (it) => {
-    it.effect("excludes, serves in order and wakes up by message, for names in every slot", () =>
+    it.effect("a mutex in any slot has one holder at a time, and serves waiters in order", () =>
       Effect.gen(function*() {
         const names = Array.from({ length: 24 }, (_, i) => `${name} ${i}`)
         yield* Effect.forEach(names, (mutex) =>
@@ -63,7 +63,7 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
           }), { concurrency: 8 })
       }))
 
-    it.effect("renews leases of names in every slot for longer than they would last", () =>
+    it.effect("a mutex in any slot is renewed for longer than its lease", () =>
       Effect.scoped(Effect.gen(function*() {
         const leases = yield* Effect.forEach(
           Array.from({ length: 24 }, (_, i) => `renewed ${i}`),
@@ -73,7 +73,7 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
         for (const lease of leases) yield* lease.ensure
       })))
 
-    it.effect("recovers when the server has forgotten the scripts", () =>
+    it.effect("a mutex works after SCRIPT FLUSH", () =>
       Effect.gen(function*() {
         const redis = yield* Redis
         for (let i = 0; i < 12; i++) {
@@ -82,13 +82,13 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
         }
       }))
 
-    it.effect("holds several mutexes at once, in any slots", () =>
+    it.effect("acquireAll holds mutexes in different slots", () =>
       Effect.gen(function*() {
         const group = yield* Mutex.acquireAll(["x", "y", "z"])
         assert.strictEqual(yield* group.protect(Effect.succeed(group.tokens.size)), 3)
       }).pipe(Effect.scoped))
 
-    it.effect("B32: fences resources in every slot: a former holder writes nothing", () =>
+    it.effect("B32: a resource in any slot refuses writes by an earlier holder", () =>
       Effect.gen(function*() {
         const redis = yield* Redis
         const names = Array.from(
@@ -115,7 +115,7 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
           }), { concurrency: 8, discard: true })
       }))
 
-    it.effect("fences on, when the server has forgotten the scripts", () =>
+    it.effect("a resource refuses stale writes after SCRIPT FLUSH", () =>
       Effect.gen(function*() {
         const redis = yield* Redis
         for (let i = 0; i < 12; i++) {
@@ -131,7 +131,7 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
         }
       }))
 
-    it.effect("runs blocking commands on connections of their own", () =>
+    it.effect("a blocking command does not delay other commands", () =>
       Effect.gen(function*() {
         const redis = yield* Redis
         const blocked = yield* Effect.forkChild(Effect.scoped(Effect.flatMap(

@@ -1,4 +1,4 @@
-/** What happens to announcements that are deleted while they are pending. */
+/** A scenario for fake and real servers: announcements that are deleted while they are pending. */
 import { type EntryId } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
@@ -11,7 +11,7 @@ const lease = Duration.seconds(20)
 let epochs = 0
 const epoch = () => Epoch.make(`s00000000000.${(++epochs).toString(36)}`)
 
-/** Somebody trims the load-balancer stream while entries are pending. */
+/** Deletes three of four pending entries, and checks how takes, sweeps and renewals treat them. */
 export const trimmed = Effect.gen(function*() {
   const redis = yield* Redis
   const { open } = yield* StreamStore
@@ -44,7 +44,7 @@ export const trimmed = Effect.gen(function*() {
   assert.strictEqual(held?._tag, "Taken")
   yield* redis.send("XDEL", StreamKeys.input(name), first, second, third)
 
-  // Taken blindly, searched for, and renewed: neither a ghost nor a nil, and the live one is not affected
+  // A take, a sweep and a renewal all treat the deleted entries as gone, and the remaining one is not affected
   assert.deepStrictEqual(
     (yield* service.take([request(second), request(fourth)])).map(({ _tag }) => _tag),
     ["Gone", "Taken"]
@@ -54,5 +54,5 @@ export const trimmed = Effect.gen(function*() {
   const token = held?._tag === "Taken" ? held.token : 0 as never
   assert.deepStrictEqual(yield* service.renew([{ ...wanted, token }], lease), [{ _tag: "Lost", reason: "Vanished" }])
   const [count] = yield* redis.send<[number]>("XPENDING", StreamKeys.input(name), StreamKeys.group(name))
-  assert.strictEqual(count, 1, "they are pending no more")
+  assert.strictEqual(count, 1, "the deleted entries are no longer pending")
 })

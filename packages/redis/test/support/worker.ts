@@ -1,4 +1,7 @@
-/** A process that contends for one mutex and writes its actions to a list in Redis, for `process/mutex.test.ts`. */
+/**
+ * A process that repeatedly acquires one mutex and logs its actions to a list in Redis. `server/process/mutex.test.ts`
+ * starts several, and checks the log.
+ */
 import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -10,21 +13,21 @@ export interface WorkerConfig {
   readonly name: string
   readonly mutex: string
   readonly log: string
-  /** A key for which the process waits before it begins, so that several processes begin together. */
+  /** The process starts when this key exists, so that several processes start together. */
   readonly go?: string
   /** How often the process acquires the mutex. */
   readonly rounds: number
-  /** How often it writes while it holds the mutex, and how long it pauses after each. */
+  /** How often the process writes while it holds the mutex, and its pause after each write. */
   readonly writes: number
   readonly pauseMillis: number
-  /** The timeout of its writes. Default: longer than a busy machine needs. */
+  /** The timeout of writes. Default: 10 seconds, which is enough on a busy machine. */
   readonly commandTimeout?: Duration.Input
 }
 
-/** One line of the log: server microseconds, what happened, token, worker. */
+/** One line of the log. `micros` is the server's time in microseconds. */
 export type LogLine = readonly [micros: number, act: "enter" | "write" | "leave", token: number, worker: string]
 
-/** What a worker sends to the process that started it. */
+/** Messages from the worker to the test. */
 export type WorkerReport =
   | { readonly _tag: "Ready" }
   | { readonly _tag: "BodyInterrupted" }
@@ -41,7 +44,7 @@ const work = (config: WorkerConfig) =>
       const line: LogLine = [Number(seconds) * 1e6 + Number(micros), act, token, config.name]
       yield* redis.send("RPUSH", config.log, JSON.stringify(line))
     }, (writing, _, { ensure }) =>
-      // Suspended before the reply came, it wakes up to a timeout of its command, and may have lost its lease
+      // A write that fails after a suspension may have lost its lease: report `LeaseLost` rather than the timeout
       Effect.catch(writing, (error) => Effect.andThen(ensure, Effect.fail(error))))
     yield* report({ _tag: "Ready" })
     while (config.go !== undefined && (yield* redis.send("EXISTS", config.go)) === 0) yield* Effect.sleep("5 millis")
@@ -85,6 +88,6 @@ const main = (config: WorkerConfig) => {
 
 if (process.env["SIMBA_TEST_WORKER"] !== undefined) {
   await main(JSON.parse(process.env["SIMBA_TEST_WORKER"]) as WorkerConfig)
-  // Otherwise the channel to the parent keeps this process alive
+  // The channel to the parent would keep this process alive
   process.disconnect?.()
 }
