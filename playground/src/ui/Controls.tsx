@@ -6,7 +6,7 @@ import { useChanges } from "./hooks.ts"
 
 export const keys: ReadonlyArray<readonly [key: string, meaning: string]> = [
   ["space", "play or pause"],
-  [".", "advance by 50 ms"],
+  [".", "step by 50 ms"],
   ["e", "jump to the end"],
   ["r", "restart"],
   ["[ ]", "slower, faster"],
@@ -32,7 +32,7 @@ export const Controls = ({ onExport, player }: { readonly player: Player; readon
       <button type="button" class="play" onClick={() => player.toggle()}>
         {world?.isOver === true ? "↺ Again" : player.isPlaying ? "❚❚ Pause" : "▶ Play"}
       </button>
-      <button type="button" aria-label="Advance by 50 milliseconds" onClick={() => player.step()}>▸❘ Step</button>
+      <button type="button" aria-label="Step by 50 milliseconds" onClick={() => player.step()}>▸❘ Step</button>
       <label class="speed">
         Speed
         <input

@@ -4,7 +4,7 @@ import type { Hit } from "../draw/shapes.ts"
 export const Details = ({ hit }: { readonly hit: Hit | undefined }) => (
   <div class="details">
     {hit === undefined
-      ? <p class="hint">Point at the picture to see what it is, down to the command and its reply.</p>
+      ? <p class="hint">Point at a shape to see what it is, including commands and their replies.</p>
       : (
         <>
           <b>{hit.title}</b>

@@ -86,7 +86,7 @@ export const Fleet = ({ player }: { readonly player: Player }) => {
         {serve("add", "add a process", parts.length >= maxProcesses)}
         {world.scenario.id === "free" && (
           <label>
-            begin with{" "}
+            start with{" "}
             <select
               value={world.clients ?? world.scenario.clients}
               onChange={(event) => {
