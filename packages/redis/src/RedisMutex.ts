@@ -67,7 +67,7 @@ type HookServices<R> = [R] extends [infer Services] ? Services : never
  * import { NodeRuntime } from "@effect/platform-node"
  * import { Effect } from "effect"
  *
- * const program = Effect.log("only one of us").pipe(Mutex.withLock("report"))
+ * const program = Effect.log("only one process runs this").pipe(Mutex.withLock("report"))
  *
  * NodeRuntime.runMain(Effect.provide(program, RedisMutex.layer({ redis: { url: "redis://localhost:6379" } })))
  * ```
@@ -191,7 +191,7 @@ const switchedOn = (name: string) =>
  * import { NodeRuntime } from "@effect/platform-node"
  * import { Effect } from "effect"
  *
- * const program = Effect.log("only one of us").pipe(Mutex.withLock("report"))
+ * const program = Effect.log("only one process runs this").pipe(Mutex.withLock("report"))
  *
  * NodeRuntime.runMain(Effect.provide(program, RedisMutex.layerFromEnv({ transition: "10 seconds" })))
  * ```

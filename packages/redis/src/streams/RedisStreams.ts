@@ -66,7 +66,7 @@ export interface Options extends StreamClient.Options {
  *   yield* Effect.log(`${stream} is mine`)
  * }))
  *
- * // Shuts down in order at a signal, which Effect.runPromise would not
+ * // Shuts down gracefully on a signal, unlike Effect.runPromise
  * NodeRuntime.runMain(
  *   Effect.provide(program, RedisStreams.layer({ service: "orders", redis: { url: "redis://localhost:6379" } }))
  * )

@@ -1,4 +1,4 @@
-/** Runs connections on real time, because a real server does not follow a test's clock. */
+/** Runs connections in real time, because a real server does not follow a test's clock. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
