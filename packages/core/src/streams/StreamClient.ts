@@ -740,8 +740,8 @@ type TrimOptions = {
  *
  * **Details**
  *
- * It removes messages up to the checkpoint, and nothing if there is no checkpoint. It keeps messages that another
- * program's consumer group on this data stream has not yet read or acknowledged. It works in steps of about 10,000
+ * Messages up to the checkpoint are removed, and none if there is no checkpoint. Messages that another program's
+ * consumer group on this data stream has not yet read or acknowledged are kept. Trimming works in steps of about 10,000
  * messages, so it can run alongside consumers.
  *
  * **Gotchas**

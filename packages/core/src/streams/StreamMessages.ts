@@ -55,7 +55,7 @@ import type { RawMessage } from "./StreamState.ts"
  *
  * **Details**
  *
- * It has an id and fields, so it can be passed to `lease.deadLetter` unchanged.
+ * A message has an id and fields, so it can be passed to `lease.deadLetter` unchanged.
  *
  * @see {@link process}
  * @category models
@@ -263,8 +263,8 @@ const check = (
  *
  * **Details**
  *
- * It waits for further messages, and ends after the last one. After a revocation it ends with `lease.yield` before the
- * next message.
+ * The stream waits for further messages, and ends after the last one. After a revocation it ends with `lease.yield`
+ * before the next message.
  *
  * **Gotchas**
  *
@@ -333,7 +333,7 @@ export const messages: {
  * - An error of this library (`LeaseLost`, `StreamYielded`, `StaleToken`, `BackendError`, `ProtocolError`,
  *   `AcquireTimeout`) does not count as a failure of the message. It ends `process` after a commit of the earlier
  *   messages. The next run of the handler starts with the same message.
- * - It waits out a backend outage while the lease lasts.
+ * - It waits out backend outages while the lease lasts.
  *
  * **Gotchas**
  *

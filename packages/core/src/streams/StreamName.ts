@@ -41,7 +41,7 @@ export type StreamName = typeof StreamName.Type
  *
  * **Details**
  *
- * It names an announcement in the load-balancer stream, or a message in a data stream.
+ * An entry id names an announcement in the load-balancer stream, or a message in a data stream.
  *
  * **Example** (Decoding a checkpoint that was stored elsewhere)
  *

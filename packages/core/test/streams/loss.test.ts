@@ -37,7 +37,7 @@ const lossOf = (lease: fleet.Lease) =>
   }))
 
 describe("an outage of 30 seconds", () => {
-  it.effect("after an outage everything is taken again within a lease and a sweep, no matter when the outage ends", () =>
+  it.effect("after an outage all data streams are taken again within a lease and a sweep, no matter when the outage ends", () =>
     fleet.test(Effect.gen(function*() {
       for (let millis = 30_000; millis < 36_000; millis += 300) {
         const { a } = yield* fleet.ofOne
@@ -79,7 +79,7 @@ describe("an owner whose event loop stalls", () => {
 })
 
 describe("an owner that dies", () => {
-  it.effect("its successor logs one line for the streams that it takes over, and none for new announcements", () =>
+  it.effect("the successor of a dead owner logs one line for the streams that it takes over, and none for new announcements", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const [a, b] = [yield* open("a"), yield* open("b")]
@@ -176,7 +176,7 @@ describe("an owner that dies", () => {
         yield* TestClock.adjust("1 second")
         yield* a.kill
         const [first] = backend.rows
-        // Its leases are already gone, as after a clean shutdown
+        // The leases of the old process are already gone, as after a clean shutdown
         backend.entryLeases.clear()
         backend.streamLeases.clear()
         const repeated = yield* open("a", { sweepInterval: "1 hour" })
@@ -669,7 +669,7 @@ describe("replies of the backend", () => {
       b.link.delays.read = 50
       yield* b.start(b.client.run(Effect.sleep("5 seconds")))
       yield* TestClock.adjust("2500 millis")
-      // Its blocked read asks for at most two announcements
+      // The blocked read of consumer b asks for at most two announcements
       b.link.delays.take = 300
       const [row] = backend.rows
       backend.hint({ _tag: "Released", stream: StreamName.StreamName.make("s1"), entry: row!.entry })
@@ -749,7 +749,7 @@ describe("replies of the backend", () => {
 })
 
 describe("a handler that makes no progress", { tags: ["G32"] }, () => {
-  it.effect("a handler without progress loses its data stream although its process renews, and one with progress keeps it", () =>
+  it.effect("a handler without progress loses its data stream even though the lease is renewed, and one with progress keeps it", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "10 seconds" })

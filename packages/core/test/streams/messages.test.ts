@@ -432,7 +432,7 @@ describe("process", () => {
       shorter.rewrite(numbered(1), end("2-0"))
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(yield* Fiber.join(fiber), [
-        "The server lost 2 message(s) that were read; continuing after those that are left"
+        "The server lost 2 message(s) that had been read; continuing after the last remaining one"
       ])
       const year2026 = 1_770_000_000_000
       yield* TestClock.setTime(year2026 + 7 * 86_400_000)

@@ -305,7 +305,7 @@ describe("expired leases", () => {
       }
     }))
 
-  it.effect("a listener is notified instead, if there is free capacity and the entry may be taken", () =>
+  it.effect("a member with a listener notifies it instead of taking the entry, if there is free capacity and the entry may be taken", () =>
     Effect.gen(function*() {
       const { expired, table, within } = yield* setup({
         capacity: 1,

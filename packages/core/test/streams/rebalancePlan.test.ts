@@ -59,7 +59,7 @@ describe("plans", () => {
   it("when a member joins a fleet whose members are at their ceilings, one of them hands over one stream", () => {
     const members = [member("c", 64, 2), member("a", 64, 2), member("b", 64, 0)]
     assert.deepStrictEqual(plans(members), [undefined, "b", undefined])
-    // Without a period in which nobody is above its ceiling, nothing moves
+    // The stream moves only after nobody has been above a ceiling for a while
     assert.deepStrictEqual(plans(members, sharing.initial), [undefined, undefined, undefined])
   })
 

@@ -367,7 +367,7 @@ describe("balance", () => {
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(Effect.never))
       b.link.modes.renew = "fail"
-      // b must not take anything by its own sweeps
+      // b must not take anything in its own sweeps
       b.link.modes.pending = "hang"
       while (!b.link.calls.includes("renew")) yield* TestClock.adjust("50 millis")
       yield* TestClock.adjust("5 seconds")

@@ -158,7 +158,7 @@ describe("running handlers", () => {
       const { open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1000 })
       yield* a.serve(300)
-      // Their leases start at different times
+      // The first 300 leases start earlier than the others
       yield* TestClock.adjust("400 millis")
       yield* a.client.announceAll(fleet.names(1000))
       yield* TestClock.adjust("5 seconds")

@@ -44,7 +44,7 @@ const textOf = ({ missed, reason }: Gap): string => {
     ? "The data stream was deleted and written again; reading from its beginning"
     : `The server lost ${
       Option.isSome(missed) ? `${count} message(s)` : "messages"
-    } that were read; continuing after those that are left`
+    } that had been read; continuing after the last remaining one`
 }
 
 const warnOfGap = (gap: Gap) =>
@@ -344,7 +344,10 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Derives the start's offset from the checkpoint's. If it cannot, the first check counts the remaining messages. */
+  /**
+   * Derives the offset of the start from the checkpoint's. If that is not possible, the first check counts the
+   * remaining messages.
+   */
   private positionAt(start: Checkpoint, checkpoint: Checkpoint | undefined) {
     if (start.offset !== undefined || checkpoint?.offset === undefined) return Effect.succeed(readPosition.at(start))
     const [after, last] = compareEntryIds(checkpoint.id, start.id) < 0

@@ -12,8 +12,8 @@
  * because of that:
  *
  * - all members derive the same pairs of givers and receivers from one view, and each acts only for itself;
- * - a stream that was handed over stays registered as the giver's until the receiver must have registered it. So it is
- *   counted twice rather than not at all, and shares are estimated too large rather than too small;
+ * - a stream that was handed over stays registered as the giver's until the receiver is sure to have registered it. So
+ *   it is counted twice rather than not at all, and shares are estimated too large rather than too small;
  * - the giver immediately counts the stream as the receiver's;
  * - a stream that was handed over is not handed on for a while, unless the membership changes (see `isMovable`);
  * - a large surplus moves a quarter at a time, so that the last streams move one by one.
@@ -163,9 +163,7 @@ export interface Arrival {
   readonly at: number
 }
 
-/**
- * Whether a stream may be handed over: it has never been handed over, not recently, or only under another membership.
- */
+/** Whether a stream may be handed over. One that was handed over under the present membership must stay for a while. */
 export const isMovable = (state: State, arrival: Arrival | undefined, now: number, settings: Settings): boolean =>
   arrival === undefined || arrival.membership !== state.membership || now - arrival.at >= settings.stay
 
