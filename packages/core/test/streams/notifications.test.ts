@@ -196,7 +196,7 @@ describe("notifications", () => {
       assert.lengthOf(observed, 3)
     })))
 
-  it.effect("the first reader keeps receiving notifications although a second one is refused", () =>
+  it.effect("the first reader keeps receiving notifications after a second one is refused", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "1 hour" })

@@ -81,7 +81,7 @@ const setup = Effect.fnUntraced(function*(
 })
 
 describe("one sweep", () => {
-  it.effect("a sweep reads entries that have been idle for longer than a lease, page by page; a start reads the consumer's own of any age", () =>
+  it.effect("a sweep reads entries that have been idle for longer than a lease, and the first sweep reads the consumer's own entries of any age", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup(Array.from({ length: 450 }, (_, i) => pendingOf(i + 1)))
       yield* sweep.once

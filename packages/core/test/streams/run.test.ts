@@ -11,7 +11,7 @@ const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
 describe("running handlers", () => {
-  it.effect("each announced data stream has one handler, with its info and token, and its announcement is removed when the handler succeeds", () =>
+  it.effect("each announced data stream gets one handler with its info and token, and the announcement is removed when the handler succeeds", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       const observed: Array<unknown> = []
@@ -345,7 +345,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "while marking a data stream as done fails, the stream stays owned and the request is retried",
+    "while done requests fail, the data stream stays owned and the request is retried",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
