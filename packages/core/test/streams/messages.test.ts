@@ -190,7 +190,7 @@ describe("process", () => {
       assert.deepStrictEqual([gaps, lease.offset], [["5-0 30-0 13"], 30])
     }))
 
-  it.effect("reports a gap between slow messages before it continues, and a gap before the last message", () =>
+  it.effect("reports a gap between slow messages before the next one is processed, and a gap before the last message", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))

@@ -69,7 +69,7 @@ export const make = (
         if (Exit.isSuccess(exit)) return undefined
         const { cause } = exit
         if (attempts === Infinity || isOwn(cause)) return yield* Effect.failCause(cause)
-        // Nor is a failure after the end of the lease about the message
+        // A failure after the lease has ended says nothing about the message
         yield* lease.ensure
         if (count >= attempts) return { cause, count }
         step ??= yield* Schedule.toStep(backoff)

@@ -92,7 +92,8 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
             ))
         }),
       attributes: () => ({}),
-      // A request that ends the lease may have arrived first, so its reply decides
+      // If a request that ends the lease is in flight, it may have been processed before the renewal: wait for its
+      // reply
       lost: (owned, { reason }) => {
         if (!owned.isEnding) this.lose(owned, reason)
       }
@@ -159,8 +160,8 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
    */
   add(owned: OwnedStream): boolean {
     const former = this.streams.get(owned.stream)
-    // The backend has granted a newer lease, so this one is lost. If a request that ends it is in flight, its reply
-    // decides
+    // The backend has granted a newer lease, so this one is lost, unless the reply to a request that ends it is still
+    // to come
     if (former !== undefined && !former.isEnding) this.lose(former, "TakenOver")
     if (this.isClosed || this.isInUse(owned.stream) || owned.left(this.now()) <= 0) return false
     this.entries.set(owned.entry, owned)
