@@ -169,7 +169,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return this.state !== "ended" && this.state !== "lost"
   }
 
-  /** Whether the data stream is revoked, or was when its lease ended. */
+  /** Whether the data stream is revoked, or was revoked when its lease ended. */
   get isRevoked(): boolean {
     return this.state === "revoked" || this.state === "stopped" || this.wasRevoked
   }
