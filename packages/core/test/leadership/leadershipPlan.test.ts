@@ -182,9 +182,9 @@ describe("a contender", () => {
 
   it("refuses events that cannot occur in its phase", () => {
     for (const _tag of ["LoopEnded", "Gained", "RunStarted"] as const) {
-      assert.throws(() => plan.next(plan.make(), { _tag }), `cannot have the event ${_tag}`)
+      assert.throws(() => plan.next(plan.make(), { _tag }), `event ${_tag} is impossible`)
     }
-    assert.throws(() => plan.next(plan.make(), { _tag: "Over", lastedMillis: 0 }), "cannot have the event Over")
+    assert.throws(() => plan.next(plan.make(), { _tag: "Over", lastedMillis: 0 }), "event Over is impossible")
   })
 
   it("has the phases and steps that the documentation shows", () => {

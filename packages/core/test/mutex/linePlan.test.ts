@@ -180,7 +180,7 @@ describe("the line of the fibers that want one mutex", () => {
     const fiber = (phase: linePlan.FiberPhase) => ({ phase })
     const idle = linePlan.make()
     const refused = (line: linePlan.Line, event: linePlan.FiberEvent, phase: linePlan.FiberPhase) =>
-      assert.throws(() => linePlan.next({ ...line }, event, fiber(phase)), `cannot have the event ${event}`)
+      assert.throws(() => linePlan.next({ ...line }, event, fiber(phase)), `event ${event} is impossible`)
     for (const event of ["Granted", "Refused", "JoinedFirst"] as const) refused(idle, event, "asking")
     refused(idle, "Left", "waiting")
     refused({ ...idle, phase: "contending", place: "contending" }, "Won", "waiting")

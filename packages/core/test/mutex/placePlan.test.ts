@@ -167,7 +167,10 @@ describe("a place in the queue of the fleet", () => {
 
   it("accepts Doubted only while it judges a grant", () => {
     for (const phase of ["prepared", "requeueing", "asleep"] as const) {
-      assert.throws(() => placePlan.next({ ...placePlan.make(), phase }, { _tag: "Doubted" }), "cannot have the event")
+      assert.throws(
+        () => placePlan.next({ ...placePlan.make(), phase }, { _tag: "Doubted" }),
+        "event Doubted is impossible"
+      )
     }
   })
 

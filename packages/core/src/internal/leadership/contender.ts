@@ -239,7 +239,7 @@ export const make = Effect.fnUntraced(function*(options: {
     if (left === undefined) return Effect.void
     // Not synchronously, because work that calls this in its first step is not yet registered with its lease
     run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(left)))
-    // Work that ends itself must not wait for its own end. It yields so that the interruption arrives
+    // Work that ends itself must not wait for its own end. It yields so that the interruption can arrive
     return asking.getRef(Inside).has(identity) ? Effect.yieldNow : Effect.asVoid(Fiber.await(left))
   }
 
@@ -265,7 +265,7 @@ export const make = Effect.fnUntraced(function*(options: {
         annotate(log.warning("Cannot read who owns the mutex; polling again", cause)),
         Effect.forEach(eventReaders, (reader) => Queue.failCause(reader, cause), { discard: true })
       ),
-    // Owners that run this library publish their grants. Only renewals need polling, after the ttl has passed
+    // Owners that run this library publish their grants, so polling can wait until the owner's ttl has passed
     nextPoll: ({ end, owner }, now) => {
       const isRenewed = owner !== undefined && inboxOf(owner) !== "" && end !== Infinity
       return (isRenewed ? Math.max(now, end - transition) : now) + every
@@ -295,7 +295,7 @@ export const make = Effect.fnUntraced(function*(options: {
   ): Stream.Stream<A, E> =>
     Stream.unwrap(Effect.gen(function*() {
       const reader = yield* Effect.acquireRelease(
-        // In one step: a value published in between would be missed
+        // Offer the first value and register in one step: a value published in between would be missed
         Effect.tap(make, (reader) =>
           Effect.sync(() => {
             begin(reader)

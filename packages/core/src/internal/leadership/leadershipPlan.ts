@@ -88,7 +88,7 @@ const hasLoop = ({ phase }: Contention) => phase !== "stopped"
 const isLeader = ({ phase }: Contention) => phase === "leading" || phase === "resigning" || phase === "ending"
 
 const impossible = ({ phase }: Contention, event: Event): never => {
-  throw new Error(`a contender that is ${phase} cannot have the event ${event._tag}`)
+  throw new Error(`event ${event._tag} is impossible for a contender that is ${phase}`)
 }
 
 const begin = (contention: Contention): Command => {

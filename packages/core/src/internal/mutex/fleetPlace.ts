@@ -99,7 +99,7 @@ export class FleetPlace {
       case "setTimer":
         return this.setTimer()
       case "win":
-        throw new Error("only a grant wins")
+        throw new Error("a place cannot win without a grant")
     }
   }
 

@@ -139,13 +139,13 @@ const settle = (line: Line, held: boolean): Command => {
 
 const advance = (fiber: LineFiber, event: FiberEvent): void => {
   const [from, to] = steps[event]
-  if (fiber.phase !== from) throw new Error(`a fiber that is ${fiber.phase} cannot have the event ${event}`)
+  if (fiber.phase !== from) throw new Error(`event ${event} is impossible for a fiber that is ${fiber.phase}`)
   fiber.phase = to
 }
 
 const assertPossible = (line: Line, event: Event): void => {
   if (isPossible(line, event)) return
-  throw new Error(`a line that is ${line.phase}, with ${line.waiting} waiting, cannot have the event ${event}`)
+  throw new Error(`event ${event} is impossible for a line that is ${line.phase}, with ${line.waiting} waiting`)
 }
 
 /** Applies the event of one fiber and returns the command to execute. Throws if the event cannot occur. */

@@ -124,7 +124,7 @@ const rest = (place: Place, refused: Refused): Command => {
 }
 
 const impossible = (place: Place, event: Event): never => {
-  throw new Error(`a place that is ${place.phase} cannot have the event ${event._tag}`)
+  throw new Error(`event ${event._tag} is impossible for a place that is ${place.phase}`)
 }
 
 const requeue = (place: Place): Command => {

@@ -107,7 +107,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
       const obtained: Array<HeldLease> = []
       const obtaining = Effect.gen(function*() {
         if (!Array.isArray(names) || names.length === 0) {
-          return yield* new InvalidConfig({ option: "names", problem: "there is none" })
+          return yield* new InvalidConfig({ option: "names", problem: "the list is empty" })
         }
         const timeout = yield* leaseOptions.checkTimeout(options?.timeout)
         const end = timeout === undefined ? Infinity : leases.now().monotonic + Duration.toMillis(timeout)
