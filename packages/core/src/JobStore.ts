@@ -1,5 +1,5 @@
 /**
- * Storage port for a fleet's jobs: which leader ran which instant, and what operators requested.
+ * Storage port for a fleet's jobs: their runs and missed instants, and the requests of operators.
  *
  * A store decides by the backend's clock, and grants a run only to the owner of the mutex.
  *

@@ -24,9 +24,9 @@ export type Renewal = { readonly _tag: "Renewed"; readonly ttl: Duration.Duratio
  *
  * The delay after `Renewed`, and after the grant, is the time until the next renewal; it is capped at `ttl`. The delay
  * after `Failed` is the time until the next attempt. After the schedule has ended, renewals continue at intervals of
- * `ttl`, and of one second after failures. Only the deadline, or a reply that the lease is lost, ends the renewals.
+ * `ttl`, and of one second after failures. Only the deadline, or a reply that reports the lease as lost, ends the renewals.
  *
- * **Example** (Renewing at half of the ttl)
+ * **Example** (Renewing after half the ttl)
  *
  * ```ts
  * import { Mutex, MutexSchedule } from "@effect-simba/core"

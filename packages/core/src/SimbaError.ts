@@ -1,5 +1,5 @@
 /**
- * The errors of this library. Each has a tag, says whether a retry can help, and names the cure in its message.
+ * The errors of this library. Each has a tag, says whether a retry can help, and suggests a remedy in its message.
  *
  * @since 0.1.0
  */
@@ -53,7 +53,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
     return `Mutex "${this.mutex}" was not free within ${Duration.format(this.timeout)}${owner}. ` +
       (this.isLocal === true
         ? "If the caller holds that lease itself, it must release it first or pass it on."
-        : "Wait longer, or hold it for less time.")
+        : "Wait longer, or shorten the work under it.")
   }
 }
 

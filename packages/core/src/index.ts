@@ -148,7 +148,7 @@ export * as MutexState from "./MutexState.ts"
 export * as OwnerEvent from "./OwnerEvent.ts"
 
 /**
- * The errors of this library. Each has a tag, says whether a retry can help, and names the cure in its message.
+ * The errors of this library. Each has a tag, says whether a retry can help, and suggests a remedy in its message.
  *
  * @since 0.1.0
  */

@@ -11,7 +11,7 @@ interface ProcessLike {
 /** The global `process`, which Node, Bun and Deno define. */
 const processLike = (): ProcessLike => (globalThis as { readonly process?: ProcessLike }).process ?? {}
 
-/** `<pid>@<host>`, so that an operator can find the process. */
+/** Returns `<pid>@<host>`, so that an operator can find the process. */
 export const processName = (): string => {
   const self = processLike()
   const host = self.getBuiltinModule?.("node:os")?.hostname?.() ?? self.env?.["HOSTNAME"] ?? ""
@@ -24,5 +24,5 @@ const sixChars: Effect.Effect<string> = Effect.map(
   (n) => n.toString(36).padStart(6, "0")
 )
 
-/** Twelve random characters. Each layer generates a key once; its ids then differ by a counter. */
+/** Generates twelve random characters. Each layer generates a key once; its ids then differ by a counter. */
 export const randomKey: Effect.Effect<string> = Effect.map(Effect.all([sixChars, sixChars]), ([a, b]) => a + b)

@@ -49,7 +49,7 @@ export const isLossOf = (lease: Lease, cause: Cause.Cause<unknown>) => {
 /** Whether the lease is still held, according to the clock. Does not yield. */
 export const holds = (lease: Lease): boolean => Effect.runSync(lease.isHeld)
 
-/** The contender's own lease decides whether it leads. Any other owner is the one that the last poll found. */
+/** Computes the state. The contender's own lease decides whether it leads; the last poll shows any other owner. */
 export const stateOf = (
   { until, ...observed }: Observation,
   lease: Lease | undefined,

@@ -338,7 +338,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
     )
   }).pipe(Effect.annotateLogs({ mutex: contender.mutex }))
 
-/** Milliseconds until the next request, which is the next regular read if nothing failed. */
+/** Milliseconds until the next request. If nothing failed, that is the next regular read. */
 const pauseAfter = (failures: number) =>
   failures === 0 ? readIntervalMillis : Math.min(50 * 2 ** failures, readIntervalMillis)
 

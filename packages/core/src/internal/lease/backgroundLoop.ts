@@ -1,5 +1,5 @@
 /**
- * Helpers for the background loops of a layer, which sleep, and restart after a crash. `timerQueue`, `leaseRenewer` and
+ * Helpers for the background loops of a layer: sleeping, and restarting after a crash. `timerQueue`, `leaseRenewer` and
  * the loops of data streams use them.
  */
 import * as Cause from "effect/Cause"

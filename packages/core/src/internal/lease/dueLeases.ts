@@ -53,7 +53,7 @@ export class DueLeases<L extends AnyLease> {
   private readonly clocks: ClockComparison
   /** The longest recent turn of the event loop in milliseconds, as measured by late timers. */
   private turnMillis = 0
-  /** When the loop wakes, in monotonic milliseconds. Undefined while it is not asleep. */
+  /** When the loop wakes, in monotonic milliseconds. Undefined while the loop runs. */
   private wakesAt: number | undefined
 
   constructor(clock: Clock.Clock, end: (leases: ReadonlyArray<L>, now: Instant) => void) {

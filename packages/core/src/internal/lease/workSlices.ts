@@ -1,6 +1,6 @@
 /**
  * Divides work on thousands of subjects into slices, so that the event loop can run other work in between. Timers,
- * renewals and resumed waiters run in slices. Ending leases does not.
+ * renewals and resumed waiters run in slices; leases are ended without them.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
