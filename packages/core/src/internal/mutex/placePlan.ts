@@ -52,7 +52,7 @@ export type Event =
   | { readonly _tag: "Settled"; readonly ticket?: Ticket | undefined; readonly refused?: Refused | undefined }
   /** A request was refused. */
   | { readonly _tag: "Refused"; readonly refused: Refused }
-  /** A request, the release, or a message granted the mutex, with the periods of the waiter that was then the first. */
+  /** A request, the release, or a message granted the mutex, with the periods of the waiter that was first at the time. */
   | { readonly _tag: "Granted"; readonly isStillFirst: boolean }
   /** The grant that `judge` examined is too old. */
   | { readonly _tag: "Doubted" }
