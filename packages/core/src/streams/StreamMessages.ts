@@ -121,7 +121,7 @@ export interface ReadOptions<in A, out R = never> {
 }
 
 /**
- * Messages that are missing in a data stream.
+ * Messages that are missing from a data stream.
  *
  * **Details**
  *
@@ -191,7 +191,10 @@ export interface ProcessOptions<in A, out R = never> extends ReadOptions<A, R> {
   readonly backoff?: Schedule.Schedule<unknown, Cause.Cause<unknown>> | undefined
 }
 
-/** Options of `processBatches`. Each batch has one commit, and one batch is processed at a time. */
+/**
+ * Options of `processBatches`. Batches are processed one at a time, and each is committed once, unless its messages are
+ * retried one by one.
+ */
 interface BatchOptions<in A, out R = never> extends ReadOptions<A, R>, Pick<ProcessOptions<A>, "attempts" | "backoff"> {
   /**
    * How long a batch waits after its first message to fill up. Default: it does not wait, and contains the messages of
