@@ -1,4 +1,4 @@
-/** Each checker finds its violation in a history made for it, and nothing in a correct one. */
+/** Tests that each checker of mutexes finds its violation in a history made for it, and none in a correct history. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -10,7 +10,7 @@ type Program = Effect.Effect<void, unknown, Redis | Subscriber | Scope.Scope>
 const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
   Effect.asVoid(Redis.use((redis) => redis.send(...args)))
 
-/** A lock made of plain commands: `SET`, `DEL`, and `ZADD` to wait. Foreign ids begin with `foreign`. */
+/** A lock made of plain commands: `SET`, `DEL`, and `ZADD` to wait. Ids of foreign contenders begin with `foreign`. */
 const lock: Simulation.LockModel = {
   resources: ["m"],
   ownerKey: () => "owner",
@@ -29,7 +29,7 @@ const lock: Simulation.LockModel = {
 const take = (id: string, millis = 10_000) => send("SET", "owner", id, "PX", String(millis))
 const unlock = (id: string) => send("DEL", "owner", id)
 
-/** The violations that a checker finds in a history of one client. */
+/** Returns the violations that a checker finds in a history of one client. */
 const said = (
   checker: Checker.Checker,
   program: (client: Simulation.Client) => Program,
@@ -54,7 +54,7 @@ const finds = (
   model?: Partial<Simulation.LockModel>
 ) => Effect.map(said(checker, program, model), (text) => assert.match(text, what))
 
-/** The same, but the server's clock is stepped once in a while. */
+/** Like `said`, but the server's clock is stepped occasionally. */
 const saidUnder = (by: number, program: (client: Simulation.Client) => Program) =>
   Effect.map(
     Simulation.run({
@@ -81,7 +81,7 @@ describe("workNeverOverlaps", () => {
   const second = { resource: "m", id: "b" }
 
   it.effect.each([["other work", second], ["work under the same lease", first]] as const)(
-    "finds work that starts beside %s",
+    "finds work that starts during %s",
     ([, other]) =>
       finds(
         Checker.rules.workNeverOverlaps,
@@ -96,7 +96,7 @@ describe("workNeverOverlaps", () => {
       )
   )
 
-  it.effect("lets finalizers continue, and ignores other resources", () =>
+  it.effect("accepts running finalizers and work on other resources", () =>
     accepts(Checker.rules.workNeverOverlaps, ({ note }) =>
       Effect.gen(function*() {
         yield* take("a")
@@ -127,7 +127,7 @@ describe("ensureTellsTheTruth", () => {
         )
     ))
 
-  it.effect("accepts a lease taken by force until it would have ended, and no longer", () =>
+  it.effect("accepts a lease that was taken by force only until it would have ended", () =>
     Effect.gen(function*() {
       const history = (left: number) => (client: Simulation.Client) =>
         Effect.andThen(take("a", 5000), send("DEL", "owner")).pipe(
@@ -140,7 +140,7 @@ describe("ensureTellsTheTruth", () => {
       })
     }))
 
-  it.effect("accepts the effects of a step forward of the server's clock, and nothing after a step back", () =>
+  it.effect("accepts what a step forward of the server's clock causes, but not what follows a step back", () =>
     Effect.gen(function*() {
       const history = (client: Simulation.Client) =>
         take("a", 1000).pipe(Effect.andThen(Effect.sleep("50 seconds")), Effect.andThen(pass(client)))
@@ -185,7 +185,7 @@ describe("writesAreFenced", () => {
         )
     ))
 
-  it.effect("accepts refused writes of former holders, and growing tokens", () =>
+  it.effect("accepts refused writes of previous holders, and growing tokens", () =>
     accepts(Checker.rules.writesAreFenced, (client) =>
       Effect.gen(function*() {
         yield* send("SET", "fenced", "5")
@@ -214,7 +214,7 @@ describe("writesAreFenced", () => {
 describe("noFlapping", () => {
   const checker = Checker.rules.noFlapping({ recovery: "1 second" })
 
-  it.effect("finds a grant that nobody used", () =>
+  it.effect("finds a grant that its owner did not use", () =>
     finds(
       checker,
       /m was granted to a, which never used it; consecutive wasted grants without a reason: 1/,
@@ -243,7 +243,7 @@ describe("noFlapping", () => {
       yield* accepts(lenient, (client) => twice(client, "c"))
     }))
 
-  it.effect("accepts grants that were used, and grants that were released", () =>
+  it.effect("accepts grants that were used or released", () =>
     accepts(checker, ({ note }) =>
       Effect.gen(function*() {
         yield* take("a", 100)
@@ -280,7 +280,7 @@ describe("servedInTurn", () => {
         yield* Effect.sleep(pause)
       }), { discard: true })
 
-  it.effect("finds a waiter that is passed over repeatedly", () =>
+  it.effect("finds a waiter that is repeatedly passed over", () =>
     finds(
       checker(),
       /^3 others were granted m since .* when 0 were ahead of a/,
@@ -288,7 +288,7 @@ describe("servedInTurn", () => {
       listening
     ))
 
-  it.effect("does not count a waiter of a client with a failed wait, until its next request", () =>
+  it.effect("ignores a waiter whose client has reported a failed wait, until the next request", () =>
     Effect.gen(function*() {
       const failed = ({ note }: Simulation.Client) => Effect.andThen(wait("a"), Effect.sync(() => note("failed")))
       yield* accepts(checker(), (client) => Effect.andThen(failed(client), barge(3)), listening)
@@ -300,14 +300,14 @@ describe("servedInTurn", () => {
       )
     }))
 
-  it.effect("does not count foreign contenders that queue ahead of a waiter, and counts those behind it", () =>
+  it.effect("counts only foreign contenders that would queue behind the waiter", () =>
     Effect.gen(function*() {
       const history = () => Effect.andThen(Effect.andThen(wait("a"), barge(3)), take("a"))
       yield* accepts(checker({ foreignPlace: () => 0 }), history, listening)
       yield* finds(checker({ foreignPlace: () => 2 }), /^3 others were granted m/, history, listening)
     }))
 
-  it.effect("does not count the waiters ahead", () =>
+  it.effect("does not count waiters that are ahead in the queue", () =>
     Effect.gen(function*() {
       const inTurn = Effect.andThen(
         wait("a", "b"),
@@ -321,7 +321,7 @@ describe("servedInTurn", () => {
       yield* accepts(checker(), () => inTurn, listening)
     }))
 
-  it.effect("finds a waiter for a mutex that nobody hands on", () =>
+  it.effect("finds a waiter for a mutex that is never released", () =>
     finds(
       checker(),
       /^a has waited for m for .* while others had 0 turns/,
@@ -329,7 +329,7 @@ describe("servedInTurn", () => {
       listening
     ))
 
-  /** Contenders take the mutex `count` times; each time the notified waiter requests it `late` milliseconds later. */
+  /** Contenders take the mutex `count` times. Each time, the notified waiter requests it `late` milliseconds later. */
   const races = (count: number, late: number | undefined, by = "foreign") =>
     Effect.forEach(Array.from({ length: count }, (_, index) => `${by}${index}`), (id) =>
       Effect.gen(function*() {
@@ -342,7 +342,7 @@ describe("servedInTurn", () => {
         yield* unlock(id)
       }), { discard: true })
 
-  it.effect("does not count races that the notified waiter has lost", () =>
+  it.effect("does not count races that the notified waiter lost", () =>
     accepts(checker({ race: 10 }), () => Effect.andThen(wait("a"), races(30, 1)), listening))
 
   it.effect.each(
@@ -352,8 +352,8 @@ describe("servedInTurn", () => {
         races(5, undefined),
         /^3 others were granted m since .* when 0 were ahead of a/
       ],
-      ["a waiter that always comes late", races(5, 20), /^3 others were granted m since .* when 0 were ahead of a/],
-      ["a waiter that others like it pass at once", races(5, 1, "b"), /^3 others were granted m since .* ahead of a/],
+      ["a waiter that always comes too late", races(5, 20), /^3 others were granted m since .* when 0 were ahead of a/],
+      ["a waiter that other waiters repeatedly pass", races(5, 1, "b"), /^3 others were granted m since .* ahead of a/],
       [
         "a waiter that never wins a race",
         races(60, 1),
@@ -376,7 +376,7 @@ describe("inOrderWithinLines", () => {
   const ask = (note: Simulation.Client["note"], wait: string, more = {}) =>
     note("waiting", { resource: "m", wait, ...more })
 
-  it.effect("finds a contender that is served before an earlier one", () =>
+  it.effect("finds a waiter that is served before an earlier one of its process", () =>
     finds(Checker.rules.inOrderWithinLines, /^c1#1\/2 was served before c1#1\/1/, ({ note }) =>
       Effect.gen(function*() {
         ask(note, "1")
@@ -386,14 +386,14 @@ describe("inOrderWithinLines", () => {
         yield* send("PING")
       })))
 
-  it.effect("accepts contenders that give up, and other resources", () =>
+  it.effect("accepts waiters that give up, and waiters for other resources", () =>
     accepts(Checker.rules.inOrderWithinLines, ({ note }) =>
       Effect.gen(function*() {
         ask(note, "1")
         note("waiting", { resource: "n", wait: "other" })
         ask(note, "2")
         note("waited", { resource: "m", wait: "2", served: 1 })
-        // A step later, within the same instant
+        // One step later, but at the same instant
         note("waited", { resource: "m", wait: "1" })
         yield* Effect.sleep("1 second")
         yield* send("PING")
@@ -409,7 +409,7 @@ describe("firstComeFirstServed", () => {
   })
   const listening = { channel: () => "all" }
 
-  it.effect("finds a contender that is served before an earlier one, unless both wait in one line", () =>
+  it.effect("finds a waiter that is served before an earlier one, unless both are in one line", () =>
     Effect.gen(function*() {
       const overtaken = () => Effect.andThen(first, take("line:b"))
       yield* finds(
@@ -441,7 +441,7 @@ describe("tokensGrow", () => {
       note("granted", { resource: "m", id: "id13", token: 13 })
     })
 
-  it.effect("accepts the spare tokens of a grant, in order, and no others", () =>
+  it.effect("accepts the spare tokens of a grant in order, but no other tokens", () =>
     Effect.gen(function*() {
       const reserving = { ...model, spareTokens: () => 2 }
       yield* accepts(Checker.rules.tokensGrow, holders(10, 11, 12), reserving)

@@ -1,4 +1,4 @@
-/** What a simulated process notes about its use of mutexes. */
+/** Tests what `layerNoted` notes about a process's use of mutexes. */
 import { Mutex } from "@effect-simba/core"
 import { type Simulation, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,7 +11,7 @@ const noting = () => {
 }
 
 describe("layerNoted", () => {
-  it.effect("notes the wait for a lock, and the work under it", () =>
+  it.effect("notes the wait for a lock and the work under it", () =>
     Effect.gen(function*() {
       const { layer, notes } = noting()
       yield* Effect.void.pipe(Mutex.withLock("m"), Effect.provide(layer))

@@ -1,4 +1,4 @@
-/** How users test their own services. */
+/** Shows how users test their own services with `TestMutex`. */
 import type { SimbaError } from "@effect-simba/core"
 import { Mutex } from "@effect-simba/core"
 import type { LeaseLost } from "@effect-simba/core/SimbaError"

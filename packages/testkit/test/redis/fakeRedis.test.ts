@@ -5,7 +5,7 @@ import { Context, Effect, Fiber, Layer, Queue, type Scope } from "effect"
 import * as Redis from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 
-/** Runs every fiber until it waits for something. */
+/** Runs all fibers until each of them waits for something. */
 const settled = Effect.repeat(Effect.yieldNow, { times: 50 })
 
 const servicesOf = (options?: FakeRedis.ClientOptions) =>
@@ -27,7 +27,7 @@ const serverTest = (name: string, body: Effect.Effect<void, unknown, FakeRedis.F
 
 describe("time", () => {
   test(
-    "a key expires on time, and its `expired` event follows shortly after",
+    "a key expires on time, and its `expired` event follows shortly afterwards",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -63,7 +63,7 @@ describe("time", () => {
   )
 
   test(
-    "the server's clock can be stepped back and forward",
+    "the server's clock can be stepped forward and back",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -81,7 +81,7 @@ describe("time", () => {
 
 describe("clients", () => {
   serverTest(
-    "share data, have their own databases, and appear by name in the trace",
+    "share data within a database, and appear by name in the trace",
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const a = yield* servicesOf({ name: "a" })
@@ -99,7 +99,7 @@ describe("clients", () => {
   )
 
   test(
-    "run scripts with EVALSHA, and reload them when the server has lost them",
+    "run scripts with EVALSHA, and load them again when the server has lost them",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -124,7 +124,7 @@ describe("clients", () => {
   )
 
   test(
-    "block on reserved connections, first come, first served",
+    "block on reserved connections, and are served in order of arrival",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -149,13 +149,13 @@ describe("clients", () => {
       yield* Fiber.interrupt(a)
       yield* Fiber.interrupt(b)
       yield* settled
-      // Effect's pool keeps a spare connection ready
+      // Effect's pool keeps a spare connection open
       assert.isAtMost(yield* server.connections(), 2)
     })
   )
 
   test(
-    "time out of a blocking read",
+    "time out while a blocking read waits",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const read = yield* redis.reserve.pipe(
@@ -172,7 +172,7 @@ describe("clients", () => {
   )
 
   serverTest(
-    "leave nothing behind",
+    "leave no connections or subscriptions behind",
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       yield* Effect.scoped(Effect.gen(function*() {
@@ -191,7 +191,7 @@ describe("clients", () => {
 
 describe("subscriptions", () => {
   test(
-    "are acknowledged: messages that are published afterwards arrive",
+    "receive all messages that are published after they are acknowledged",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const subscriber = yield* Subscriber
@@ -206,7 +206,7 @@ describe("subscriptions", () => {
   )
 
   test(
-    "deliver a Gap after reconnecting, and lose the messages in between",
+    "deliver a Gap after a reconnect, and lose the messages sent meanwhile",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const subscriber = yield* Subscriber
@@ -224,7 +224,7 @@ describe("subscriptions", () => {
   )
 
   test(
-    "deliver a Gap where a slow reader missed messages",
+    "deliver a Gap in place of messages that a slow reader missed",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const subscriber = yield* Subscriber
@@ -238,7 +238,7 @@ describe("subscriptions", () => {
   )
 
   test(
-    "made through Effect's own Redis service deliver messages too",
+    "also deliver messages when made through Effect's own Redis service",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const messages = yield* redis.subscribe("news")
@@ -250,7 +250,7 @@ describe("subscriptions", () => {
 
 describe("server faults", () => {
   test(
-    "a restart keeps or drops the data, and briefly disconnects all clients",
+    "a restart keeps or drops the data, and disconnects all clients briefly",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -267,7 +267,7 @@ describe("server faults", () => {
   )
 
   test(
-    "a failover loses the last writes, and the scripts",
+    "a failover loses the last writes and all scripts",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -284,7 +284,7 @@ describe("server faults", () => {
   )
 
   test(
-    "error states, forced expiry and eviction",
+    "error states refuse commands, and keys can be expired or evicted by force",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -334,7 +334,7 @@ describe("network faults", () => {
     }))
 
   linked(
-    "a command whose request is lost does not run; one whose reply is lost does; both time out",
+    "a command times out if its request or reply is lost, but it runs if only the reply is lost",
     (link, redis, server) =>
       Effect.gen(function*() {
         yield* link.set({ loseRequest: 1 })
@@ -351,36 +351,42 @@ describe("network faults", () => {
       })
   )
 
-  linked("withheld commands arrive in order when they are released", (link, redis, server) =>
-    Effect.gen(function*() {
-      yield* link.clog("requests")
-      const all = yield* fork(Effect.all([redis.send("APPEND", "a", "1"), redis.send("APPEND", "a", "2")], {
-        concurrency: "unbounded"
-      }))
-      yield* TestClock.adjust("500 millis")
-      assert.isUndefined(yield* server.dump("a"))
-      yield* link.release("requests")
-      yield* Fiber.join(all)
-      assert.deepStrictEqual(yield* server.dump("a"), { type: "string", value: "12" })
-    }))
+  linked(
+    "commands that were held back arrive in order when they are released",
+    (link, redis, server) =>
+      Effect.gen(function*() {
+        yield* link.clog("requests")
+        const all = yield* fork(Effect.all([redis.send("APPEND", "a", "1"), redis.send("APPEND", "a", "2")], {
+          concurrency: "unbounded"
+        }))
+        yield* TestClock.adjust("500 millis")
+        assert.isUndefined(yield* server.dump("a"))
+        yield* link.release("requests")
+        yield* Fiber.join(all)
+        assert.deepStrictEqual(yield* server.dump("a"), { type: "string", value: "12" })
+      })
+  )
 
-  linked("a partition ends the connection, and heals", (link, redis, server, subscriber) =>
-    Effect.gen(function*() {
-      const notices = yield* subscriber.subscribe("news")
-      yield* link.partition("replies")
-      const lost = yield* fork(Effect.flip(redis.send("INCR", "a")))
-      yield* TestClock.adjust("10 seconds")
-      assert.match(((yield* Fiber.join(lost)).cause as Error).message, /timed out/)
-      assert.match(((yield* Effect.flip(redis.send("GET", "a"))).cause as Error).message, /enableOfflineQueue/)
-      assert.deepStrictEqual(yield* server.dump("a"), { type: "string", value: "1" })
-      yield* link.heal("replies")
-      yield* TestClock.adjust("5 seconds")
-      assert.strictEqual(yield* redis.send("GET", "a"), "1")
-      assert.deepStrictEqual(yield* Queue.take(notices), { _tag: "Gap" })
-      assert.strictEqual(yield* server.connections("a"), 2)
-    }))
+  linked(
+    "a partition breaks the connection, which is restored after the partition heals",
+    (link, redis, server, subscriber) =>
+      Effect.gen(function*() {
+        const notices = yield* subscriber.subscribe("news")
+        yield* link.partition("replies")
+        const lost = yield* fork(Effect.flip(redis.send("INCR", "a")))
+        yield* TestClock.adjust("10 seconds")
+        assert.match(((yield* Fiber.join(lost)).cause as Error).message, /timed out/)
+        assert.match(((yield* Effect.flip(redis.send("GET", "a"))).cause as Error).message, /enableOfflineQueue/)
+        assert.deepStrictEqual(yield* server.dump("a"), { type: "string", value: "1" })
+        yield* link.heal("replies")
+        yield* TestClock.adjust("5 seconds")
+        assert.strictEqual(yield* redis.send("GET", "a"), "1")
+        assert.deepStrictEqual(yield* Queue.take(notices), { _tag: "Gap" })
+        assert.strictEqual(yield* server.connections("a"), 2)
+      })
+  )
 
-  linked("published messages have a delay of their own", (link, redis, _server, subscriber) =>
+  linked("published messages have their own delay", (link, redis, _server, subscriber) =>
     Effect.gen(function*() {
       const notices = yield* subscriber.subscribe("news")
       yield* link.set({ messageDelay: [50, 50] })
@@ -392,7 +398,7 @@ describe("network faults", () => {
     }))
 
   linked(
-    "commands sent over a broken connection may arrive after those of the next connection",
+    "commands sent on a broken connection may arrive after those of the next connection",
     (link, redis, server) =>
       Effect.gen(function*() {
         let late = 0

@@ -36,7 +36,7 @@ const historyOf = (...holdings: ReadonlyArray<Holding>): ContentionScript.Histor
 
 describe("ContentionScript.arbitrary", () => {
   it.effect.prop(
-    "keeps to its options",
+    "generates scripts within its options",
     [ContentionScript.arbitrary({
       workers: ["a", "b"],
       mutexes: 1,
@@ -70,15 +70,19 @@ describe("ContentionScript.arbitrary", () => {
 })
 
 describe("ContentionScript.run", () => {
-  it.effect.prop("one Mutex for all workers", [ContentionScript.arbitrary()], ([script]) =>
-    Effect.gen(function*() {
-      const history = yield* ContentionScript.run(script, { layer: Mutex.layerMemory() })
-      assert.deepStrictEqual(ContentionScript.problems(history), [])
-      assert.strictEqual(history.holdings.length + history.refused.length + history.abandoned.length, script.length)
-    }))
+  it.effect.prop(
+    "upholds all rules with one Mutex for all workers",
+    [ContentionScript.arbitrary()],
+    ([script]) =>
+      Effect.gen(function*() {
+        const history = yield* ContentionScript.run(script, { layer: Mutex.layerMemory() })
+        assert.deepStrictEqual(ContentionScript.problems(history), [])
+        assert.strictEqual(history.holdings.length + history.refused.length + history.abandoned.length, script.length)
+      })
+  )
 
   it.effect.prop(
-    "a Mutex for each worker, on one store",
+    "upholds all rules with one Mutex per worker, on a shared store",
     [ContentionScript.arbitrary({ workers: 5, mutexes: 1, within: "3 seconds" })],
     ([script]) =>
       Effect.gen(function*() {
@@ -89,7 +93,7 @@ describe("ContentionScript.run", () => {
       }).pipe(Effect.provide(MutexStore.layerMemory))
   )
 
-  it.effect("reports who held what when, and who was refused, gave up or was never served", () =>
+  it.effect("reports who held what and when, and who was refused, gave up or was never served", () =>
     Effect.gen(function*() {
       const script: ContentionScript.Script = [
         step(0, "a", 1000),
@@ -126,7 +130,7 @@ describe("ContentionScript.run", () => {
     }).pipe(Effect.provide(MutexStore.layerMemory)))
 })
 
-it.effect("failures are part of the history", () =>
+it.effect("the history records failures", () =>
   Effect.gen(function*() {
     const down = Layer.effect(
       MutexStore.MutexStore,
@@ -144,17 +148,17 @@ it.effect("failures are part of the history", () =>
     assert.match(ContentionScript.problems(history).join(), /^m: a failed: Acquiring the mutex failed: down/)
   }))
 
-describe("predicates", () => {
+describe("ContentionScript.problems", () => {
   const first = holding("a", 1, [0, 0, 10], [0, 1])
 
-  it("hold if one holder follows the other, even in the same millisecond", () => {
+  it("reports nothing if one holder follows another within the same millisecond", () => {
     assert.deepStrictEqual(
       ContentionScript.problems(historyOf(first, holding("b", 2, [5, 10, 20], [2, 3]))),
       []
     )
   })
 
-  it("neverTwo", () => {
+  it("neverTwo finds a mutex with two owners", () => {
     const history = historyOf({ ...first, order: [0, 2] }, holding("b", 2, [5, 10, 20], [1, 3]))
     assert.isFalse(holds("neverTwo", history))
     assert.deepStrictEqual(ContentionScript.problems(history), [
@@ -163,17 +167,17 @@ describe("predicates", () => {
     assert.isTrue(holds("neverTwo", historyOf(first, { ...history.holdings[1]!, mutex: "other" })))
   })
 
-  it("tokensGrow", () => {
+  it("tokensGrow finds a token that does not grow", () => {
     assert.isFalse(holds("tokensGrow", historyOf(first, holding("b", 1, [5, 10, 20], [2, 3]))))
   })
 
-  it("inOrder", () => {
+  it("inOrder finds an attempt that overtakes an earlier one", () => {
     const late = holding("b", 2, [5, 10, 20], [2, 3])
     assert.isFalse(holds("inOrder", historyOf(first, late, holding("c", 3, [4, 20, 30], [4, 5]))))
     assert.isTrue(holds("inOrder", historyOf(first, late, holding("c", 3, [5, 20, 30], [4, 5]))))
   })
 
-  it("inOrder: a turn may continue past a waiter of another process, in its own order", () => {
+  it("inOrder lets a turn continue ahead of a waiter of another process, but only in its own order", () => {
     const waiter = holding("b", 300, [1, 30, 40], [6, 7])
     const turn = [holding("a", 200, [0, 0, 10], [0, 1]), holding("a", 201, [6, 10, 20], [2, 3])]
     assert.isTrue(holds("inOrder", historyOf(...turn, holding("a", 202, [7, 20, 30], [4, 5]), waiter)))

@@ -1,4 +1,4 @@
-/** A simulation that its caller drives: the caller advances time and injects the simulator's faults. */
+/** Tests a simulation that its caller drives, by advancing time and injecting faults. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,7 +7,7 @@ import { Redis } from "effect/persistence/Redis"
 
 const lock: Simulation.LockModel = { resources: ["a"], ownerKey: (resource) => `lock:${resource}` }
 
-/** Counts on the server every 100 ms, and notes how its commands end. */
+/** Increments a counter on the server every 100 ms, and notes how each command ends. */
 const counting = (client: Simulation.Client) =>
   Redis.use((redis) => redis.send("INCR", client.name)).pipe(
     Effect.match({
@@ -39,7 +39,7 @@ const faults = (live: Simulation.Live) =>
   live.events.flatMap((event) => event._tag === "Fault" ? [`${event.target} ${event.fault}`] : [])
 
 describe("Simulation.begin", () => {
-  it.effect("steps of any length give the history of a run", () =>
+  it.effect("steps of any length give the same history as a run", () =>
     Effect.gen(function*() {
       const options: Simulation.Options<never> = {
         seed: 7,
@@ -60,7 +60,7 @@ describe("Simulation.begin", () => {
       )
     }))
 
-  it.effect("time advances to the given instant, and never back", () =>
+  it.effect("time advances to the given instant, but never goes back", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       live.advance(950)
@@ -79,7 +79,7 @@ describe("Simulation.begin", () => {
       assert.isBelow(live.now(), 1000)
     }))
 
-  it.effect("a killed process does nothing until it is started again, as the next generation", () =>
+  it.effect("a killed process does nothing until it is restarted as the next generation", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       live.advance(450)
@@ -107,7 +107,7 @@ describe("Simulation.begin", () => {
       assert.isAbove(count(live, "c1"), 5)
     }))
 
-  it.effect("a cut link passes nothing until it is healed, even if cut twice", () =>
+  it.effect("a cut link passes nothing until it is healed once, even if it was cut twice", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       live.cut("c1")
@@ -121,7 +121,7 @@ describe("Simulation.begin", () => {
       assert.isAbove(count(live, "c2"), 30)
     }))
 
-  it.effect("messages in flight are known from the moment they are sent", () =>
+  it.effect("messages in flight are listed as soon as they are sent", () =>
     Effect.gen(function*() {
       const live = yield* begin({ clients: 1 })
       live.setLink("c1", { requestDelay: [50, 50] })
@@ -136,7 +136,7 @@ describe("Simulation.begin", () => {
       assert.isUndefined(live.parcels.filter(({ kind }) => kind === "request").at(-1)!.arrivedAt)
     }))
 
-  it.effect("more processes may be added", () =>
+  it.effect("processes can be added", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       assert.strictEqual(live.add(), "c3")
@@ -145,7 +145,7 @@ describe("Simulation.begin", () => {
       assert.isDefined(live.parcels.find(({ client }) => client === "c3"))
     }))
 
-  it.effect("the clock of one process can be stepped", () =>
+  it.effect("the clock of a single process can be stepped", () =>
     Effect.gen(function*() {
       const telling = (client: Simulation.Client) =>
         Effect.clockWith((clock) => clock.currentTimeMillis).pipe(
@@ -165,7 +165,7 @@ describe("Simulation.begin", () => {
       assert.strictEqual(live.processes()[0]!.clockStep, -5000)
     }))
 
-  it.effect("the server fails over, restarts and refuses commands", () =>
+  it.effect("the server can fail over, restart and refuse commands", () =>
     Effect.gen(function*() {
       const live = yield* begin({ clients: 1 })
       live.advance(1050)

@@ -1,4 +1,4 @@
-/** Simulated processes with processors: what takes time, the order of execution, and busy loops. */
+/** Tests the processors of simulated processes: what takes time, the order of execution, and busy loops. */
 import { Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -33,7 +33,7 @@ const notes = ({ events }: Simulation.Result) =>
 const noted = (client: Simulation.Client, kind: string) => Effect.sync(() => client.note(kind))
 
 describe("A processor", () => {
-  it.effect("runs nothing else while a fiber computes, and afterwards runs everything that came due meanwhile", () =>
+  it.effect("runs nothing else while a fiber computes, and then everything that became due meanwhile", () =>
     Effect.gen(function*() {
       const result = yield* run((client) =>
         Effect.gen(function*() {
@@ -47,7 +47,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c1 computed at 51", "c1 timer at 51"])
     }))
 
-  it.effect("is one for each process: others continue meanwhile", () =>
+  it.effect("does not delay other processes", () =>
     Effect.gen(function*() {
       const result = yield* run(
         (client) =>
@@ -61,7 +61,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c2 done at 10.1", "c1 done at 50"])
     }))
 
-  it.effect("makes each task take time while faults last", () =>
+  it.effect("makes each task take time during the phase with faults", () =>
     Effect.gen(function*() {
       const result = yield* run((client) =>
         Effect.repeat(Effect.andThen(noted(client, "task"), Effect.yieldNow), { times: 3 }).pipe(
@@ -90,7 +90,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c1 timer at 50", "c1 data at 50"])
     }))
 
-  it.effect("runs fibers in a random order in some processes, and in Effect's order in the others", () =>
+  it.effect("runs fibers in random order in some processes, and in Effect's order in the others", () =>
     Effect.gen(function*() {
       const orders = new Set<string>()
       for (let seed = 1; seed <= 20; seed++) {
@@ -106,7 +106,7 @@ describe("A processor", () => {
       assert.isAbove(orders.size, 4)
     }))
 
-  it.effect("ends a fiber that is interrupted before it has started, as Effect does", () =>
+  it.effect("ends a fiber that is interrupted before it starts, as Effect does", () =>
     Effect.gen(function*() {
       const result = yield* run((client) =>
         Effect.forkChild(Effect.never).pipe(
@@ -120,7 +120,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c1 done at 0"])
     }))
 
-  it.effect("may switch fibers at any operation in some processes, even between a check and the action that depends on it", () =>
+  it.effect("may switch fibers between a check and the action that depends on it", () =>
     Effect.gen(function*() {
       const entered = (yieldAfter: number) =>
         Effect.map(
@@ -155,7 +155,7 @@ describe("A processor", () => {
       assert.include(without.violations[0]?.message, "does not come to rest")
     }))
 
-  it.effect("waits while its process is paused, and has one history for one seed", () =>
+  it.effect("runs nothing while its process is paused, and is deterministic for each seed", () =>
     Effect.gen(function*() {
       const program = (client: Simulation.Client) =>
         Effect.andThen(client.compute([1, 20]), noted(client, "computed")).pipe(

@@ -1,4 +1,4 @@
-/** A small lock, correct and broken: each checker must catch its mistake. */
+/** Runs a small lock, correct and with mistakes: each mistake must be caught by its checker. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -124,7 +124,7 @@ const delays: Simulation.Faults = {
 }
 
 describe("Simulation", () => {
-  it.effect("finds nothing wrong with a correct lock", () =>
+  it.effect("finds no violation in a correct lock", () =>
     Effect.gen(function*() {
       for (let seed = 1; seed <= 10; seed++) {
         const result = yield* Simulation.run({ ...options(seed), faults: delays })
@@ -133,7 +133,7 @@ describe("Simulation", () => {
       }
     }))
 
-  it.effect("the same seed gives the same trace, a hundred times", () =>
+  it.effect("gives the same trace a hundred times for the same seed", () =>
     Effect.gen(function*() {
       const traces = new Set<string>()
       for (let i = 0; i < 100; i++) {
@@ -145,7 +145,7 @@ describe("Simulation", () => {
       assert.isFalse(traces.has(Simulation.report(other, { format: "trace" })))
     }), { tags: ["long"] })
 
-  it.effect("omitting a fault does not change the draws of the others", () =>
+  it.effect("draws the same other faults if one is omitted", () =>
     Effect.gen(function*() {
       const faultsOf = (enabled: ReadonlyArray<Simulation.Result["enabled"][number]>) =>
         Effect.map(
@@ -166,7 +166,7 @@ describe("A simulation with invalid options", () => {
       [{ clients: 1.5 }, "clients: 1.5 is not a whole number of at least 1"],
       [{ faults: { requestDelay: [1, 2] }, enabled: ["kill"] }, "enabled: \"kill\" is not one of the faults"]
     ] as const
-  )("%j would prove nothing, and is refused", ([wrong, message]) =>
+  )("refuses %j, which would prove nothing", ([wrong, message]) =>
     Effect.gen(function*() {
       const exit = yield* Effect.exit(Simulation.run({ ...options(1), ...wrong }))
       assert.include(String(Exit.isFailure(exit) && Cause.squash(exit.cause)), message)
@@ -177,7 +177,7 @@ describe("Checkers catch a lock that", () => {
   const caught = (mistake: Mistake, ...checkers: ReadonlyArray<string>) =>
     it.effect(mistake, () =>
       Effect.gen(function*() {
-        // Only these checkers run: another one might report the mistake first
+        // Run only this mistake's checkers, because another checker might report it first
         const asked = options(1, mistake)
         const alone = asked.checkers.filter(({ name }) => checkers.includes(name))
         const result = yield* Simulation.run({ ...asked, checkers: alone })
@@ -215,7 +215,7 @@ describe("Checkers catch a lock that", () => {
 })
 
 describe("A failure", () => {
-  it.effect("is shrunk and reported", () =>
+  it.effect("is shrunk to a short history and reported", () =>
     Effect.gen(function*() {
       const setup = { ...options(1, "lets newcomers in first"), clients: 5, faults: Simulation.allFaults }
       const result = yield* Simulation.run(setup)

@@ -1,4 +1,7 @@
-/** Each checker of stream ownership finds its violation in a history made for it, and nothing in a correct one. */
+/**
+ * Tests that each checker of stream ownership finds its violation in a history made for it, and none in a correct
+ * history.
+ */
 import type { Simulation } from "@effect-simba/testkit"
 import { describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
@@ -37,7 +40,7 @@ describe("checkpointsGrow", () => {
         yield* commit("1-0")
       })))
 
-  it.effect("finds an external offset that skips a message, or moves back", () =>
+  it.effect("finds an external offset that skips a message or moves back", () =>
     Effect.gen(function*() {
       const kept = (...ids: ReadonlyArray<string>) => (client: Client) =>
         Effect.gen(function*() {
@@ -50,7 +53,7 @@ describe("checkpointsGrow", () => {
       yield* finds(checker, /the checkpoint of s went from 2-0 back to 1-0/, kept("2-0", "1-0"))
     }))
 
-  it.effect("accepts messages that were processed, or are dead letters", () =>
+  it.effect("accepts messages that were processed or are dead letters", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* message("1-0")
@@ -73,14 +76,15 @@ describe("messagesInOrder", () => {
 
   it.effect("finds a message that is skipped", () => finds(checker, /^s#1 processed 3-0, and skipped 2-0/, run("3-0")))
 
-  it.effect("finds messages that were committed already", () => finds(checker, /^s#1 processed 1-0 again/, run("1-0")))
+  it.effect("finds processed messages that were already committed", () =>
+    finds(checker, /^s#1 processed 1-0 again/, run("1-0")))
 
   it.effect("finds messages that are processed twice", () =>
     finds(checker, /^s#1 processed 2-0 again/, run("2-0", "2-0")))
 
-  it.effect("accepts all of them in order", () => accepts(checker, run("2-0", "3-0")))
+  it.effect("accepts messages that are processed in order", () => accepts(checker, run("2-0", "3-0")))
 
-  it.effect("finds messages that an external offset has passed", () =>
+  it.effect("finds processed messages that an external offset had already passed", () =>
     finds(checker, /^s#1 processed 2-0 again/, (client) => {
       client.note("kept", { resource: "s", message: "2-0" })
       return run("2-0")(client)
@@ -109,14 +113,14 @@ describe("nothingIsForgotten", () => {
   it.effect("finds an announcement that nobody finishes", () =>
     finds(checker, /^1-0 \(s\) is not finished,s was never finished/, announced))
 
-  it.effect("finds an announcement that was lost", () =>
+  it.effect("finds a lost announcement", () =>
     finds(
       checker,
       /^s was never finished/,
       ({ note }) => Effect.sync(() => note("expects", { resource: "s", message: "2-0" }))
     ))
 
-  it.effect("finds malformed entries that are dropped", () =>
+  it.effect("finds malformed entries that disappear without a dead letter", () =>
     finds(checker, /^1-0 cannot be read and is gone/, () =>
       Effect.gen(function*() {
         yield* prepare
@@ -124,7 +128,7 @@ describe("nothingIsForgotten", () => {
         yield* remove("1-0")
       })))
 
-  describe("if the server loses the end and the announcement of it", () => {
+  describe("after the server has lost the end and its announcement", () => {
     const faults: Simulation.Faults = { failover: { every: 20_000, lose: [3, 3] } }
     const present = Redis.use((redis) => redis.send("XLEN", "input")).pipe(
       Effect.orElseSucceed(() => 0),
@@ -142,10 +146,10 @@ describe("nothingIsForgotten", () => {
         return yield* Effect.forever(Effect.andThen(Effect.ignore(remove("1-0")), present))
       })
 
-    it.effect("accepts that the same handler removes the announcement again", () =>
+    it.effect("accepts the same handler removing the announcement again", () =>
       accepts(checker, twice(() => undefined), {}, faults))
 
-    it.effect("finds a handler that started after the loss and removes the announcement", () =>
+    it.effect("finds a handler that started after the loss and removed the announcement", () =>
       finds(
         checker,
         /^1-0 of s is gone, but was only committed up to its beginning/,
@@ -155,7 +159,7 @@ describe("nothingIsForgotten", () => {
       ))
   })
 
-  it.effect("accepts an external end", () =>
+  it.effect("accepts an end that only an external system has stored", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* announced(client)
@@ -179,14 +183,14 @@ describe("noOrphans", () => {
   const checker = ownership.noOrphans(model, { own: 5000, go: 5000 }, 1000)
   const joined = ({ note }: Client, capacity: number) => note("joined", { consumer: "a", capacity })
 
-  it.effect("finds an announcement that nobody takes", () =>
+  it.effect("finds an announcement that no consumer takes", () =>
     finds(
       checker,
       /^1-0 \(s\) has had no owner since .*, but c1 is not full/,
       (client) => Effect.andThen(announce("1-0"), Effect.sync(() => joined(client, 1)))
     ))
 
-  it.effect("finds an announcement whose owner is gone", () =>
+  it.effect("finds an announcement whose owner has died", () =>
     finds(checker, /^1-0 \(s\) has had no owner since 1[0-9]\./, (client) =>
       Effect.gen(function*() {
         joined(client, 2)
@@ -194,7 +198,7 @@ describe("noOrphans", () => {
         yield* announce("1-0")
       })))
 
-  it.effect("ignores owned and finished streams, and consumers without room or that have left", () =>
+  it.effect("accepts owned and finished streams, and consumers that are full or have left", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* prepare
@@ -208,7 +212,7 @@ describe("noOrphans", () => {
         yield* announce("2-0")
       })))
 
-  it.effect("ignores consumers without room", () =>
+  it.effect("does not expect a full consumer to take a data stream", () =>
     accepts(
       ownership.noOrphans({ ...model, streams: ["s", "t"] }, { own: 5000, go: 5000 }, 1000),
       (client) =>
@@ -229,7 +233,7 @@ describe("noPingPong", () => {
     resources: ["s", "t"],
     released: (args) => args[0] === "EVAL" ? { resource: "s", id: `s#${args[5]}` } : undefined
   }
-  /** `before` comes three seconds before the first hand-over, `between` before the second. */
+  /** `before` runs three seconds before the first hand-over, and `between` before the second. */
   const moves = (between: Program, before: Program = Effect.void) => () =>
     Effect.gen(function*() {
       yield* join("a")
@@ -244,7 +248,7 @@ describe("noPingPong", () => {
   const stays = Effect.sleep("20 seconds")
   const taken = send("SET", "owner:t", "1")
 
-  it.effect("finds a data stream that is handed on at once, even if a share has changed", () =>
+  it.effect("finds a data stream that is handed over again immediately, even if a share has changed", () =>
     Effect.gen(function*() {
       const what = /^s was handed over at 8\..*, and again, although no member joined or left$/
       yield* finds(checker, what, moves(Effect.void), also)
@@ -252,7 +256,7 @@ describe("noPingPong", () => {
       yield* finds(checker, what, moves(Effect.void, taken), also)
     }))
 
-  it.effect("finds a data stream that is handed on later, although nothing has changed", () =>
+  it.effect("finds a data stream that is handed over again later although nothing has changed", () =>
     Effect.gen(function*() {
       const what = /^s was handed over at 8\..*, and again later, although nothing had changed$/
       yield* finds(checker, what, moves(stays), also)
@@ -277,7 +281,7 @@ describe("liveGoConsumersAreLeftAlone", () => {
       yield* send("SET", "entry:s:1-0", "b", "PX", "2000")
     })
 
-  it.effect("finds a lease that is taken too early", () =>
+  it.effect("finds a Go consumer's lease that is taken before it expires", () =>
     finds(checker, /^c1 took entry:s:1-0 from stock-a, \d\.\d+ s before it expired/, stolen("1 second")))
 
   it.effect("accepts a takeover of an expired lease", () => accepts(checker, stolen("3 seconds")))
@@ -311,9 +315,10 @@ describe("goConsumersHaveTime", () => {
   it.effect("finds an entry that is taken before its first lock", () =>
     finds(checker, /^c1 took 1-0 \(s\) from stock-a, which had not locked it in 39\.\d+ s/, untouched("39 seconds")))
 
-  it.effect("accepts an entry that nobody has locked for a long time", () => accepts(checker, untouched("41 seconds")))
+  it.effect("accepts taking an entry that no consumer has locked for a long time", () =>
+    accepts(checker, untouched("41 seconds")))
 
-  it.effect("accepts an entry that was locked and whose lock is gone", () =>
+  it.effect("accepts taking an entry that was locked and whose lock has expired", () =>
     accepts(checker, () =>
       Effect.gen(function*() {
         yield* passed
@@ -332,7 +337,7 @@ describe("goConsumersHaveTime", () => {
         yield* lockedBy("ours")
       })))
 
-  it.effect("accepts an entry that a Go consumer claimed after one lease and did not lock for the duration of another", () =>
+  it.effect("accepts taking an entry that a Go consumer claimed but did not lock within a lease's duration", () =>
     accepts(checker, () =>
       Effect.gen(function*() {
         yield* passed
@@ -356,7 +361,7 @@ describe("goConsumersHaveTime", () => {
   it.effect("finds an entry that is taken right after it was unlocked", () =>
     finds(checker, /^c1 took 1-0 \(s\) from stock-a, which unlocked it 0\.15\d s earlier/, unlocked("150 millis")))
 
-  it.effect("accepts an entry that was unlocked and abandoned", () => accepts(checker, unlocked("250 millis")))
+  it.effect("accepts taking an entry that was unlocked and abandoned", () => accepts(checker, unlocked("250 millis")))
 })
 
 describe("deadLettersAreEarned", () => {
@@ -364,7 +369,7 @@ describe("deadLettersAreEarned", () => {
   const failed = ({ note }: Client) => note("failed", { resource: "s", entry: "1-0" })
   const poll = send("XLEN", "input")
 
-  it.effect("finds a counted failure that did not happen", () =>
+  it.effect("finds a counted failure that never happened", () =>
     finds(checker, /^1-0 \(s\) has 1 failures, of which 0 happened/, () =>
       Effect.gen(function*() {
         yield* announce("1-0")
@@ -383,7 +388,7 @@ describe("deadLettersAreEarned", () => {
         yield* send("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "checkpoint:s", "2-0", "1-0")
       })))
 
-  it.effect("finds a dead letter that came too early", () =>
+  it.effect("finds a dead letter that was made too early", () =>
     finds(checker, /^1-0 \(s\) is a dead letter after 1 failures/, (client) =>
       Effect.gen(function*() {
         yield* announce("1-0")
@@ -393,7 +398,7 @@ describe("deadLettersAreEarned", () => {
         yield* poll
       })))
 
-  it.effect("accepts failures of handlers, and expired leases", () =>
+  it.effect("accepts counts of failed handlers and expired leases", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* announce("1-0")
@@ -410,7 +415,7 @@ describe("deadLettersAreEarned", () => {
 describe("consumersAreReaped", () => {
   const checker = fleet.consumersAreReaped(model, 20_000)
 
-  it.effect("finds a consumer whose name no process has", () =>
+  it.effect("finds a consumer whose name no process uses", () =>
     finds(checker, /^b is still a consumer/, ({ note }) =>
       Effect.gen(function*() {
         note("joined", { consumer: "a", capacity: 1 })

@@ -1,4 +1,7 @@
-/** The model of a Go consumer behaves like the original, including its mistakes: interop is tested against them. */
+/**
+ * Tests that the model of a Go consumer behaves like the original, including its mistakes, because interop is tested
+ * against it.
+ */
 import { FakeRedis } from "@effect-simba/testkit"
 import * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,10 +14,10 @@ const group = "svc-group"
 
 const admin = Effect.map(Layer.build(FakeRedis.layerClient({ name: "admin" })), Context.get(Redis))
 
-/** Lets ten milliseconds pass, enough for work without delays to finish. */
+/** Lets ten milliseconds pass, so that work without delays can finish. */
 const settled = Effect.repeat(TestClock.adjust("1 millis"), { times: 9 })
 
-/** A consumer on a separate connection. `kill` ends it silently. */
+/** Starts a consumer on a separate connection. `kill` ends it without a release. */
 const consumer = Effect.fnUntraced(function*(
   id: string,
   work: (stream: string) => Effect.Effect<unknown, unknown> = () => Effect.never,
@@ -49,7 +52,7 @@ const test = <E>(body: (redis: Redis["Service"]) => Effect.Effect<void, E, Scope
 
 describe("a Go consumer", () => {
   it.effect(
-    "locks an announced entry under its own name, renews the lock, and cleans up when the work is done",
+    "locks an announced entry under its own name, renews the lock, and removes both when the work is done",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a", () => Effect.sleep("10500 millis"))
@@ -70,7 +73,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "does not receive announcements from before the group existed, and takes all new ones at once",
+    "receives no announcements that are older than the group, and takes all new ones in one read",
     test((redis) =>
       Effect.gen(function*() {
         yield* announcing(redis)("early")
@@ -92,7 +95,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "takes over an entry that another consumer did not renew, when it is notified of the expiry",
+    "takes over another consumer's entry when it is notified that its lock has expired",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -111,7 +114,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "does not take over without a notification; a consumer that starts 40 seconds later does",
+    "takes over nothing without a notification, unless it starts 40 seconds later",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -134,7 +137,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "claims an entry at its start that another consumer locks and renews, and stops its recovery there",
+    "claims another consumer's locked entry when it starts, and its recovery stops there",
     test((redis) =>
       Effect.gen(function*() {
         yield* consumer("a")
@@ -152,7 +155,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "waits briefly for a lock that another consumer has",
+    "waits briefly for another consumer's lock",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -171,7 +174,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "stops its reader permanently at the first lock that it does not get, and continues to renew",
+    "stops its reader permanently at the first lock that it does not get, but continues to renew",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -191,7 +194,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "stops permanently at an entry that it cannot read",
+    "stops its reader permanently at an entry that it cannot parse",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -225,7 +228,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "may claim and never renew: others take over while it works",
+    "may claim an entry without ever renewing it, so that another consumer takes over while it works",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -246,7 +249,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "two entries of one stream have two owners",
+    "shares a stream with another consumer if it is announced twice",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -263,7 +266,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "recreates a lock that vanished, and gives way to another consumer's lock",
+    "recreates a lock that has vanished, but gives up an entry that another consumer has locked",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -283,7 +286,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "two consumers of one name share one lock: the second deletes it at its first attempt, and takes it at the next",
+    "deletes and takes the lock of another consumer with the same name",
     test((redis) =>
       Effect.gen(function*() {
         const first = yield* consumer("a")
@@ -318,7 +321,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "takes a yielded entry that is old enough and whose lock expires, within milliseconds, and no younger entry",
+    "takes an old enough yielded entry within milliseconds after its lock has expired, but no younger entry",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -332,7 +335,7 @@ describe("a Go consumer", () => {
           yield* redis.send("XCLAIM", input, group, "simba-consumer-ours", "0", entry, ...aged, "JUSTID")
           yield* redis.send("PEXPIRE", key, "1")
         })
-        // Its reader stops at an entry that it cannot lock. From here on it only receives notifications
+        // The reader stops at this entry, which it cannot lock. From here on, the consumer only receives notifications
         yield* redis.send("SET", "locked<MUTEX_KEY_SEP>99999999998000-0", "somebody")
         yield* redis.send("XADD", input, "99999999998000-0", "lbs-input", "{\"DataStreamName\":\"locked\"}")
         yield* TestClock.adjust("1 second")

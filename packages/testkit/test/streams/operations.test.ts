@@ -1,5 +1,6 @@
 /**
- * What operators and producers do to data streams: each checker finds its violation, and nothing in a correct history.
+ * Tests the checkers on what operators and producers do to data streams: each finds its violation, and none in a
+ * correct history.
  */
 import type { StreamChecker } from "@effect-simba/testkit/streams"
 import { describe, it } from "@effect/vitest"
@@ -23,28 +24,28 @@ const model: StreamChecker.Model = {
 
 const all = (...commands: ReadonlyArray<Effect.Effect<void, unknown, Redis>>) => Effect.all(commands, { discard: true })
 const messages = all(message("1-0"), message("2-0"), message("3-0"))
-/** Moves the checkpoint as an operator does. */
+/** Moves the checkpoint, as an operator does. */
 const seek = (id: string) => send("SET", "checkpoint:s", id, "XX")
 const noted = ({ note }: Client, kind: string, fields: NonNullable<Parameters<Client["note"]>[1]>) =>
   Effect.sync(() => note(kind, { resource: "s", id: "s#1", ...fields }))
 const processed = (client: Client, id: string) => noted(client, "processed", { message: id })
 
-describe("Operators and drafts", () => {
+describe("checkers of seeks and drafts", () => {
   const grow = progress.checkpointsGrow(model)
   const upTo = (client: Client, id: string) =>
     all(messages, processed(client, "1-0"), processed(client, "2-0"), commit(id))
 
-  it.effect("accepts a checkpoint that an operator moves, back and forward", () =>
+  it.effect("accepts a checkpoint that an operator moves back or forward", () =>
     accepts(grow, (client) => all(upTo(client, "2-0"), seek("1-0"), seek("3-0"))))
 
-  it.effect("finds messages that are not processed again after an operator has moved the checkpoint back", () =>
+  it.effect("finds messages that are not processed again after a seek back", () =>
     finds(
       grow,
       /^s is committed up to 2-0, and 1-0 was not processed/,
       (client) => all(upTo(client, "2-0"), seek("0-0"), processed(client, "2-0"), commit("2-0"))
     ))
 
-  it.effect("ignores a draft's checkpoint, and expects the data stream from its beginning", () =>
+  it.effect("ignores a draft's checkpoint, and expects all messages from the beginning", () =>
     Effect.gen(function*() {
       const rewritten = all(message("1001-0"), commit("1001-0"), send("DEL", "s"))
       yield* accepts(grow, (client) => all(rewritten, commit("0-0"), upTo(client, "2-0")))
@@ -55,7 +56,7 @@ describe("Operators and drafts", () => {
       )
     }))
 
-  it.effect("does not judge by the checkpoint an owner that began before the seek", () =>
+  it.effect("does not apply a seek to an owner that began before it", () =>
     accepts(progress.messagesInOrder(model), (client) =>
       all(
         messages,
@@ -66,7 +67,7 @@ describe("Operators and drafts", () => {
       )))
 })
 
-describe("Several messages at once", () => {
+describe("checkers of concurrent messages", () => {
   const checker = progress.messagesInOrder(model)
   const run = (...ids: ReadonlyArray<string>) => (client: Client) =>
     all(
@@ -76,10 +77,10 @@ describe("Several messages at once", () => {
       ...ids.map((id) => noted(client, "processed", { message: id, key: String(Number.parseInt(id) % 2) }))
     )
 
-  it.effect("accepts any order that keeps the order of each key", () =>
+  it.effect("accepts any order that preserves the order within each key", () =>
     accepts(checker, run("2-0", "4-0", "1-0", "3-0")))
 
-  it.effect("finds a message that is skipped within a key", () =>
+  it.effect("finds a skipped message within a key", () =>
     finds(checker, /^s#1 processed 3-0, and skipped 1-0/, run("3-0")))
 
   it.effect("finds messages that are processed twice", () =>
@@ -91,21 +92,21 @@ describe("deadMessagesAreEarned", () => {
   const die = (id: string, ...fields: ReadonlyArray<string>) => send("XADD", "dead:s", "*", "id", id, ...fields)
   const tried = (client: Client, id: string) => noted(client, "tried", { message: id })
 
-  it.effect("finds a dead message that came too early, ignoring another owner's attempts", () =>
+  it.effect("finds a message that became a dead letter too early, not counting another owner's attempts", () =>
     finds(
       checker,
       /^1-0 of s is a dead letter after 1 attempts/,
       (client) => all(tried(client, "1-0"), noted(client, "tried", { id: "s#2", message: "1-0" }), die("1-0"))
     ))
 
-  it.effect("finds a message that is a dead letter twice", () =>
+  it.effect("finds a message that becomes a dead letter twice", () =>
     finds(
       checker,
       /^1-0 of s became a dead letter twice/,
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("1-0"))
     ))
 
-  it.effect("accepts all attempts, and malformed messages", () =>
+  it.effect("accepts dead letters after all attempts, and of malformed messages", () =>
     accepts(
       checker,
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("2-0", "rubbish", "1"))
@@ -118,7 +119,7 @@ describe("gapsAreReported", () => {
     noted(client, "gap", { after: "0-0", until: "3-0", reason: "Deleted", missed })
   const trimmed = all(messages, send("XDEL", "s", "1-0", "2-0"))
 
-  it.effect("finds messages that were deleted before they were read and were not reported", () =>
+  it.effect("finds messages that were deleted before they were read, but not reported", () =>
     finds(
       checker,
       /^1-0 of s was deleted before it was read, and no gap is reported,2-0 of s/,
@@ -134,9 +135,9 @@ describe("gapsAreReported", () => {
 
   it.effect.each(
     [
-      ["messages in a reported gap", (client: Client) => all(trimmed, gap(client, 2), commit("3-0"))],
+      ["messages within a reported gap", (client: Client) => all(trimmed, gap(client, 2), commit("3-0"))],
       [
-        "messages that a former owner skipped, if the next owner counts them",
+        "messages that a previous owner skipped, if the next owner counts them",
         (client: Client) =>
           all(
             trimmed,
@@ -144,9 +145,9 @@ describe("gapsAreReported", () => {
             noted(client, "gap", { after: "3-0", until: "4-0", reason: "Deleted", missed: 2 })
           )
       ],
-      ["deleted messages that nobody has skipped", () => trimmed],
+      ["deleted messages that no owner has passed yet", () => trimmed],
       [
-        "messages that were committed",
+        "messages that were committed before they were deleted",
         () => all(messages, commit("2-0"), send("XDEL", "s", "1-0", "2-0"), commit("3-0"))
       ],
       [
@@ -161,18 +162,18 @@ describe("gapsAreReported", () => {
           )
       ],
       [
-        "a dead letter, which was read",
+        "a message that became a dead letter before it was deleted",
         () => all(messages, send("XADD", "dead:s", "*", "id", "1-0"), send("XDEL", "s", "1-0"), commit("3-0"))
       ],
       [
-        "a message that was read before it was deleted, and became a dead letter",
+        "a message that became a dead letter after it was deleted",
         () => all(messages, send("XDEL", "s", "1-0"), send("XADD", "dead:s", "*", "id", "1-0"), commit("3-0"))
       ],
       [
-        "messages that are processed although they were deleted",
+        "messages that were processed after they were deleted",
         (client: Client) => all(trimmed, processed(client, "1-0"), processed(client, "2-0"), commit("3-0"))
       ],
-      ["messages that an operator skips", () => all(trimmed, commit("0-0"), seek("2-0"), commit("3-0"))],
+      ["messages that an operator's seek skips", () => all(trimmed, commit("0-0"), seek("2-0"), commit("3-0"))],
       ["drafts", () => all(message("1001-0"), send("DEL", "s"), message("1-0"), commit("1-0"))]
     ] as const
   )("accepts %s", ([, program]) => accepts(checker, program))
@@ -190,7 +191,7 @@ describe("pausedRest", () => {
         noted(client, "begin", {})
       )
 
-  it.effect("finds work on a data stream that is paused by name or with its service", () =>
+  it.effect("finds work that starts on a data stream that is paused by name or with its service", () =>
     Effect.gen(function*() {
       yield* finds(checker, /^s#1 started although s is paused/, begin(["s"], 1500))
       yield* finds(checker, /^s#1 started although s is paused/, begin([""], 1500))
@@ -217,7 +218,7 @@ describe("pausedRest", () => {
 describe("onlyReadIsTrimmed", () => {
   const checker = operations.onlyReadIsTrimmed(model)
 
-  it.effect("finds messages that are trimmed beyond the checkpoint", () =>
+  it.effect("finds messages that are trimmed after the checkpoint", () =>
     Effect.gen(function*() {
       const trim = send("XTRIM", "s", "MINID", "3-0")
       yield* finds(checker, /^2-0 of s was trimmed, which is committed up to 1-0/, () =>
@@ -226,6 +227,6 @@ describe("onlyReadIsTrimmed", () => {
         all(messages, trim))
     }))
 
-  it.effect("accepts that processed messages are trimmed", () =>
+  it.effect("accepts the trimming of processed messages", () =>
     accepts(checker, () => all(messages, commit("2-0"), send("XTRIM", "s", "MINID", "3-0"))))
 })

@@ -17,7 +17,7 @@ const valueOf = (fields: ReadonlyArray<string>, name: string) => {
   return at === -1 ? undefined : fields[at + 1]
 }
 
-/** Leases are the keys `owner:<stream>` and `entry:<stream>:<entry>`. Their value is the consumer's name. */
+/** The leases are at the keys `owner:<stream>` and `entry:<stream>:<entry>`. Their value is the consumer's name. */
 export const model: StreamChecker.Model = {
   streams: ["s"],
   input: "input",
