@@ -18,7 +18,7 @@ import { TimedEngine } from "./internal/timedEngine.ts"
  * @since 0.1.0
  */
 export interface Options {
-  /** Default: a free port. */
+  /** The port to listen on. Default: a free port. */
   readonly port?: number | undefined
   /** The local address to listen on. Default: `127.0.0.1`, which only this machine can reach. */
   readonly host?: string | undefined

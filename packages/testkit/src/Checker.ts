@@ -158,7 +158,7 @@ export const rules: {
    */
   readonly tokensGrow: Checker
   /**
-   * `ensure` succeeds only before the local deadline, and only while the server agrees.
+   * `ensure` succeeds only before the local deadline, and only while the server knows the client as the owner.
    *
    * Exceptions:
    *
@@ -171,10 +171,10 @@ export const rules: {
   /**
    * Protected work takes steps only while its lease is valid on the server.
    *
-   * The exceptions are those of `ensureIsTruthful`.
+   * Exceptions: the same as for `ensureIsTruthful`.
    */
   readonly workIsProtected: Checker
-  /** No process releases a resource that its own work still uses. */
+  /** A process does not release a resource that its own protected work still uses. */
   readonly releasedAfterWork: Checker
   /**
    * Protected work does not start while other protected work runs, under the same lease or another one.

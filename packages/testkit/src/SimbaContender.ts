@@ -82,7 +82,7 @@ const parse = (reply: string): { readonly owner: string; readonly millis: number
 }
 
 /**
- * Contends until the effect is interrupted. If it is the leader by then, it releases the mutex.
+ * Contends until the effect is interrupted. A leader that is interrupted releases the mutex.
  *
  * **Example** (A mixed fleet)
  *

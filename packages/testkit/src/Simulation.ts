@@ -78,7 +78,7 @@ import * as timeline from "./internal/simulation/timeline.ts"
 export type Client = engine.Client
 
 /**
- * How checkers read locks from the server.
+ * Describes how checkers read locks from the server.
  *
  * @see {@link run}
  * @category models
@@ -469,7 +469,7 @@ export interface Plan<E> extends Omit<Options<E>, "seed" | "faults" | "enabled" 
 }
 
 /**
- * What an exploration found.
+ * The result of an exploration.
  *
  * **Example** (The line of a report)
  *

@@ -1,6 +1,6 @@
 /**
- * Decides whether a command may run. Checks that the command exists, its number of arguments, the user's permissions,
- * the server's state, and the mode of the connection.
+ * Decides whether a command may run. This depends on its arguments, on the user's permissions, on the server's state,
+ * and on the mode of the connection.
  */
 import { denialText } from "./aclLog.ts"
 import { refusedWhileBusy } from "./busyScript.ts"

@@ -1,5 +1,6 @@
 /**
- * A script that has run for longer than `busy-reply-threshold`. Other clients are served meanwhile, and may kill it.
+ * A script that has run for longer than `busy-reply-threshold`. While it runs, other clients may kill it, and receive
+ * an error for most other commands.
  */
 import type { Client } from "./client.ts"
 import type { CommandSpec } from "./commandSpec.ts"

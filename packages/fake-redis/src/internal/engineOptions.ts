@@ -13,7 +13,10 @@ export interface Trace {
 }
 
 export interface EngineOptions {
-  /** The server's wall clock, in whole microseconds since the epoch. The engine freezes it within a command or script. */
+  /**
+   * Returns the server's wall clock, in whole microseconds since the epoch. The engine reads it once per command or
+   * script.
+   */
   readonly nowMicros: () => number
   /** Returns a uniform random number in [0, 1), for the delay with which an expired key is removed. */
   readonly random: () => number

@@ -1,6 +1,4 @@
-/**
- * The error states that a server can be in, and which commands it refuses in each.
- */
+/** The error states of the server, and the commands that it refuses in each of them. */
 import type { CommandSpec } from "./commandSpec.ts"
 import type { Config } from "./config.ts"
 

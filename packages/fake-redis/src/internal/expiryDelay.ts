@@ -3,7 +3,7 @@
  * `server` draws a delay when a key's expiry is set, and `keyspace` removes the key once that delay has passed.
  */
 
-/** In milliseconds. */
+/** The range of the random delay, in milliseconds. */
 export type ExpiryDelay = readonly [minimum: number, maximum: number]
 
 export const defaultExpiryDelay: ExpiryDelay = [0, 100]

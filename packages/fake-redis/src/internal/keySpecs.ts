@@ -6,7 +6,7 @@ type Args = ReadonlyArray<string>
 
 export interface KeyUse {
   readonly key: string
-  /** `RO`, `RW`, `OW` or `RM`, then `access`, `update`, `insert` or `delete`. */
+  /** The flags of COMMAND GETKEYSANDFLAGS: `RO`, `RW`, `OW` or `RM`, then `access`, `update`, `insert` or `delete`. */
   readonly flags: ReadonlyArray<string>
 }
 

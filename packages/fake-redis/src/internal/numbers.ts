@@ -187,7 +187,7 @@ const printExtended = (value: Extended): string => {
   return negative && text !== "0" ? `-${text}` : negative ? "-0" : text
 }
 
-/** The sum as INCRBYFLOAT stores it. */
+/** Adds two numbers as INCRBYFLOAT does, and returns the text that it stores. */
 export const addFloats = (current: string, increment: string, messages: readonly [string, string]): string => {
   const a = parseExtended(current) ?? fail(messages[0])
   const b = parseExtended(increment) ?? fail(messages[1])

@@ -6,7 +6,7 @@ interface Call {
   readonly args: ReadonlyArray<string>
 }
 
-/** The parts of a client that a pause needs. */
+/** The part of a client that a pause reads. */
 interface Pausable {
   readonly queue: ReadonlyArray<Call> | undefined
 }

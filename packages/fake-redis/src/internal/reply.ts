@@ -20,7 +20,7 @@ export class Fail {
   }
 }
 
-/** A floating-point reply, as Redis prints it. */
+/** A floating-point reply, formatted as Redis prints it. */
 export class Double {
   readonly text: string
   constructor(text: string) {
@@ -28,7 +28,7 @@ export class Double {
   }
 }
 
-/** Alternating keys and values. */
+/** A map, as alternating keys and values. */
 export class Dictionary {
   readonly items: ReadonlyArray<Value>
   constructor(items: ReadonlyArray<Value>) {
@@ -43,7 +43,7 @@ export class Members {
   }
 }
 
-/** Text with a three-letter format. */
+/** A verbatim string: text with a three-letter format. */
 export class Verbatim {
   readonly text: string
   readonly format: string

@@ -198,7 +198,7 @@ export class Server implements KeyspaceHost {
     this.undo.commit()
   }
 
-  /** Serves blocked and paused clients, and then the commands that they sent meanwhile. */
+  /** Serves the clients that can continue after a block or a pause, and runs the commands that they sent meanwhile. */
   settle(): void {
     for (let next = this.pause.next(); next !== undefined; next = this.pause.next()) this.processWaiting(next)
     while (this.blocked.pending) {

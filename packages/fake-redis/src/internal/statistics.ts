@@ -18,7 +18,7 @@ interface Calls {
 
 export interface SlowEntry {
   readonly id: number
-  /** Seconds since the epoch. */
+  /** The time of the command, in seconds since the epoch. */
   readonly at: number
   readonly args: ReadonlyArray<string>
   readonly address: string

@@ -40,7 +40,7 @@ export const known: ReadonlyArray<Known> = [
   },
   {
     name: "the order in which SORT BY nosort returns a set",
-    reason: "Redis returns the order of its hash table, the engine the order of insertion.",
+    reason: "Redis returns the order of its hash table, and the engine returns the order of insertion.",
     matches: ([name, ...args], real, fake) =>
       (name === "SORT" || name === "SORT_RO") && args.includes("nosort") && isList(real) && isList(fake) &&
       real.length === fake.length

@@ -107,7 +107,7 @@ describe("Simulation.begin", () => {
       assert.isAbove(count(live, "c1"), 5)
     }))
 
-  it.effect("a cut link passes nothing until it is healed once, even if it was cut twice", () =>
+  it.effect("a cut link passes nothing until it is healed, and one heal ends several cuts", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       live.cut("c1")

@@ -149,10 +149,10 @@ describe("A processor", () => {
       for (const task of [0, 0.001]) {
         const result = yield* run(() => Effect.forever(Effect.yieldNow), { task: [task] })
         assert.strictEqual(result.violations[0]?.checker, "program")
-        assert.include(result.violations[0]?.message, "does not come to rest")
+        assert.include(result.violations[0]?.message, "it has a busy loop")
       }
       const without = yield* run(() => Effect.forever(Effect.yieldNow), {}, { enabled: [] })
-      assert.include(without.violations[0]?.message, "does not come to rest")
+      assert.include(without.violations[0]?.message, "it has a busy loop")
     }))
 
   it.effect("runs nothing while its process is paused, and is deterministic for each seed", () =>

@@ -1,6 +1,4 @@
-/**
- * Geo commands: members of a sorted set whose scores are positions.
- */
+/** Geo commands, which store positions as the scores of a sorted set. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"

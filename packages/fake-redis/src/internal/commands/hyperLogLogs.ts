@@ -1,6 +1,4 @@
-/**
- * PFADD, PFCOUNT and PFMERGE: approximate counts of distinct elements.
- */
+/** PFADD, PFCOUNT and PFMERGE: count distinct elements approximately. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"

@@ -1,6 +1,4 @@
-/**
- * Commands on keys of any type: existence, expiry, renaming, iteration.
- */
+/** Commands on keys of any type: check, expire, rename, copy and iterate. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"

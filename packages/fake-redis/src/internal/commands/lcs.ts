@@ -1,6 +1,4 @@
-/**
- * LCS: the longest common subsequence of two strings, its length, or its positions.
- */
+/** LCS: returns the longest common subsequence of two strings, its length, or its positions. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import { integer } from "../numbers.ts"
@@ -49,7 +47,7 @@ const lcs: Handler = (context, args) => {
   const matches: Array<Value> = []
   let i = a.length
   let j = b.length
-  // The length of the current match, which grows as long as characters agree.
+  // The length of the current match, which grows while characters agree.
   let run = 0
   const close = () => {
     if (run >= Math.max(1, shortest)) {

@@ -1,5 +1,5 @@
 /**
- * Commands on the server: TIME, INFO, SWAPDB, COMMAND, and replication commands as a server without replicas runs them.
+ * Commands on the server: TIME, INFO, SWAPDB, COMMAND, and the replication commands, on a server without replicas.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"

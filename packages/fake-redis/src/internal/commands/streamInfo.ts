@@ -1,6 +1,4 @@
-/**
- * XINFO: information about a stream, its groups and their consumers.
- */
+/** XINFO: describes a stream, its groups and their consumers. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Stream } from "../data/stream.ts"

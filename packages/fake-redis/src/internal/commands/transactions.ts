@@ -1,6 +1,4 @@
-/**
- * MULTI, EXEC and optimistic locking.
- */
+/** MULTI, EXEC and DISCARD, and optimistic locking with WATCH. */
 import { denialInTransaction } from "../aclLog.ts"
 import type { Command, Handler } from "../command.ts"
 import { BLOCKED, define } from "../command.ts"
@@ -59,7 +57,7 @@ const exec: Handler = ({ client, server }) => {
       replies.push(new Fail(denialInTransaction(denial)))
       continue
     }
-    // Messages that the client causes to itself go between the replies
+    // If a command sends messages to its own client, they go between the replies
     const pushes: Array<BinaryPush> = []
     if (client.wire && client.protocol === 3) client.interleaved = pushes
     const value = server.call(new Context(server, client, true, false), command, spec, args)

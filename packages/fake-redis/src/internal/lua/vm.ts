@@ -295,7 +295,7 @@ class Vm implements LuaVm {
     return new Fail(text.replace(/[\r\n]+$/, "").replace(/[\r\n]/g, " ") + suffix)
   }
 
-  /** `redis.call` or, if `raise` is false, `redis.pcall`. */
+  /** Implements `redis.call` or, if `raise` is false, `redis.pcall`. */
   private redisCall(L: number, raise: boolean): number {
     const { m, stack } = this
     const count = m._lua_gettop(L)
@@ -317,7 +317,7 @@ class Vm implements LuaVm {
     return raise && value instanceof Fail ? m._lua_error(L) : 1
   }
 
-  /** `redis.acl_check_cmd`. */
+  /** Implements `redis.acl_check_cmd`. */
   private mayRun(L: number): number {
     const { m, stack } = this
     const call = Array.from({ length: m._lua_gettop(L) }, (_, at) => stack.read(L, at + 1))
@@ -341,5 +341,5 @@ class Vm implements LuaVm {
 
 let shared: Promise<LuaVm> | undefined
 
-/** The Lua VM of this process, loaded once. */
+/** Loads the Lua VM of this process once. */
 export const sharedLua = (): Promise<LuaVm> => shared ??= loadLua()

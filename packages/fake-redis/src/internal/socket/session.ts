@@ -43,7 +43,7 @@ export class SocketSession {
     this.wire = connect({ pushed: (bytes) => this.write(bytes), ended: () => this.end() })
   }
 
-  /** Whether there is output to write, or a connection to end. */
+  /** Whether there is output to write or a connection to close. */
   get hasWork(): boolean {
     return this.output !== "" || this.isOver
   }

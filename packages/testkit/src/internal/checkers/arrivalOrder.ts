@@ -10,7 +10,7 @@ interface Queued {
   readonly place: number
   readonly at: number
   readonly client: string
-  /** The command that first queued the waiter. */
+  /** The command with which the waiter first queued. */
   readonly command: object
 }
 

@@ -18,7 +18,7 @@ interface Grant {
    * different grant.
    */
   at: number
-  /** Server time at which the forcibly released lease would have ended. */
+  /** Server time at which the lease would have ended if it had not been released by force. */
   forcedUntil: number
 }
 

@@ -55,7 +55,7 @@ export const nobodyOversleeps = (options: {
   readonly afterLoss: Duration.Input
   readonly recovery?: Duration.Input | undefined
 }): Checker => ({
-  name: "nobody sleeps before a free lock",
+  name: "nobody sleeps while the lock is free",
   start: (view) => {
     const bound = Duration.toMillis(Duration.fromInputUnsafe(options.bound))
     const afterLoss = Duration.toMillis(Duration.fromInputUnsafe(options.afterLoss))

@@ -82,7 +82,7 @@ export const make = Effect.fnUntraced(function*(server: FakeServer, options: Cli
         reserved.close()
       })
     }),
-    // Otherwise the pool's reclaim loop would run once for every minute that a test skips
+    // Without this, the pool's reclaim loop would run once for every minute that a test skips
     pool: { idleTimeout: Duration.infinity }
   })
   return Context.make(Redis.Redis, redis).pipe(

@@ -149,7 +149,7 @@ export class Link {
   /** Whether published messages are dropped although connections stay open. */
   isDeaf = false
   onEvent: ((event: LinkEvent) => void) | undefined
-  /** Called when something is sent. May return a function to call on arrival. */
+  /** Called when something is sent. The function that it may return is called on arrival. */
   onSend: ((cargo: Cargo) => () => void) | undefined
   private readonly timers: Timers
   private readonly prng: Prng
@@ -229,7 +229,7 @@ export class Link {
   }
 }
 
-/** The server's end of a connection, for everything but replies. */
+/** The client, as the server sees it: receives everything except replies. */
 export interface ConnectionEnd<Push> {
   readonly push: (push: Push) => void
   readonly closed: () => void

@@ -14,22 +14,17 @@ export interface Place {
 
 /** How schedules may deviate from the normal one, in which nothing goes wrong. Times are in milliseconds. */
 export interface Deviations {
-  /**
-   * By how much a request, a reply or a published message may be late, and with it everything behind it on its
-   * connection.
-   */
+  /** The delays of a request, a reply or a published message. Everything behind it on its connection is delayed too. */
   readonly delays: ReadonlyArray<number>
   /** Whether a request or a reply may be lost. */
   readonly losses: boolean
   /** Whether a connection may break before a request, a reply or a published message arrives. */
   readonly cuts: boolean
-  /**
-   * How long a process may be cut off when it sends a request: nothing that it sends arrives, and nothing reaches it.
-   */
+  /** How long a process may be cut off when it sends a request. No message to or from the process arrives meanwhile. */
   readonly partitions: ReadonlyArray<number>
   /** How long a process may be paused when data arrive or a timer fires. */
   readonly pauses: ReadonlyArray<number>
-  /** How long a machine may be suspended then. Its monotonic clock stands still meanwhile. */
+  /** How long a process's machine may be suspended when data arrive or a timer fires. Its monotonic clock stops too. */
   readonly suspensions: ReadonlyArray<number>
   /** The rates at which a process's clocks may run from the start of the exploration: 0.96 loses four percent. */
   readonly rates: ReadonlyArray<number>
@@ -40,11 +35,11 @@ export interface Deviations {
   readonly kills: boolean
   /** Whether the work of `Client.interruptible` may be interrupted when something arrives at its process. */
   readonly interruptions: boolean
-  /** By how much a runnable fiber may be delayed while all others continue. */
+  /** The delays of a runnable fiber while all others continue. */
   readonly setAside: ReadonlyArray<number>
-  /** By how much the server's wall clock may step after a command. */
+  /** The steps of the server's wall clock after a command. */
   readonly serverSteps: ReadonlyArray<number>
-  /** Whether a replica may take over after a command, without the last write. */
+  /** Whether a replica that lacks the last write may take over after a command. */
   readonly failovers: boolean
   /** The places at which processes may deviate. Default: all. */
   readonly where?: ((place: Place) => boolean) | undefined

@@ -52,7 +52,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
       link.isDeaf = isDeaf
       if (isDeaf) return begin(slot, "messages")
       end(slot, "messages")
-      // The client subscribes again, at another node
+      // Break the connections, so that the client subscribes again at another node
       link.reset()
     },
     pause: (index, suspend) => {

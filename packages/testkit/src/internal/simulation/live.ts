@@ -27,7 +27,7 @@ export interface LiveProcess {
   /** The number of this client's process: each start after a kill or a failure has the next number. */
   readonly generation: number
   readonly isCut: boolean
-  /** By how much its wall clock was stepped, in milliseconds. */
+  /** The total of all steps of its wall clock, in milliseconds. */
   readonly clockStep: number
 }
 

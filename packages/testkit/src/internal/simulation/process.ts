@@ -29,7 +29,7 @@ export interface ProcessOptions {
 /** The current rate of both clocks. */
 interface Rate {
   readonly value: number
-  /** World time when the rate last changed, and the monotonic clock's time then. */
+  /** World time and monotonic time when the rate last changed. */
   readonly since: number
   readonly monotonic: number
 }
@@ -233,7 +233,7 @@ export interface ProcessSlot {
   fiber: Fiber.Fiber<void, unknown> | undefined
   /** When a fault last affected the process. */
   disturbedAt: number
-  /** Until when a late message to the process is in flight, or one of its commands hangs. */
+  /** The time until which a late message to the process may be in flight, or one of its commands may hang. */
   lateUntil: number
   /** When the wall clock of the process was last stepped. */
   steppedAt: number

@@ -1,6 +1,6 @@
 /**
- * Runs one simulation, at once or step by step. Everything is synchronous. First there are faults, then a calm phase
- * until everything has converged, then all scopes are closed.
+ * Runs one simulation synchronously, either in one go or step by step. It starts with faults, continues calmly until
+ * everything has converged, and then closes all scopes.
  */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { install } from "./deviations.ts"

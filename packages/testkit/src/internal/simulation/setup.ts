@@ -9,7 +9,7 @@ import type { Event, Fields, Phase } from "./history.ts"
 import type { LockModel, Owned } from "./ownershipTracker.ts"
 import type { Range } from "./prng.ts"
 
-/** The process in which a program runs. */
+/** A simulated process, as its program sees it. */
 export interface Client {
   readonly name: string
   readonly index: number

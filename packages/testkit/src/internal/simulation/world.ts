@@ -43,7 +43,7 @@ const busy = 100_000
 /** Thrown if a program is in a busy loop. */
 export class Restless extends Error {
   constructor(at: number) {
-    super(`the program does not come to rest at ${at.toFixed(3)} ms: it has a busy loop`)
+    super(`the program is still busy at ${at.toFixed(3)} ms: it has a busy loop`)
   }
 }
 

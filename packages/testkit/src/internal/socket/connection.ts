@@ -58,7 +58,7 @@ export const serve = (server: FakeServer, client: string) =>
     function*(socket: Socket.Socket) {
       const reader = yield* socket.reader
       const writer = yield* socket.writer
-      // Close at once if the server is stopped, without waiting for a client that does not read its replies
+      // Close the connection immediately if the server stops, even if the client does not read its replies
       yield* Effect.addFinalizer((exit) =>
         Exit.hasInterrupts(exit) ? Effect.ignore(writer.write(new Socket.CloseEvent())) : Effect.void
       )

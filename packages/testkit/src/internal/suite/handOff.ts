@@ -121,7 +121,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* a.release
       yield* b.expectTurn
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
-      // If dead waiters cannot be detected, several waiters are notified, and this is one of them
+      // A store that cannot detect dead waiters notifies several waiters, including d
       if (countsSubscribers) yield* d.noWakeUp
       else assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
     }))

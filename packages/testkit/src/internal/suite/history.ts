@@ -130,7 +130,7 @@ export const runHistory = Effect.fnUntraced(function*(
       if (head !== undefined) yield* handOver(head)
     }
     assert.strictEqual(ownerOf(ownership), model.owner?.id)
-    // Ids are never reused
+    // A released party does not use its id again
     yield* party.unsubscribe
     parties[who] = bench.party()
   })

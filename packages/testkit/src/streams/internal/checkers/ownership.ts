@@ -1,4 +1,7 @@
-/** Checks the owners of data streams: none is orphaned for long, moved without reason, or taken from a live owner. */
+/**
+ * Checks the owners of data streams: no stream stays orphaned for long, moves without a reason, or is taken from a live
+ * owner.
+ */
 import { beliefs } from "../../../internal/checkers/excuses.ts"
 import { seconds } from "../../../internal/checkers/fields.ts"
 import type { Event } from "../../../internal/simulation/history.ts"
@@ -54,7 +57,7 @@ const followLeases = (view: View, model: StreamModel) => {
 export const noOrphans = (model: StreamModel, bounds: { own: number; go: number }, recovery: number): Checker =>
   checker("orphans are taken", (view) => {
     const joined = new Map<string, { readonly consumer: string; readonly capacity: number; readonly at: number }>()
-    /** Since when each client has had free capacity. */
+    /** The time since which each client has had free capacity. */
     const able = new Map<string, number>()
     const orphans = new Map<string, { readonly since: number; readonly consumer: string | undefined }>()
     const ownedAt = new Map<string, number>()

@@ -1,4 +1,4 @@
-/** One service under test, and the consumers that share it. */
+/** The fixture of the contract suite: one service under test, and the consumers that share it. */
 import { type EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
 import {
@@ -140,7 +140,7 @@ export interface Bench extends suiteTime.SuiteTime {
   readonly pending: (
     options?: { readonly consumer?: ConsumerName; readonly minIdle?: Duration.Duration }
   ) => Effect.Effect<Effect.Success<ReturnType<Service["pending"]>>["entries"], unknown>
-  /** Runs an effect that waits, and advances the clock by this duration meanwhile. */
+  /** Runs an effect that waits, while the clock advances by this duration. */
   readonly during: <A, E, R>(
     effect: Effect.Effect<A, E, R>,
     duration: Duration.Duration

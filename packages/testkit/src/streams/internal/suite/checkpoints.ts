@@ -82,7 +82,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       yield* service.release(ownership)
       const other = yield* b.take(ownership.stream, ownership.entry)
       assert.strictEqual(yield* service.end(other), "Ended")
-      // A redriven dead letter continues with its old announcement
+      // A dead letter that is redriven continues under its old announcement
       yield* service.deadLetter(other, "poison")
       yield* service.redrive(only(yield* service.deadLetters(undefined, 10)).id)
       const redriven = yield* b.take(ownership.stream, only(yield* b.read()).entry)
@@ -108,7 +108,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.end(repeated), "Open")
     }))
 
-  it.effect("a seek by the owner discards the end of its own announcement, but not an earlier end", () =>
+  it.effect("an owner's seek discards the end of its own announcement, but not an earlier end", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("seek")
       const a = party()
