@@ -27,8 +27,8 @@ export interface Options {
   /** The seed for all random choices, such as `RANDOMKEY`'s. Default: `fake-redis`. */
   readonly seed?: string | undefined
   /**
-   * How long after its deadline an expired key that nobody accesses is removed, in milliseconds. Each key gets a random
-   * delay between the two, because real servers are late too. Commands never see an expired key. Default: 0 to 100.
+   * The minimum and maximum delay, in milliseconds, after which an expired key that nobody accesses is removed. Each
+   * key draws its own delay, because real servers are late too. Commands never see an expired key. Default: 0 to 100.
    */
   readonly expiryDelay?: readonly [minimum: number, maximum: number] | undefined
   /** The maximum number of recent writes that `failover` can lose. Default: 16. */
@@ -45,7 +45,7 @@ export interface Options {
  *
  * const server = await createFakeRedis()
  * server.advance(3_600_000) // an hour passes
- * server.setErrorState("LOADING") // as after a restart with much data
+ * server.setErrorState("LOADING") // as while Redis loads its data
  * server.setErrorState(undefined)
  * server.failover(2) // to a replica that lacks the last two writes
  * await server.close()

@@ -297,7 +297,7 @@ export const run = <E, R>(
 
 const span = ({ from, to, token, worker }: Holding) => `${worker} (${from} to ${to} ms, token ${token})`
 
-/** Compares all pairs of holdings of the same mutex, the earlier one first, and reports the wrong ones. */
+/** Compares all pairs of holdings of the same mutex, the earlier one first, and reports their problems. */
 const pairs = (history: History, wrong: (earlier: Holding, later: Holding) => string | undefined) =>
   history.holdings.flatMap((later, index) =>
     history.holdings.slice(0, index).flatMap((earlier) => {

@@ -69,15 +69,15 @@ type Command = {
  */
 export interface Options {
   /**
-   * Milliseconds to add to `Clock` for the server's wall clock. By default, a clock that starts at 0, such as
-   * `TestClock`, is moved to a 13-digit time, and any other clock is used unchanged.
+   * The offset of the server's wall clock from `Clock`, in milliseconds. The default for a clock that starts at 0, such
+   * as `TestClock`, makes it a 13-digit time. For any other clock the default is 0.
    */
   readonly epoch?: number | undefined
   /** The seed for all random choices on the server and in the network. Default: `fake-redis`. */
   readonly seed?: string | number | undefined
   /**
-   * How long after its deadline an expired key that nobody accesses is removed: a random delay between the two, because
-   * real servers are late too. Default: 0 to 100 milliseconds.
+   * The minimum and maximum delay after which an expired key that nobody accesses is removed. Each key draws its own
+   * delay, because real servers are late too. Default: 0 to 100 milliseconds.
    */
   readonly expiryDelay?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
   /** The maximum number of recent writes that `failover` can lose. Default: 16. */

@@ -1,6 +1,7 @@
 /**
- * Blocked clients: the keys that each one waits for, in order of arrival, and which client is served when a key becomes
- * ready. A key is marked while a command runs and served after it, so that scripts and transactions stay atomic.
+ * Tracks blocked clients: the keys that each one waits for, in order of arrival, and which client is served when a key
+ * becomes ready. A key is marked while a command runs, and served afterwards, so that scripts and transactions stay
+ * atomic.
  */
 import type { Client } from "./client.ts"
 import type { Context } from "./context.ts"
@@ -16,13 +17,13 @@ export interface Wait {
   /** Server time in microseconds, or Infinity. */
   readonly deadline: number
   /**
-   * The reply if the key can serve the client now. The context may have another database than before, because of
-   * SWAPDB.
+   * The reply if the key can serve the client now. Use the database of the context: SWAPDB may have replaced the
+   * original one.
    */
   readonly serve: (context: Context, key: string) => Value | undefined
   /** The reply after a timeout. */
   readonly timedOut: Value
-  /** The reply if the key vanishes or changes its type. Missing for clients that then continue to wait. */
+  /** The reply if the key vanishes or changes its type. Without it, the client keeps waiting. */
   readonly vanished?: () => Value
 }
 

@@ -21,8 +21,8 @@ export interface EngineOptions {
   /** Returns a uniform random number in [0, 1), for the delay with which an expired key is removed. */
   readonly random: () => number
   /**
-   * How long after its deadline an expired key that nobody accesses is removed, in milliseconds: a random delay between
-   * the two. Default: 0 to 100.
+   * The minimum and maximum delay, in milliseconds, after which an expired key that nobody accesses is removed.
+   * Default: 0 to 100.
    */
   readonly expiryDelayMillis?: ExpiryDelay
   /** Runs scripts; see `loadLua`. Without it, scripting commands are refused. */

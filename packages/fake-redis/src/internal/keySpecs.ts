@@ -1,4 +1,4 @@
-/** Finds out which arguments of a command are keys, and how the command uses them. */
+/** Determines which arguments of a command are keys, and how the command uses them. */
 import type { CommandSpec, KeySpec } from "./commandSpec.ts"
 import { parseInteger } from "./numbers.ts"
 

@@ -24,7 +24,7 @@ export const parseInteger = (text: string): number | undefined => {
 
 export const integer = (text: string, message = NOT_INTEGER): number => parseInteger(text) ?? fail(message)
 
-/** The maximum number of draws with repetition, because the reply holds all of them. */
+/** The maximum number of draws with repetition. More would make the reply too large. */
 const MOST_DRAWS = 2 ** 24
 
 /** Parses the number of random members to draw. Negative numbers allow a member to be drawn repeatedly. */

@@ -166,7 +166,7 @@ describe("COMMAND", () => {
     const [names] = await theirs.send([["COMMAND", "LIST"]])
     for (const name of (names as ReadonlyArray<string>).toSorted()) {
       const [command = "", subcommand] = name.toUpperCase().split("|")
-      // Call the commands without arguments: those that exist return another error, or have no effect
+      // Without arguments, a command that exists returns a different error or has no effect
       if (["SUBSCRIBE", "MONITOR", "QUIT", "RESET"].includes(command)) continue
       const [reply] = await own.send([subcommand === undefined ? [command] : [command, subcommand]])
       if (!/^-ERR unknown (?:sub)?command/.test(String(toPlain(reply!)))) continue
@@ -182,8 +182,8 @@ describe("COMMAND", () => {
     const own = await open(where().fake.port)
     const [names] = await own.send([["COMMAND", "LIST"]])
     const question = [["COMMAND", "INFO", ...names as ReadonlyArray<string>]]
-    // Ignore the order of subcommands, which is that of a hash table in Redis, free-text notes, and SETINFO, which came
-    // with Redis 7.2
+    // Ignore what may differ: the order of subcommands (that of a hash table in Redis), free-text notes, and SETINFO,
+    // which is new in Redis 7.2
     const sorted = (value: unknown): unknown =>
       Array.isArray(value)
         ? value.filter((_, at) => value[at - 1] !== "notes" && value[at] !== "notes").map(sorted)

@@ -1,7 +1,7 @@
 /**
- * Draws a random command from the command table with random arguments. They are keys where the command's spec has keys,
- * and elsewhere words that commands of its group use. Both servers refuse most of these commands, and must do so with
- * the same error.
+ * Draws a random command with random arguments. The arguments are keys where the command's spec expects keys, and
+ * otherwise words from its command group. Both servers refuse most of these commands, and must do so with the same
+ * error.
  */
 import { specOf } from "../../src/internal/commandSpec.ts"
 import { commands } from "../../src/internal/commandTable.ts"

@@ -99,8 +99,8 @@ export const socketFake = (connection: Connection): Fake => ({
 })
 
 /**
- * Compares the servers on `cases` commands. `tolerance` is by how many milliseconds times may differ, in addition to
- * pauses of the real server. `trackers` are clients of both servers that receive invalidations.
+ * Compares the servers on `cases` commands. `tolerance` is the allowed difference between times in milliseconds, in
+ * addition to the real server's longest pause. `trackers` are clients of both servers that receive invalidations.
  */
 export const run = async (
   connection: Connection,

@@ -145,7 +145,7 @@ describe("Simulation", () => {
       assert.isFalse(traces.has(Simulation.report(other, { format: "trace" })))
     }), { tags: ["long"] })
 
-  it.effect("draws the same other faults if one is omitted", () =>
+  it.effect("omitting one fault does not change when the others happen", () =>
     Effect.gen(function*() {
       const faultsOf = (enabled: ReadonlyArray<Simulation.Result["enabled"][number]>) =>
         Effect.map(

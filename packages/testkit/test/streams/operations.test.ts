@@ -106,7 +106,7 @@ describe("deadMessagesAreEarned", () => {
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("1-0"))
     ))
 
-  it.effect("accepts dead letters after all attempts, and of malformed messages", () =>
+  it.effect("accepts dead letters of malformed messages, and after all attempts", () =>
     accepts(
       checker,
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("2-0", "rubbish", "1"))

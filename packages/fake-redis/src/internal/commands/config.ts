@@ -1,4 +1,4 @@
-/** CONFIG. CONFIG SET changes all of its settings or none. */
+/** CONFIG subcommands. CONFIG SET changes all of its settings or, if one is refused, none. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import { globMatch } from "../glob.ts"

@@ -56,7 +56,7 @@ const alphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
 /** The standard geohash of a position: eleven characters, with latitudes up to the poles. */
 export const printGeohash = (score: number): string => {
   let bits = BigInt(interleave(positionOf(score), { minimum: -90, maximum: 90 }))
-  // Ten characters hold 50 bits, so the last one is always zero
+  // Ten characters hold 50 bits, so the eleventh is always zero
   bits >>= 2n
   let text = "0"
   for (let at = 0; at < 10; at++) {

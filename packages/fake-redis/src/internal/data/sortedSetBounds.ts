@@ -5,7 +5,7 @@ import type { Scored, SortedSet } from "./sortedSet.ts"
 
 export type By = "rank" | "score" | "lex"
 
-/** A range of indices in ascending order, without the end. */
+/** A range of indices in ascending order, excluding the end. */
 export type Span = readonly [from: number, to: number]
 
 const rankSpan = (length: number, first: number, last: number, reverse: boolean): Span => {

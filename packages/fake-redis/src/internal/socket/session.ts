@@ -79,7 +79,7 @@ export class SocketSession {
   }
 
   private run(): void {
-    // A reply inside a command must not start the next command
+    // A command that replies synchronously must not start the next one
     if (this.isParsing) return
     this.isParsing = true
     while (!this.isOver && this.problem === undefined && !this.mustWait) {

@@ -59,8 +59,8 @@ export const beliefs = (view: View) => {
       if (late >= 0 && late <= view.lateness(client)) return true
       const { askedAt, at, forcedUntil } = grants.get(id) ?? { askedAt: -1, at: -1, forcedUntil: -Infinity }
       return view.lossAt() >= at || view.serverForwardAt() >= askedAt || view.serverNow() < forcedUntil ||
-        // The client's machine was suspended, and its wall clock set after the request: neither of its clocks measured
-        // the sleep
+        // The client's machine was suspended, and its wall clock was set after the request: neither clock measured the
+        // sleep
         (view.sleptUntil(client) >= at && view.clockStepAt(client) >= askedAt) ||
         view.now() - view.resumedAt(client) <=
           Math.max(step, view.lateness(client)) + (timers && view.wasSuspended(client) ? comparisonMillis : 0)

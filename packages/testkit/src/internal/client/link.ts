@@ -69,8 +69,7 @@ export class Pipe {
   }
 
   /**
-   * Breaks the connection. Of the messages in flight, only the first `keep` still arrive, and `later` milliseconds
-   * later.
+   * Breaks the connection. Of the messages in flight, the first `keep` still arrive, delayed by `later` milliseconds.
    */
   sever(keep: number, later: number): void {
     this.queue.length = Math.min(this.queue.length, keep)
@@ -378,7 +377,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
     this.leave(later)
   }
 
-  /** Lets the server see the close, after all messages that still arrive. */
+  /** Notifies the server of the close, after the messages that still arrive. */
   private leave(later: number): void {
     this.requests.push(() => {
       this.link.forget(this)

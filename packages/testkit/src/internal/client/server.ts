@@ -23,7 +23,7 @@ export interface ServerOptions {
   readonly timers: Timers
   readonly prng: Prng
   readonly lua: LuaVm
-  /** What to add to `clock` for the server's wall clock, in milliseconds. */
+  /** The offset of the server's wall clock from `clock`, in milliseconds. */
   readonly epoch: number
   readonly expiryDelay: readonly [minimum: number, maximum: number]
   readonly undoDepth: number
@@ -45,7 +45,7 @@ export interface TraceEntry {
 export class FakeServer {
   readonly engine: Engine
   readonly timers: Timers
-  /** Called with each command of a session after it has run, and without one after keys have expired. */
+  /** Called with each command after it has run, and with `undefined` after keys have expired. */
   readonly listeners = new Set<(entry: TraceEntry | undefined) => void>()
   onLinkEvent: ((event: LinkEvent) => void) | undefined
   private readonly options: ServerOptions

@@ -22,9 +22,11 @@ export interface Deviations {
   readonly cuts: boolean
   /** How long a process may be cut off when it sends a request. No message to or from the process arrives meanwhile. */
   readonly partitions: ReadonlyArray<number>
-  /** How long a process may be paused when data arrive or a timer fires. */
+  /** How long a process may be paused when data arrives or a timer fires. */
   readonly pauses: ReadonlyArray<number>
-  /** How long a process's machine may be suspended when data arrive or a timer fires. Its monotonic clock stops too. */
+  /**
+   * How long a process's machine may be suspended when data arrives or a timer fires. Its monotonic clock stops too.
+   */
   readonly suspensions: ReadonlyArray<number>
   /** The rates at which a process's clocks may run from the start of the exploration: 0.96 loses four percent. */
   readonly rates: ReadonlyArray<number>

@@ -78,7 +78,7 @@ const describe = (event: Event): string => {
       return `${client} ${role === "commands" ? "" : `(${role}) `}${showArgs(args)} -> ${showReply(reply)}`
     }
     case "Expiry":
-      return "server expires what is due"
+      return "server removes expired keys"
     case "Fault":
       return `!! ${event.target} ${event.fault}${event.text === "" ? "" : ` ${event.text}`}`
     case "Note":

@@ -9,10 +9,10 @@ import type { Running } from "./run.ts"
 export interface Parcel {
   readonly client: string
   readonly kind: "request" | "reply" | "message"
-  /** The command of a request or, for a reply, of its request. */
+  /** The command of the request. A reply has the command of its request. */
   readonly args: ReadonlyArray<string>
   readonly reply: Reply | undefined
-  /** The channel of a published message. */
+  /** The channel of a published message. Empty for requests and replies. */
   readonly channel: string
   readonly text: string
   readonly sentAt: number

@@ -26,7 +26,7 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
       return Effect.ensuring(make(served), Effect.sync(() => note("waited", { resource, wait })))
     })
 
-  /** Notes the work. Notes its end even if it is interrupted right at the start. */
+  /** Notes the start and end of the work, even if it is interrupted right at the start. */
   const noted = <A, E, R>(body: Body<A, E, R>, served: (lease: Lease) => void) => (lease: Lease) => {
     const fields = { resource: lease.mutex, id: lease.id }
     return Effect.acquireUseRelease(

@@ -64,7 +64,7 @@ export class OwnershipTracker {
   private readonly server: FakeServer
   private readonly now: () => number
   private readonly owners = new Map<string, Owned>()
-  /** The index of each resource, by its owner key. A command names only a few of thousands of keys. */
+  /** The index of each resource, by its owner key. A command names only a few of possibly thousands of keys. */
   private readonly positions: ReadonlyMap<string, number>
 
   constructor(model: LockModel, server: FakeServer, now: () => number) {
@@ -117,8 +117,8 @@ export class OwnershipTracker {
   }
 
   /**
-   * Returns the changes since the previous call. `cause` is the command that has run or an expiry, or missing for
-   * anything else.
+   * Returns the changes since the previous call. `cause` is the command that has run, or `expiry`. Without it, all
+   * resources are checked.
    */
   changesAfter(cause: TraceEntry | "expiry" | undefined): ReadonlyArray<Event> {
     let events: Array<Event> | undefined

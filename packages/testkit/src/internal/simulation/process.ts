@@ -22,7 +22,7 @@ export interface ProcessOptions {
   readonly offset: number
   /** The rate at which both of its clocks run: 1.01 gains one percent. */
   readonly rate: number
-  /** The pace of its processor. Without a pace, tasks take no time, and data are handled as soon as they arrive. */
+  /** The pace of its processor. Without a pace, tasks take no time, and data is handled as soon as it arrives. */
   readonly pace: Pace | undefined
 }
 
@@ -45,7 +45,7 @@ export class Process implements Host {
   readonly context: Context.Context<never>
   /** Functions that interrupt the work under `Client.interruptible`, by the name of the work. */
   readonly interruptible = new Map<string, () => void>()
-  /** Called when a timer is due or data arrive. */
+  /** Called when a timer is due or data arrives. */
   onArrival: (() => void) | undefined
   state: "running" | "paused" | "dead" = "running"
   /** World time when the process last resumed. */

@@ -1,6 +1,6 @@
 /**
  * The processor of a simulated process, with an event loop like Node's. A turn handles first the timers that are due,
- * then the data that have arrived, then the tasks that are runnable. Each of these takes time, during which other
+ * then the data that has arrived, then the tasks that are runnable. Each of these takes time, during which other
  * processes, the network and the server continue.
  */
 import type * as Scheduler from "effect/Scheduler"
@@ -152,7 +152,7 @@ export class Processor {
     this.wake()
   }
 
-  /** Queues the handler of data that have arrived. */
+  /** Queues the handler of data that has arrived. */
   readonly deliver = (task: Task): void => {
     this.data.push(task)
     this.wake()

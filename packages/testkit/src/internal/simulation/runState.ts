@@ -115,7 +115,7 @@ export class RunState {
     }
   }
 
-  /** Resumes a process. A command that hangs then takes longer, if the timers of its process were stopped. */
+  /** Resumes a process. If its timers were stopped, a command that hangs takes that much longer. */
   resume(slot: ProcessSlot): void {
     const { slept } = slot.process
     if (slot.lateUntil > this.world.now() - slept) slot.lateUntil += slept

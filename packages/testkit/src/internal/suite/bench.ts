@@ -120,7 +120,8 @@ export class Party {
   }
 
   /**
-   * Renews for only a moment, and waits until the lease has expired. So the lease cannot expire during earlier steps.
+   * Renews the lease for only a moment, and waits until it has expired. The lease therefore cannot expire during
+   * earlier steps.
    */
   readonly lapse = Effect.suspend(() => {
     const lease = Duration.millis(50)

@@ -96,7 +96,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a2", at))._tag, "Running")
     }))
 
-  it.effect("B33: the end of a run is recorded once, and its instant and earlier ones are over", () =>
+  it.effect("B33: a run ends only once, and then neither its instant nor an earlier one can be claimed", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, token } = yield* setup("jobs ended")
       const begin = yield* know("job")
@@ -273,7 +273,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([last.schedule, last.override, last.former], ["every 4000", undefined, "every 3000"])
     }))
 
-  it.effect("B33: a job that is not named for its keep period is forgotten, unless it is paused", () =>
+  it.effect("B33: a job that no request names for its keep period is forgotten, unless it is paused", () =>
     Effect.gen(function*() {
       const { read, one, steer } = yield* setup("jobs forgotten")
       const short = Duration.millis(100)

@@ -1,7 +1,4 @@
-/**
- * Contract: requests that are sent before the reply to an earlier one, such as confirmations, and requests after a
- * release.
- */
+/** Contract: requests that do not wait for an earlier reply, such as confirmations and requests after a release. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { AcquireResult } from "@effect-simba/core/MutexStore"
 import type { StoreError } from "@effect-simba/core/SimbaError"

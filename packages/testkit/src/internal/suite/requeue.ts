@@ -122,7 +122,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
-  it.effect("a waiter that exchanges its place for another goes to the end", () =>
+  it.effect("a waiter that queues again under another id goes to the end", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("requeue, waiting")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]

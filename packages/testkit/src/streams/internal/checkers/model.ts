@@ -73,7 +73,7 @@ export const checker = (name: string, start: (view: View) => Parts): Checker => 
 export const named = (event: Event, ...kinds: ReadonlyArray<string>) =>
   event._tag === "Note" && kinds.includes(event.kind) ? event : undefined
 
-/** The client whose process was killed or has failed, if that is what the event reports. */
+/** The client whose process was killed or has failed in this event, if any. */
 export const fallen = (event: Event): string | undefined =>
   event._tag === "Fault" && event.fault === "kill"
     ? event.target
@@ -84,7 +84,7 @@ export const fallen = (event: Event): string | undefined =>
 export const touches = (event: Event, key: string): boolean =>
   event._tag === "Command" && event.command.args.includes(key)
 
-/** Finds the data streams one of whose keys, such as the checkpoint, is in a command. */
+/** Finds the data streams whose key, as returned by `keyOf`, is in a command. */
 export const streamsOf = (model: StreamModel, keyOf: (stream: string) => string) => {
   const streams = new Map(model.streams.map((stream) => [keyOf(stream), stream]))
   return (event: Event): ReadonlyArray<string> =>

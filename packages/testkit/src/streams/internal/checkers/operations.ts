@@ -128,7 +128,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
           check(stream)
           const read = position.of(stream) ?? beginning
           for (const message of messages) {
-            // The messages after a dead letter are not read
+            // Once an announcement is a dead letter, its data stream is not read further
             if (compareIds(message, read) > 0) continue
             view.violated(`${message} of ${stream} was deleted before it was read, and no gap is reported`)
           }

@@ -134,7 +134,8 @@ export interface Bench extends suiteTime.SuiteTime {
   readonly announce: (label: string, info?: Record<string, unknown>) => Effect.Effect<EntryId, unknown>
   readonly renew: (ownership: Ownership, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>
   /**
-   * Renews for only a moment, and waits until the lease has expired. So the lease cannot expire during earlier steps.
+   * Renews the lease for only a moment, and waits until it has expired. The lease therefore cannot expire during
+   * earlier steps.
    */
   readonly lapse: (ownership: Ownership) => Effect.Effect<void, unknown>
   readonly pending: (

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, failed, only, short } from "./bench.ts"
 
 export const ending = ({ bench, it }: Cases): void => {
-  it.effect("a finished stream stays finished, and a repeated request reports that", () =>
+  it.effect("a finished stream stays finished, and finishing it again returns AlreadyDone", () =>
     Effect.gen(function*() {
       const { party, pending, service } = yield* bench("done")
       const a = party()
@@ -133,7 +133,7 @@ export const ending = ({ bench, it }: Cases): void => {
       yield* service.renew([{ ...ownership, hasProgressed: true }], lease)
       assert.deepStrictEqual([yield* fail(), yield* fail()], [1, 2])
       yield* service.release(ownership)
-      // Enough failures, but within too short a time
+      // There are enough failures, but within too short a time
       const repeated = yield* b.take(ownership.stream, ownership.entry, {
         maxFailures: 2,
         deadLetterAfter: Duration.hours(1)
