@@ -43,7 +43,7 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "two processes whose waiters share turns: the other process waits no longer than its share of turns",
+  "two processes whose waiters share turns: each waits for a bounded number of the other's turns",
   [ContentionScript.arbitrary({ ...crowded, kinds: ["acquire", "timeout", "acquireIfAvailable"] })],
   ([script]) =>
     Effect.gen(function*() {

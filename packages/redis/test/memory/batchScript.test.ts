@@ -192,7 +192,7 @@ describe("acquireAndRelease.lua", () => {
     for (const test of short) assert.include(inFull, `${test}false and `)
   })
 
-  /** Scripts per test. Small enough for `pnpm mutants`, which skips slow tests. */
+  /** Scripts per test. With small portions, `pnpm mutants` can run as many as fit its time budget. */
   const runs = 50
 
   const compares = (title: string, skipDead: string, portions: number) => {

@@ -85,7 +85,7 @@ describe("subscriptions at the primaries of a Cluster", () => {
     Effect.gen(function*() {
       const { a, b, heard } = yield* clusterOfTwo
       a.hear("channel", "look")
-      // b's copy of the message is lost
+      // The copy that primary b would deliver is lost
       b.opened[0]!.break()
       yield* pass(100)
       assert.deepStrictEqual([heard, b.opened.length], [["look", undefined], 2])

@@ -1,4 +1,4 @@
-/** Removes duplicates of messages, which every node of a Cluster delivers. */
+/** The removal of duplicate messages. Every node of a Cluster delivers a copy of each message. */
 import { assert, it } from "@effect/vitest"
 import { Copies } from "../../src/internal/client/ioredis/duplicateMessages.ts"
 
@@ -25,7 +25,7 @@ it("every message of a single node is delivered", () => {
   assert.deepStrictEqual([1, 2, 3].map(() => copies.isFirst("a", "look", 1)), [true, true, true])
 })
 
-it("after 1,024 texts that one node has not sent, all of them are forgotten", () => {
+it("texts that one node has not sent are forgotten when there are more than 1,024 of them", () => {
   const copies = new Copies()
   for (let i = 0; i < 1024; i++) assert.isTrue(copies.isFirst("a", `text ${i}`, 2))
   assert.isFalse(copies.isFirst("b", "text 0", 2))

@@ -17,7 +17,7 @@ describe("a failure of Redis", () => {
     for (const text of ["WRONGTYPE x", "ERR unknown command", "NOPERM x", "BUSYGROUP x", "MOVED 1 a:1"]) {
       assert.isFalse(shown(reply(text)).isRetryable, text)
     }
-    // Not an error reply, so the connection broke
+    // Any other error comes from a broken connection
     assert.isTrue(shown(new Error("WRONGTYPE x")).isRetryable)
     assert.isTrue(shown("closed").isRetryable === true)
     for (const isRetryable of [true, false]) {

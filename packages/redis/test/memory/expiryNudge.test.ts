@@ -1,4 +1,7 @@
-/** Redis publishes an expiry only when it notices it. The nudge accesses keys that have expired, so that it notices. */
+/**
+ * Redis publishes the expiry of a key only when it notices it. The nudge accesses expired keys, so that Redis notices
+ * their expiry immediately.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { Redis } from "effect/persistence/Redis"
@@ -34,7 +37,7 @@ describe("the expiry of yielded leases", () => {
       nudge("a")
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(touched, [["a"], ["a"]])
-      // No key is left
+      // Later, the key is not accessed again
       yield* TestClock.adjust("1 minute")
       assert.lengthOf(touched, 2)
     }))

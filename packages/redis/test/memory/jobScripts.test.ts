@@ -278,7 +278,7 @@ describe("the hash of a mutex's jobs", () => {
       assert.strictEqual(yield* send("PTTL", key), -1)
     }))
 
-  it.effect("is not mistaken for paused because of a schedule, a cause or an id that says so", () =>
+  it.effect("does not count as paused because a schedule, a cause or an id contains that word", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* real.jobs.read({ mutex, jobs: [{ ...job("a", 1000), schedule: "paused" }] })

@@ -31,7 +31,7 @@ const violation = (store: ReturnType<typeof mistaken>) =>
     return "none"
   })
 
-describe("jobs on a simulated Redis", () => {
+describe("simulations of jobs", () => {
   it.effect("violate no rule under any fault, over 4 seeds", () =>
     Effect.forEach(seeds(1, 4), (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
 
@@ -43,7 +43,7 @@ describe("jobs on a simulated Redis", () => {
     }
   )
 
-  it.effect("continue after a failover that loses the end of a run and the next claim", () =>
+  it.effect("violate no rule after a failover that loses the end of a run and the next claim", () =>
     Effect.forEach([100309, 100776], (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
 
   it.effect("reveal a store that does not report missed instants", () => {

@@ -98,7 +98,7 @@ describe("a waiter", () => {
       [8, "not notified"]
     ] as const
   )(
-    "with %s others ahead that holds back for a Simba contender is %s",
+    "that holds back for a Simba contender behind %s others is %s",
     ([ahead]) =>
       Effect.scoped(Effect.gen(function*() {
         const inbox = yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
@@ -231,7 +231,7 @@ describe("a forced release", () => {
       }).pipe(Effect.provide(server))
   )
 
-  it.effect("changes nothing if the mutex has another owner than the request names", () =>
+  it.effect("changes nothing if the request names another owner", () =>
     Effect.gen(function*() {
       const token = yield* tryIt(id(2))
       for (const named of [id(1), ""]) {
@@ -293,10 +293,10 @@ describe("tokens", () => {
     }).pipe(Effect.provide(server)))
 })
 
-describe("a fresh waiter gets its whole lease. A waiter", () => {
+describe("the grant of a waiter", () => {
   const waiter = id(2, "bbbbbbbbbbbb")
 
-  /** Returns how long the grant lasts that a waiter of this age gets from a release, in milliseconds. */
+  /** Returns the length of the grant that a waiter of this age gets from a release, in milliseconds. */
   const grantedAt = (age: number, skipDead = "1", by: ReadonlyArray<string> = ["r", id(1)]) =>
     Effect.scoped(Effect.gen(function*() {
       const { subscribe } = yield* Subscriber
@@ -310,7 +310,7 @@ describe("a fresh waiter gets its whole lease. A waiter", () => {
       return yield* send("PTTL", owner)
     })).pipe(Effect.provide(Layer.fresh(server)))
 
-  it.effect("is fresh if it queued at most a confirm period ago, and not in the future", () =>
+  it.effect("lasts a whole lease if the waiter queued at most a confirm period ago, otherwise a confirm period", () =>
     Effect.gen(function*() {
       const ages = [-1, 0, 1, 1400, 1499, 1501, 60_000]
       const periods = [1500, 9000, 9000, 9000, 9000, 1500, 1500]
@@ -319,7 +319,7 @@ describe("a fresh waiter gets its whole lease. A waiter", () => {
       assert.deepStrictEqual(yield* Effect.forEach(ages, (age) => grantedAt(age, "1", any)), periods)
     }))
 
-  it.effect("is fresh only if the server can count its subscription", () =>
+  it.effect("lasts a whole lease only if the server can count the waiter's subscription", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* Effect.forEach(["1", "own", "0"], (skip) => grantedAt(1, skip)), [
         9000,
@@ -328,7 +328,7 @@ describe("a fresh waiter gets its whole lease. A waiter", () => {
       ])
     }))
 
-  it.effect("gets only the confirm period after a forced release", () =>
+  it.effect("lasts a confirm period after a forced release", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe("simba:inbox:bbbbbbbbbbbb")
       yield* tryIt(id(1))
@@ -337,7 +337,7 @@ describe("a fresh waiter gets its whole lease. A waiter", () => {
       assert.deepStrictEqual([yield* send("GET", owner), yield* send("PTTL", owner)], [waiter, 1500])
     })).pipe(Effect.provide(server)))
 
-  it.effect("of Simba gets a reservation for a confirm period, even if it has just queued", () =>
+  it.effect("is a reservation for a confirm period if it is a Simba waiter", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe(`${owner}:${simba}`)
       yield* tryIt(id(1))
@@ -380,7 +380,7 @@ describe("a release", () => {
       assert.deepStrictEqual(counted(yield* received), [8, 0])
     })).pipe(Effect.provide(server)))
 
-  it.effect("of the first place notifies one waiter to poll, or eight if dead waiters cannot be detected", () =>
+  it.effect("by the first waiter notifies the next one to poll, or eight if dead waiters cannot be detected", () =>
     Effect.scoped(Effect.gen(function*() {
       const { received } = yield* stage(crowd(12), inboxes)
       yield* operateWith("0", "r", id(2, layers[0]))
@@ -432,7 +432,7 @@ describe("a release", () => {
       assert.strictEqual(yield* send("GET", reserved), null)
     })).pipe(Effect.provide(server)))
 
-  it.effect("of a place that a Simba release removed hands the mutex to the next waiter, unless it is reserved", () =>
+  it.effect("by a waiter that a Simba release removed hands the mutex to the next waiter, unless it is reserved", () =>
     Effect.scoped(Effect.gen(function*() {
       const next = id(3, layers[0])
       yield* Effect.asVoid(stage([next], inboxes))

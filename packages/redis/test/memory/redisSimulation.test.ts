@@ -64,7 +64,7 @@ describe("RedisSimulation", () => {
       assert.include(found, Checker.rules.workNeverOverlaps.name)
     }))
 
-  it.effect("is needed, because checkers that only know the keys misjudge the mutex", () =>
+  it.effect("provides a lock model without which checkers report false violations", () =>
     Effect.gen(function*() {
       const made = yield* RedisSimulation.make(optionsOf(1))
       const { ownerKey, resources, tokenKey } = made.lock

@@ -47,8 +47,9 @@ describe("replies of the script of acquires and releases", () => {
         JSON.stringify(reply)
       )
     }
-    // Three tickets can have a place, with two ages each, except that a token would be negative at ticket 1. Then tries
-    // without ages, and tokens.
+    // Count the valid replies. Each refusal has one of 4 owners, 3 positions and 2 flags, and either a place or neither
+    // ticket nor stamp. A place has one of 3 tickets and a stamp: 3 stamps are valid, but only 2 at ticket 1, where the
+    // token would be negative. The 3 other replies are grants.
     const places = 2 * 3 + 2
     assert.strictEqual(count, 4 * (places + 1) * 3 * 2 + 3)
   })
@@ -78,7 +79,7 @@ describe("replies of the script of acquires and releases", () => {
         JSON.stringify(reply)
       )
     }
-    // Done, grants (one token is also a valid position), and places as above
+    // Count the valid replies: done, grants, and places as above. The position "7" is also a valid token.
     assert.strictEqual(count, 1 + 4 * 3 * (3 + 1) + 4 * (2 * 3 + 2) * 3)
   })
 })

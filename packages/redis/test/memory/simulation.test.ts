@@ -69,7 +69,7 @@ type Setup = Parameters<typeof Simulation.run>[0]
 
 const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
 
-describe("mutexes on a simulated Redis", () => {
+describe("simulations of mutexes", () => {
   it.effect("violate no rule under any fault, over 150 seeds", () =>
     Effect.forEach(
       Array.from({ length: 150 }, (_, index) => index + 1),
@@ -119,7 +119,7 @@ describe("mutexes on a simulated Redis", () => {
 
   it.effect("violate no rule if processes are busy, with seeds that once found a defect", () =>
     Effect.forEach(
-      // 40003532: after a suspension, a waiter slept for as long again. The others found cases that checkers had not
+      // 40003532: after a suspension, a waiter slept for its length again. The others found cases that checkers had not
       // considered: work that continued in the turn in which its process resumed; fibers whose requests were in another
       // order than their notes (85002418, 85003522); fibers that yielded before they noted their leases (63001996,
       // 80005555); and forced releases during a gap of the subscription (66009031) or before a failed renewal
@@ -130,7 +130,7 @@ describe("mutexes on a simulated Redis", () => {
     ))
 
   it.effect(
-    "refuse all stale writes with fences, and without fences the checker finds such writes",
+    "find stale writes, which fenced resources refuse and others accept",
     () =>
       Effect.gen(function*() {
         const staleWrites = Effect.fnUntraced(function*(writes: "fenced" | "careless", seeds: ReadonlyArray<number>) {
@@ -238,7 +238,7 @@ describe("mutexes on a simulated Redis", () => {
       assert.deepStrictEqual(mixed, [[Checker.rules.everybodyIsServed.name], []])
     }))
 
-  it.effect("serve all waiters even if subscriptions are deaf and the store reports endless leases", () =>
+  it.effect("violate no rule with deaf subscriptions and endless leases, because waiters poll", () =>
     Effect.map(finds(["deafen"], false, (settings) => program(settings, trusting)), ({ alone, mixed }) => {
       assert.deepStrictEqual(alone, [[], []])
       assert.deepStrictEqual(mixed, [[], []])
@@ -263,7 +263,7 @@ describe("mutexes on a simulated Redis", () => {
     }))
 
   it.effect(
-    "without failures and beside Simba contenders, give a free mutex to a waiter within a confirm period",
+    "violate no rule beside Simba contenders without failures: waiters get a free mutex within a confirm period",
     () =>
       Effect.forEach(
         // 85 and 121: a waiter that polled during the reservation for an absent Simba contender waited twice as long
@@ -301,7 +301,7 @@ describe("mutexes on a simulated Redis", () => {
     }))
 
   it.effect(
-    "let a live waiter poll after each confirm period while several silent waiters of one process are ahead",
+    "a live waiter behind several silent waiters of one process polls after each confirm period",
     () =>
       Effect.gen(function*() {
         const store = yield* MutexStore.MutexStore
@@ -400,7 +400,7 @@ describe("TestMutex", () => {
         assert.isUndefined(waiting.pollUnsafe())
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual((yield* Effect.flip(Fiber.join(waiting)))._tag, "AcquireTimeout")
-        // a dies silently, so its lease expires
+        // Process a dies silently, so its lease expires
         const server = yield* FakeRedis.FakeRedis
         yield* server.forceExpire("simba:{m}")
         assert.strictEqual((yield* Effect.scoped(b.acquire("m"))).mutex, "m")

@@ -169,7 +169,7 @@ describe("trim", () => {
       yield* send("XADD", "orders:eu", "1-0", "n", "1")
       assert.strictEqual(yield* StreamClient.trim("orders:eu"), 0)
       assert.strictEqual((yield* StreamClient.lag("orders:eu")).messages, 1)
-      // Not even if its new ids are larger
+      // A trim removes nothing even if the new ids are larger than the checkpoint
       yield* send("XADD", "orders:eu", "70-0", "n", "1")
       yield* send("XDEL", "orders:eu", "1-0")
       assert.strictEqual(yield* StreamClient.trim("orders:eu"), 0)

@@ -27,7 +27,7 @@ it.effect("a handler that hangs on one message makes no progress, even while the
     assert.lengthOf(tokens, 1)
     yield* TestClock.adjust("10 seconds")
     assert.lengthOf(tokens, 2)
-    // Without a message in progress, the handler may wait for as long as it likes
+    // The handler waits for messages longer than `progressTimeout`, and keeps its lease
     yield* TestClock.adjust("1 minute")
     assert.lengthOf(tokens, 2)
     assert.strictEqual((yield* StreamClient.owned)[0]!.failures, 1)

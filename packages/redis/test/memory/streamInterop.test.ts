@@ -34,7 +34,7 @@ const heartbeat = 1000
 // The interval of 2 seconds plus a jitter of up to a fifth
 const sweep = 2400
 
-// Before it takes a free data stream without an event, a consumer checks again, because it may be about to end
+// Without an event, a consumer checks a free data stream again before it takes it: a Go consumer may be finishing it
 const secondCheck = 250
 
 describe("a service with effect-simba and Go consumers on the fake Redis", () => {

@@ -1,4 +1,4 @@
-/** Single scripts of data streams on the fake server, in edge cases: sizes, wrong types, late requests, set clocks. */
+/** Single scripts of data streams on the fake server in edge cases: sizes, wrong types, late requests, clock changes. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import {
@@ -621,7 +621,7 @@ describe("dead letters", () => {
     })))
 })
 
-describe("taking", () => {
+describe("takes:", () => {
   const requestOf = (held: Ownership, consumer = b, minIdle = Duration.zero) => ({
     stream: held.stream,
     entry: held.entry,
@@ -635,7 +635,7 @@ describe("taking", () => {
   const tagOf = (service: Service, request: TakeRequest) =>
     Effect.map(service.take([request]), ([result]) => result!._tag)
 
-  it.effect("an entry works immediately after a yield, but not while a lease has two milliseconds or more left", () =>
+  it.effect("a yielded entry can be taken immediately, but not one whose lease lasts two milliseconds or more", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       for (const [label, wait] of [["now", 0], ["later", 1]] as const) {
@@ -852,8 +852,8 @@ describe("a malformed checkpoint", () => {
     })))
 })
 
-describe("scripts write", () => {
-  it.effect("a checkpoint with only as many parts as it needs", () =>
+describe("what scripts write", () => {
+  it.effect("a commit writes a checkpoint with only as many parts as it needs", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -865,7 +865,7 @@ describe("scripts write", () => {
       assert.strictEqual(yield* textAfter(id("4-0"), true, 8), `4-0@@${held.entry}@@8`)
     })))
 
-  it.effect("tables with an expiry from their first use", () =>
+  it.effect("tables have an expiry from their first use", () =>
     onFake(Effect.gen(function*() {
       const { own, send } = yield* setup()
       yield* own("one")
@@ -874,7 +874,7 @@ describe("scripts write", () => {
       }
     })))
 
-  it.effect("a token from the server's clock, in microseconds", () =>
+  it.effect("tokens come from the server's clock, in microseconds", () =>
     onFake(Effect.gen(function*() {
       const { own, send } = yield* setup()
       const [seconds, micros] = (yield* send<readonly [string, string]>("TIME")).map(Number) as [number, number]
@@ -883,7 +883,7 @@ describe("scripts write", () => {
       assert.isBelow(token, (seconds + 1) * 1e6)
     })))
 
-  it.effect("no dead letter for a deleted entry, whose data stream can be announced again", () =>
+  it.effect("a deleted entry gets no dead letter, and its data stream can be announced again", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -894,8 +894,8 @@ describe("scripts write", () => {
     })))
 })
 
-describe("scripts read", () => {
-  it.effect("the last deleted id of a data stream", () =>
+describe("what scripts read", () => {
+  it.effect("an extent has the last deleted id of the data stream", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")
@@ -910,7 +910,7 @@ describe("scripts read", () => {
       })
     })))
 
-  it.effect("groups and consumers by name, even if a name equals that of a field", () =>
+  it.effect("groups and consumers are recognized by name, even if a name equals that of a field", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -923,7 +923,7 @@ describe("scripts read", () => {
       assert.deepInclude(consumers.map(({ name, pending }) => [name, pending]), ["pending", 0])
     })))
 
-  it.effect("failures as a streak until the pause that ends it, even if that is a millisecond", () =>
+  it.effect("a streak of failures lasts until the pause that ends it, even if that is a millisecond", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const held = yield* own("one")
@@ -941,7 +941,7 @@ describe("scripts read", () => {
       assert.strictEqual(yield* fail(0), 2)
     })))
 
-  it.effect("a key of the wrong type as the error of its item, and pass on other errors of the server", () =>
+  it.effect("a key of the wrong type fails only its item of a take, and errors of the server fail the request", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, own, send, service } = yield* setup()
       const [request] = yield* announceMany(1)

@@ -82,7 +82,7 @@ describe("events", () => {
       Effect.gen(function*() {
         const { open } = yield* StreamStore
         const service = yield* open(name, { enableEvents: true })
-        // It subscribes anyway, because events may be enabled
+        // The service subscribes anyway, because events may be enabled
         assert.isTrue(Option.isSome(yield* service.expiries))
       }).pipe(
         Effect.provide(RedisStreams.layerStore.pipe(

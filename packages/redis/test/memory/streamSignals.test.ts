@@ -109,7 +109,7 @@ describe("expiry events", () => {
         assert.isAbove(said.length, 0)
         assert.isFalse(
           said.some(({ args }) => args.some((text) => text.includes("orders"))),
-          "it sends nothing about another service"
+          "the billing consumer sends nothing about orders"
         )
       })),
     { tags: ["G23"] }

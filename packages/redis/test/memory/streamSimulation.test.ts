@@ -75,7 +75,7 @@ const found = (
     ({ violations }) => violations.map(({ checker }) => checker)
   )
 
-describe("data streams on a simulated Redis", () => {
+describe("simulations of data streams", () => {
   it.effect("violate no rule under any fault, over 60 seeds", () =>
     Effect.forEach(
       Array.from({ length: 60 }, (_, index) => index + 1),

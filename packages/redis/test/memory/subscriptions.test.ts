@@ -64,7 +64,7 @@ it.live("after a broken connection, a gap is reported only when the new connecti
     assert.deepStrictEqual(heard, [undefined, "text"])
   }))
 
-it.live("concurrent listeners share one connection, at whichever point the scheduler makes them yield", () =>
+it.live("concurrent listeners share one connection, wherever the scheduler makes them yield", () =>
   Effect.gen(function*() {
     const several: Array<number> = []
     for (let before = 0; before < 40; before++) {

@@ -99,7 +99,7 @@ export const jobsKeepTheirWord = (
       uncertain.delete(`${job} of ${instant}`)
     }
     const decide = ({ at, cause, claim, job, missed, mode }: NonNullable<ReturnType<typeof claimOf>>, when: number) => {
-      // A repeated request
+      // Ignore repeated requests
       if (claims.has(claim)) return
       claims.add(claim)
       const rule = rules.get(job)

@@ -4,7 +4,7 @@
  *     pnpm simulate --plan mutex --seeds 1000 --from 1
  *     pnpm simulate --plan mutex --seed 17 --verbose
  *
- * It shrinks the first failing seed to a short history, which it writes to a text file and an SVG file.
+ * The first failing seed is shrunk to a short history, which is written to a text file and an SVG file.
  */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"

@@ -149,10 +149,10 @@ const paces: ReadonlyArray<Pace> = [
  */
 const orphan = ({ sweepInterval: sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 2000 + 1500)
 
-/** Like `orphan`, plus the 40 seconds for which an entry is left to the Go consumer that received it. */
+/** The bound for orphans of Go consumers: an entry is left for 40 seconds to a Go consumer that has not locked it. */
 const goOrphan = (pace: Pace) => Duration.sum(orphan(pace), Duration.seconds(40))
 
-/** Maximum time for which a silent member still counts. */
+/** Maximum time for which a silent member still counts as alive. */
 const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDuration: lease }: Pace) =>
   Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
 
@@ -185,7 +185,8 @@ export const plainLoadOf = (seed: number | string) => {
   const losses = !mild && !isCrowd && go === 0 && draw("losses") < 0.3
   const rounds = mild || isCrowd || go > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
   return {
-    // No losses beside Go consumers: they do not notice them, and finish data streams that nobody has read
+    // Fleets with Go consumers lose no data: Go consumers do not notice losses, and finish data streams that nobody
+    // read
     losses,
     mild,
     hasOutages: !mild && draw("outages") < 0.15,
@@ -239,7 +240,7 @@ const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof p
     // The announcement after a seek may occupy capacity until the data stream is deleted
     seeks,
     pauses: has("pauses"),
-    // Not with seeks: a reader that starts before trimmed messages would wait for new ones
+    // Seeks exclude trims: a reader that starts before trimmed messages would wait for new ones
     trims: !seeks && has("trims"),
     deletes: has("deletes") ? 0.1 : 0,
     drafts

@@ -194,10 +194,7 @@ const startOn = Effect.fnUntraced(function*(port: number, folder: string, args: 
   } satisfies Server as Server
 })
 
-/**
- * Starts a server on the requested port, or on a free one. Retries with another port if the free one was taken
- * meanwhile.
- */
+/** Starts a server on the requested port, or on a free one. Retries if another process takes the free port first. */
 const startSomewhere = Effect.fnUntraced(function*(
   wished: number | undefined,
   args: (port: number, folder: string) => Effect.Effect<ReadonlyArray<string>>
