@@ -76,7 +76,7 @@ export const checks = (history: ReadonlyArray<Event>): ReadonlyArray<readonly [c
       `${terms.length} terms, and never two leaders at once`,
       pairs.every(([a, b]) => a.to !== undefined && a.to <= b.from)
     ],
-    ["every fencing token is larger than the one before", pairs.every(([a, b]) => a.token! < b.token!)],
+    ["every fencing token is larger than the previous one", pairs.every(([a, b]) => a.token! < b.token!)],
     [
       `${others.join(", ")} led ${plan.terms} times each and finished`,
       others.every((worker) => ledAll(worker) && has(worker, "Finished"))
