@@ -377,8 +377,8 @@ export const acquireIfAvailable = <R = never>(
  * **Details**
  *
  * The body is interrupted no later than the local deadline, and the effect then fails with `LeaseLost`. The mutex is
- * released after the body and its finalizers have ended. If the body is a function, it receives the lease, which has
- * the fencing token. Its other failures are those of `acquire`.
+ * released after the body and its finalizers have ended. If the body is a function, it receives the lease, and with it
+ * the fencing token. All other failures are those of `acquire`.
  *
  * **Example** (Protecting a transfer)
  *

@@ -7,7 +7,6 @@ import type { MutexStore } from "../../MutexStore.ts"
 
 export interface JobHost {
   readonly store: MutexStore["Service"]
-  /** Whether a run may start now. */
   readonly mayStart: (lease: Lease) => boolean
   /**
    * Counts a run under this lease until the returned function is called. Returns undefined if no run may start, because

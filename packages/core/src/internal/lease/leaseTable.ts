@@ -12,7 +12,6 @@ import type { SlicedTasks } from "./workSlices.ts"
 export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason["_tag"]> {
   readonly deadlines: DueLeases<L>
   readonly tasks: SlicedTasks
-  /** Losses that have not been reported yet. */
   private readonly unreported = new Map<L, Reason>()
 
   constructor(clock: Clock.Clock, tasks: SlicedTasks) {

@@ -1,6 +1,6 @@
 /**
  * Detects self-deadlock from the locks that the running fiber already holds. `service` checks them before each acquire.
- * The context of the work in `withLock` carries them.
+ * They are in the context of the work that `withLock` runs.
  */
 import * as Context from "effect/Context"
 import type * as Fiber from "effect/Fiber"
