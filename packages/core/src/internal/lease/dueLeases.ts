@@ -167,7 +167,7 @@ export class DueLeases<L extends AnyLease> {
       }),
       { disableYield: true }
     )
-    // A yield of the scheduler could delay the sweep until all other runnable fibers have run
+    // A scheduler yield could delay the sweep until all other runnable fibers have run
     return Effect.provideService(turns, Scheduler.PreventSchedulerYield, true)
   }
 
