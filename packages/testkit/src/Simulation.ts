@@ -91,7 +91,8 @@ export type LockModel = AnyLockModel
  *
  * **Details**
  *
- * Times are in milliseconds. `every` is the mean time between two faults. Of a pair, a number in that range is drawn.
+ * Times are in milliseconds. `every` is the mean time between two faults. A pair is a range from which a number is
+ * drawn.
  *
  * - Per command or message: `requestDelay`, `replyDelay`, `messageDelay`, `lateMessage`, `loseRequest`, `loseReply`,
  *   `reset`, `straggle`, `hang`; see `FakeNetwork`.
@@ -176,7 +177,7 @@ export interface Options<E> {
   readonly checkers: ReadonlyArray<engine.Checker>
   /** The faults that may happen. Default: none. */
   readonly faults?: Faults | undefined
-  /** The names of the faults that do happen. Default: each run draws a random half of `faults`. */
+  /** The names of the faults that actually happen. Default: each run draws a random half of `faults`. */
   readonly enabled?: ReadonlyArray<FaultName> | undefined
   /** The ordinary delays of the network, in milliseconds. Default: 0.1 to 1. */
   readonly network?: { readonly requestDelay: Range; readonly replyDelay: Range } | undefined
@@ -534,9 +535,8 @@ const explorable = <E>(plan: Plan<E>) => {
  * **Details**
  *
  * Except for deviations, everything arrives in order and after 0.1 ms. The exploration starts when all processes are at
- * `Client.ready`, and ends after `duration`, or sooner with `isOver`. The phase `liveness` follows, for liveness
- * properties. `explore` ends at the first violation, unless `all` is set. With `within`, it runs only schedules that
- * extend that one.
+ * `Client.ready`, and ends after `duration`, or sooner with `isOver`. The `liveness` phase follows. `explore` ends at
+ * the first violation, unless `all` is set. With `within`, it runs only schedules that extend that one.
  *
  * **Gotchas**
  *

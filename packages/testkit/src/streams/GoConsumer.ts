@@ -156,7 +156,7 @@ const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaErro
  *   const { events, owned } = yield* GoConsumer.join({
  *     service: "orders",
  *     id: "pod-7",
- *     work: (stream) => Effect.delay(Effect.log(`through with ${stream}`), "5 seconds")
+ *     work: (stream) => Effect.delay(Effect.log(`finished ${stream}`), "5 seconds")
  *   })
  *   yield* Effect.sleep("1 minute")
  *   const finished = events.filter((event) => event._tag === "Done")
@@ -175,7 +175,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   const input = `${options.service}-input`
   const group = `${options.service}-group`
   const events: Array<Event> = []
-  /** Entries by stream name, as in the original: a second entry of the same stream replaces the first. */
+  /** Entries by stream name. As in the original, a second entry of the same stream replaces the first. */
   const owned = new Map<string, string>()
 
   const keyOf = ({ entry, stream }: Entry) => `${stream}${separator}${entry}`
@@ -224,11 +224,11 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     Effect.catchCauseIf(
       Effect.andThen(options.work(entry.stream), finish(entry.stream)),
       (cause) => !Cause.hasInterruptsOnly(cause),
-      // oxlint-disable-next-line no-restricted-properties -- the loggers are those of the test
-      (cause) => Effect.logDebug("The work on a data stream failed, and is left unfinished", cause)
+      // oxlint-disable-next-line no-restricted-properties -- uses the loggers of the test
+      (cause) => Effect.logDebug("The work on a data stream failed, so the stream stays unfinished", cause)
     )
 
-  /** Owns an entry that is locked: renews the lock, and runs the work. */
+  /** Owns a locked entry: renews the lock, and runs the work. */
   const own = Effect.fnUntraced(function*(entry: Entry, isRenewed = true) {
     owned.set(entry.stream, entry.entry)
     events.push({ _tag: "Added", ...entry })

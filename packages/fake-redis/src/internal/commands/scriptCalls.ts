@@ -14,7 +14,7 @@ const ARITY = new Fail("ERR Wrong number of args calling Redis command from scri
 const FORBIDDEN = new Fail("ERR This Redis command is not allowed from script")
 const READ_ONLY = new Fail("ERR Write commands are not allowed from read-only scripts.")
 
-/** Commands with an effect on the server although they write no key. */
+/** Commands that are replicated although they write no key. */
 const replicated = new Set(["publish", "spublish", "pfcount"])
 
 interface Called {
@@ -47,7 +47,8 @@ export const runScript = (context: Context, { args, kind, name, readOnly, run }:
 }
 
 /**
- * Returns a predicate: whether the script has run for so long that it must pause. Scripts in transactions never pause.
+ * Returns a predicate that is true once the script has run for too long and must pause. Scripts in transactions never
+ * pause.
  */
 const overtime = ({ atomic, server }: Context): (() => boolean) | undefined => {
   const { stopwatch } = server.options

@@ -82,8 +82,8 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (released.some(({ id }) => id === from)) return
         if (command !== undefined && all(view.lock.forced?.(command.args, command.reply)).length > 0) return
         const client = clientOf(from)
-        // A fault may have undone the owner's grant or release, had the release refused, or delayed a request of an
-        // abandoned attempt
+        // A fault may have undone the owner's grant or release, caused a refusal of the release, or delayed a request
+        // of an abandoned attempt
         const over = left.has(from) || reported.has(from) || silent.has(from)
         if (client !== undefined && over && view.disturbedAt(client) > -Infinity) return
         if (client === undefined || !isUndisturbed(client, since, recovery)) return
@@ -109,13 +109,13 @@ interface Turn {
   passed: number
   turns: number
   /**
-   * Whether the last grant was a barge that may have won a race. It counts unless the notified waiter's request follows
-   * soon.
+   * Whether the last grant was a barge that may only have won a race. It counts unless the notified waiter's request
+   * follows shortly.
    */
   isRacing: boolean
   /** The number of consecutive barges that did not count. */
   races: number
-  /** Whether the client reported a failed wait, and no later request shows that it still waits here. */
+  /** Whether the client has reported a failed wait, without a later request to show that this waiter still waits. */
   mayHaveFailed: boolean
 }
 

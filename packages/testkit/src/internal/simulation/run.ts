@@ -1,6 +1,6 @@
 /**
- * Runs one simulation synchronously, either in one go or step by step. It starts with faults, continues calmly until
- * everything has converged, and then closes all scopes.
+ * Runs one simulation synchronously, either in one go or step by step. It starts with faults, continues without them
+ * until everything has converged, and then closes all scopes.
  */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { install } from "./deviations.ts"
@@ -78,7 +78,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
   return running.outcome()
 }
 
-/** Runs the phases: faults, calm, closing. Each `next` passes the instant until which time may pass. */
+/** Runs the phases: faults, calm, closing. Each call of `next` passes the instant at which time must stop. */
 function* phases(
   state: RunState,
   processes: Processes,

@@ -25,9 +25,7 @@ export interface Client {
   readonly compute: (millis: number | Range) => Effect.Effect<void>
   /** In an exploration, waits until all processes have called it. Only what happens afterwards is explored. */
   readonly ready: Effect.Effect<void>
-  /**
-   * Runs work that an exploration may interrupt whenever something arrives at the process. `name` identifies the work.
-   */
+  /** Runs work that an exploration may interrupt when anything arrives at the process. `name` identifies the work. */
   readonly interruptible: <E, R>(name: string, work: Effect.Effect<void, E, R>) => Effect.Effect<void, E, R>
   /** Adds a note to the history, for checkers and the trace. */
   readonly note: (kind: string, fields?: Fields) => void
@@ -111,7 +109,7 @@ export interface View {
    */
   readonly expiresAt: (key: string) => number | undefined
   readonly keys: () => ReadonlyArray<{ readonly key: string; readonly expiresAt: number | undefined }>
-  /** When a fault last affected a client or, without one, the server. The current time if a fault still does. */
+  /** When a fault last affected a client or, without one, the server. Returns the current time while a fault lasts. */
   readonly disturbedAt: (client?: string) => number
   /** When the server last lost data, through a fault or an eviction. */
   readonly lossAt: () => number
@@ -141,10 +139,7 @@ export interface Checker {
   readonly name: string
   readonly start: (view: View) => {
     readonly onEvent?: (event: Event) => void
-    /**
-     * Whether everything that must follow the last fault has happened. The liveness phase ends when all checkers return
-     * true.
-     */
+    /** Whether the program has recovered from the last fault. The liveness phase ends when all checkers return true. */
     readonly isConverged?: () => boolean
     /** Called at the end of the liveness phase. */
     readonly onConverged?: () => void

@@ -199,7 +199,7 @@ export const runHistory = Effect.fnUntraced(function*(
     }
     assert.strictEqual(ownerOf(yield* bench.owner), model.owner?.id)
   }
-  // The remaining waiters are served in order
+  // Check that the remaining waiters are served in order
   for (const party of parties) {
     if (party.subscribed) continue
     yield* party.release

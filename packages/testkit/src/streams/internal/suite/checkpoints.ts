@@ -197,7 +197,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("redrive")
       const ownership = yield* party().own("one")
-      // Field names of the message may be those of the dead letter
+      // A message may use the field names of a dead letter
       const one = {
         id: id("3-0"),
         fields: [["n", "3"], ["n", "three"], ["simba-id", "x"], ["simba-reason", "y"]] as const

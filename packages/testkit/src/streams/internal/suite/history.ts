@@ -222,7 +222,7 @@ export const runHistory = Effect.fnUntraced(function*(
     }
   }
 
-  // Nothing may be forgotten: another party can finish the unfinished streams
+  // Check that nothing is forgotten: another party must be able to finish the unfinished streams
   if (!options.live) yield* bench.pass(Duration.times(period, 2))
   yield* read(parties[0]!)
   for (const [label, model] of models) {
