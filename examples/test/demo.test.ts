@@ -1,3 +1,4 @@
+/** Runs the demo of mutexes in virtual time, and checks that its report notices violations. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"

@@ -1,3 +1,4 @@
+/** Runs the examples that need no server in virtual time, and checks their results. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"

@@ -1,3 +1,4 @@
+/** Runs two nodes of `scheduled-jobs.ts` in virtual time, and stops the leader. */
 import { Mutex } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Fiber, Layer } from "effect"

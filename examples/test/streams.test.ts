@@ -1,3 +1,4 @@
+/** Checks the report of the data stream demo against a recorded run and modified copies of it. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Event } from "../streams/events.ts"
 import type { History } from "../streams/history.ts"

@@ -1,4 +1,4 @@
-// A CommonJS program that imports ES modules as it runs.
+// A CommonJS program that imports ES modules at run time.
 const main = async () => {
   const { Mutex } = await import("@effect-simba/core")
   const { Effect } = await import("effect")

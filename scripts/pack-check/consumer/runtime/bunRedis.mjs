@@ -1,3 +1,4 @@
+// Checks both stores on Bun's Redis client.
 import * as BunRedis from "@effect/platform-bun/BunRedis"
 import { onServer } from "./onServer.mjs"
 

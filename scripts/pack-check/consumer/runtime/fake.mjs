@@ -1,3 +1,4 @@
+// Checks both stores on the fake Redis.
 import * as RedisMutex from "@effect-simba/redis/RedisMutex"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as FakeRedis from "@effect-simba/testkit/FakeRedis"

@@ -1,3 +1,4 @@
+// Checks both stores on ioredis.
 import { IoRedis } from "@effect-simba/redis"
 import { onServer } from "./onServer.mjs"
 

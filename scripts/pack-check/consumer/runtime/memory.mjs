@@ -1,3 +1,4 @@
+// Checks the in-memory store of mutexes.
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Effect, Layer } from "effect"
 import { mutexes } from "./scenario.mjs"

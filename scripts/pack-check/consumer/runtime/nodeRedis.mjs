@@ -1,3 +1,4 @@
+// Checks both stores on Effect's `NodeRedis`.
 import * as NodeRedis from "@effect/platform-node/NodeRedis"
 import { onServer } from "./onServer.mjs"
 
