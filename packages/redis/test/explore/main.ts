@@ -1,5 +1,6 @@
 /**
- * The command `pnpm explore`: runs every schedule of small programs with up to a number of deviations, or replays one:
+ * The command `pnpm explore`: runs every schedule of small programs with a limited number of deviations, or replays
+ * one:
  *
  *     pnpm explore --deviations 2
  *     pnpm explore --scope two --deviations 3

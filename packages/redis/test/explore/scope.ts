@@ -1,3 +1,4 @@
+/** The type of the programs in `scopes.ts` and `streamScopes.ts`. */
 import type { Simulation } from "@effect-simba/testkit"
 
 /** A small program that `pnpm explore` runs, and a phrase that describes it. */

@@ -81,15 +81,15 @@ const within = (env: Record<string, string>) =>
   Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env }))
 
 const runs: ReadonlyArray<readonly [name: string, run: Run]> = [
-  ["options of mutexes", (draw) => {
+  ["mutex options", (draw) => {
     const input = anyOptions(draw, mutexOptions)
     return [input, Effect.suspend(() => MutexConfig.make(untyped(input)))]
   }],
-  ["options of streams", (draw) => {
+  ["stream options", (draw) => {
     const input = anyOptions(draw, streamOptions)
     return [input, streamClient(input)]
   }],
-  ["a mutex by name", (draw) => {
+  ["a mutex name", (draw) => {
     const input = mutated(draw, "jobs")
     return [
       input,
@@ -99,7 +99,7 @@ const runs: ReadonlyArray<readonly [name: string, run: Run]> = [
       )
     ]
   }],
-  ["options of an acquire", (draw) => {
+  ["acquire options", (draw) => {
     const input = anyOptions(draw, ["timeout", "ttl", "localTurn"])
     return [
       input,
@@ -144,17 +144,17 @@ const runs: ReadonlyArray<readonly [name: string, run: Run]> = [
     )
     return [input, Effect.suspend(() => url.read(untyped(typeof input === "string" ? input : anyText(draw))))]
   }],
-  ["the environment of mutexes", (draw) => {
+  ["mutex environment variables", (draw) => {
     const env = { SIMBA_REDIS_TTL: anyText(draw), SIMBA_REDIS_TRANSITION: anyText(draw) }
     return [env, within(env)(mutexEnvironment.complete({}))]
   }],
-  ["the environment of streams", (draw) => {
+  ["stream environment variables", (draw) => {
     const env = { POD_NAME: anyText(draw), POD_IP: anyText(draw) }
     return [env, within(env)(Effect.flatMap(streamEnvironment.complete({ service: "svc" }), streamClient))]
   }],
-  ["the name of a data stream", decoding(StreamName.StreamName, "orders:1")],
-  ["the name of a service", decoding(ServiceName, "orders")],
-  ["the id of an entry", decoding(StreamName.EntryId, "1763733691000-0")]
+  ["a data stream name", decoding(StreamName.StreamName, "orders:1")],
+  ["a service name", decoding(ServiceName, "orders")],
+  ["an entry id", decoding(StreamName.EntryId, "1763733691000-0")]
 ]
 
 export const anyCase = (draw: Draw) => {

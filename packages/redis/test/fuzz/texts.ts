@@ -34,9 +34,9 @@ const readers: ReadonlyArray<readonly [name: string, read: Read, valid: Readonly
   ["an inspection", mutexReplies.readInspect, [[ownership, "5", "2", [[id, "7"]]]]],
   ["a renewal", codec(mutexScripts.renewLeases.reply), [[[1, "owner", ownership], [2, "error", "ERR"]], []]],
   ["an owner", codec(mutexScripts.readOwner.reply), [ownership, "@@"]],
-  ["a message of a mutex", codec(messages.MutexMessage), [`acquired@@${id}`]],
-  ["a message of a contender", codec(messages.ContenderMessage), [`released@@${id}`, "look@@500"]],
-  ["a message of a layer", codec(messages.InboxMessage), [
+  ["a mutex message", codec(messages.MutexMessage), [`acquired@@${id}`]],
+  ["a contender message", codec(messages.ContenderMessage), [`released@@${id}`, "look@@500"]],
+  ["a layer message", codec(messages.InboxMessage), [
     "7@@granted@@5@@4@@7",
     "7@@released",
     "7@@look@@500",
@@ -56,10 +56,10 @@ const readers: ReadonlyArray<readonly [name: string, read: Read, valid: Readonly
   ["a member", codec(Member), ["simba-consumer-a@@abcdef012345@@8@@3"]],
   ["extents", codec(streamScripts.readExtents.reply), [[[]], [["5", entry, "", "", entry], ["error", "ERR"]]]],
   ["a taking", codec(streamScripts.takeLeases.reply), [[["Taken", "5", "0"], ["Occupied", "a", "-1"], ["Gone"]]]],
-  ["a renewal of streams", codec(streamScripts.renewLeases.reply), [[[1, "TakenOver"], [2, "Vanished"]]]],
+  ["a stream renewal", codec(streamScripts.renewLeases.reply), [[[1, "TakenOver"], [2, "Vanished"]]]],
   ["pending entries", codec(PendingReply), [[[entry, "anybody", 5, 1]]]],
   ["an announcing", codec(streamScripts.announceStreams.reply), [[[entry, "1"]]]],
-  ["an inspection of streams", codec(streamScripts.inspectService.reply), [
+  ["a stream inspection", codec(streamScripts.inspectService.reply), [
     [1, 2, 3, 4, [["a", 1, 2]], ["simba-consumer-a@@abcdef012345@@8@@3"]]
   ]]
 ]

@@ -52,7 +52,7 @@ const Step = Schema.TaggedUnion({
     by: Schema.Literals([0, 0, 0, 0, 0, 0, 0, 0, 1]),
     job: Schema.Literals([0, 0, 0, 0, 1, 2]),
     claim: to(3),
-    /** Added to the owner's token. */
+    /** The offset of the request's token from the owner's token. */
     token: Schema.Literals([...Array.from({ length: 12 }, () => 0), 1, -1]),
     mode: Schema.Literals(["run", "run", "run", "run", "manual", "miss"]),
     at: Schema.Literals(["now", "now", "now", "now", "next", "decided", "scheduled", "wanted", "wanted", "wanted"]),

@@ -54,7 +54,7 @@ describe("writes of other programs", () => {
         assert.deepStrictEqual(letters.map(({ fields }) => fields.flat()), bad)
         assert.isTrue(letters.every(({ reason }) => reason.length > 5))
         assert.match(letters[0]!.reason, /lbs-input/)
-        // Redriven unchanged, so it is still malformed
+        // The redriven entry is unchanged, so it is still malformed
         assert.isTrue(yield* service.redrive(letters[0]!.id))
         assert.strictEqual((yield* read())[0]!._tag, "Malformed")
         assert.strictEqual(yield* send("EXISTS", StreamKeys.announced(name)), 0)
@@ -151,7 +151,7 @@ describe("writes of other programs", () => {
     { tags: ["G8"] }
   )
 
-  it.effect("a Go consumer's lock prevents a take, which returns the Go consumer's name", () =>
+  it.effect("a Go consumer's lock prevents a take, whose reply names the Go consumer", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
@@ -181,7 +181,7 @@ describe("writes of other programs", () => {
         { _tag: "Lost", reason: "Vanished" },
         { _tag: "Lost", reason: "TakenOver" }
       ])
-      // The remaining key is not deleted, because its owner works under it until the reply arrives
+      // The other key is kept until it expires, because the owner works under it until the reply arrives
       const left = (key: string) => send<number>("PTTL", key)
       assert.strictEqual(yield* left(keysOf(one).entryLease), Duration.toMillis(lease))
       assert.strictEqual(yield* left(keysOf(two).streamLease), Duration.toMillis(lease))

@@ -77,7 +77,7 @@ describe("the table of dead messages", () => {
         )
       const letter = yield* bury("1-0")
       const redis = yield* Redis
-      /** One of the two calls of another client's redrive: before (`""`) or after (`"1"`) it adds the message. */
+      /** Another client's redrive takes two calls: before (`""`) and after (`"1"`) it adds the message. */
       const otherClient = (added: "" | "1") =>
         call(redis, "redrive", scripts.redriveMessage)({
           stream: held.stream,

@@ -91,7 +91,7 @@ export const ofProcesses: ReadonlyArray<FaultKind> = [
       stage.fleet.kill(member)
       yield* pause(stage, 100, 3000)
       stage.fleet.restart(member)
-      // The process starts and connects
+      // Give the process time to start and connect
       yield* Effect.sleep("1 second")
     })),
   onMember("stop", everybody, (stage, member) =>

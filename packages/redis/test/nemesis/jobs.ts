@@ -13,7 +13,7 @@ interface Kind extends JobRules {
   readonly options: Omit<Leadership.Job, "name" | "run">
   /** The maximum length of a run, in milliseconds. */
   readonly longest: number
-  /** How some runs fail. Default: none fails. */
+  /** How some of the runs fail. Default: no run fails. */
   readonly failure?: "fail" | "throw"
   readonly ignoresInterruption?: true
 }

@@ -176,7 +176,7 @@ export const judge = (
   for (const group of groups) {
     const [call, ...effects] = group as [Observed, ...Array<Observed>]
     const isCall = call.args[0] === "EVALSHA" || call.args[0] === "EVAL"
-    // Skip commands from outside the fleet, such as replication from a primary
+    // Only script calls and these plain commands change what the checkers read
     if (!isCall && !["XADD", "DEL", "SET"].includes(call.args[0]!)) continue
     items.push({
       at: call.at,

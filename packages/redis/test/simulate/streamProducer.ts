@@ -18,8 +18,8 @@ return 1
 `
 
 /**
- * Ends the drafts, and deletes the data stream if it had any. Its last id shows drafts even if they were trimmed. KEYS:
- * stream, mark. ARGV: an id below all drafts.
+ * Ends the drafts, and deletes the data stream if it had any, which its last id shows even after a trim. KEYS: stream,
+ * mark. ARGV: an id below all drafts.
  */
 const endDrafts = `
 redis.call('SET', KEYS[2], '1', 'PX', '600000')

@@ -58,8 +58,8 @@ const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")
 export const counterOf = (id: string): string => id.slice(0, id.indexOf("-"))
 
 /**
- * Returns a new wire id, of a new layer or of `sibling`'s layer. Later ids sort before earlier ones, so a queue must
- * not sort by id.
+ * Returns a new wire id, of a new layer or of `sibling`'s layer. Later ids sort before earlier ones, which reveals a
+ * queue that sorts by id.
  */
 export const freshId = (sibling?: LeaseId): LeaseId => {
   const number = 1_000_000 - ++count

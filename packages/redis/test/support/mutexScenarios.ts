@@ -175,7 +175,7 @@ export const renewed = scenario(function*({ open }) {
       }
     })
   )
-  // `withLock` does not await the reply to its release, so another process may briefly still observe the lock
+  // `withLock` does not await the reply to its release, so another process may still observe the lock for a moment
   yield* until("released", Effect.map(other.owner(m), ({ _tag }) => _tag === "Free"))
 })
 

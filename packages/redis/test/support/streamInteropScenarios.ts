@@ -116,7 +116,7 @@ export const liveGo: Scenario = (stage) =>
     const go = yield* stage.go("stock")
     yield* joined
     const entry = yield* announceAsGo(stage, "held")
-    yield* until("Go owns it", goOwns(go, "held"))
+    yield* until("the Go consumer owns it", goOwns(go, "held"))
     const started: Array<string> = []
     const own = yield* stage.own("ours", { sweepInterval: "500 millis" })
     yield* own.run((stream) => Effect.andThen(Effect.sync(() => started.push(stream)), Effect.never))
@@ -157,7 +157,7 @@ export const goDies = (stage: Stage, hasEvents: boolean, count = 1) =>
     if (!hasEvents) yield* events(stage, "")
     yield* joined
     for (const stream of streams) yield* announceAsGo(stage, stream)
-    yield* until("Go owns them", goOwns(go, ...streams))
+    yield* until("the Go consumer owns them", goOwns(go, ...streams))
     const own = yield* stage.own("ours")
     yield* own.run(() => Effect.never)
     yield* Effect.sleep("5 seconds")
@@ -419,7 +419,7 @@ export const lateDone: Scenario = (stage) =>
     const go = yield* stage.go("stock")
     yield* joined
     const entry = yield* announceAsGo(stage, "a")
-    yield* until("Go owns it", goOwns(go, "a"))
+    yield* until("the Go consumer owns it", goOwns(go, "a"))
     yield* go.kill
     const interrupted: Array<string> = []
     const own = yield* stage.own("ours")
@@ -450,7 +450,7 @@ export const goDone: Scenario = (stage) =>
     const go = yield* stage.go("stock")
     yield* joined
     yield* announceAsGo(stage, "b")
-    yield* until("Go owns it", goOwns(go, "b"))
+    yield* until("the Go consumer owns it", goOwns(go, "b"))
     yield* go.done
     yield* Effect.sleep("5 seconds")
     assert.isTrue(yield* owns(own, "a"))
