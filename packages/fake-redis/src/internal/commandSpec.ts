@@ -32,7 +32,6 @@ export interface CommandSpec {
    */
   readonly arity: number
   readonly flags: ReadonlySet<string>
-  /** First key, last key and step. */
   readonly positions: readonly [first: number, last: number, step: number]
   readonly categories: ReadonlyArray<string>
   readonly tips: ReadonlyArray<string>

@@ -202,7 +202,6 @@ export class Engine {
     return this.server.dbs[db]?.entries.get(toBytes(key))?.expiresAt
   }
 
-  /** A field of a hash. */
   field(db: number, key: string, field: string): string | undefined {
     const value = this.server.dbs[db]?.entries.get(toBytes(key))?.value
     const text = value instanceof Map ? value.get(toBytes(field)) : undefined

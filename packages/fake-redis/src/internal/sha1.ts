@@ -1,4 +1,4 @@
-/** The SHA-1 of a binary string, in hex: identifies scripts, and is `redis.sha1hex`. */
+/** The SHA-1 of a binary string, in hex. It identifies scripts, and is the result of `redis.sha1hex`. */
 import { paddedWords } from "./shaBlocks.ts"
 
 const rotate = (value: number, bits: number): number => (value << bits) | (value >>> (32 - bits))

@@ -1,4 +1,4 @@
-/** The SHA-256 of a binary string, in hex: passwords are stored in this form. */
+/** The SHA-256 of a binary string, in hex. Passwords are stored in this form. */
 import { paddedWords } from "./shaBlocks.ts"
 
 const fraction = (value: number): number => Math.floor((value - Math.floor(value)) * 2 ** 32) | 0

@@ -43,7 +43,6 @@ export const bothServers = () => {
   afterAll(() => Promise.all([real.stop(), fake.close()]))
 
   return {
-    /** The addresses of both servers. */
     where: () => ({ fake: { port: fake.port }, real: { path: real.path } }),
     alike: (title: string, text: string, normalize = (reply: unknown): unknown => reply) =>
       it(title, async () => {

@@ -1,7 +1,7 @@
 /** A seeded random number generator. */
 export type Draw = () => number
 
-/** The mulberry32 generator */
+/** Makes a mulberry32 generator. */
 export const makeDraw = (seed: number): Draw => {
   let state = seed >>> 0
   return () => {

@@ -1,4 +1,7 @@
-/** Pending entries, which were delivered to a consumer but not acknowledged: XACK, XPENDING, XCLAIM and XAUTOCLAIM. */
+/**
+ * Commands on pending entries, which were delivered to a consumer but not acknowledged: XACK, XPENDING, XCLAIM and
+ * XAUTOCLAIM.
+ */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Consumer, Group, Stream, StreamId } from "../data/stream.ts"

@@ -153,7 +153,6 @@ export const trim = (stream: Stream, keep: number, minId: StreamId | undefined):
   return count
 }
 
-/** Removes the entry at an index. */
 export const removeAt = (stream: Stream, at: number): void => {
   stream.entries.splice(at, 1)
   deleteFromNodes(stream.nodes, at)

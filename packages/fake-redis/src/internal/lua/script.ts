@@ -14,7 +14,6 @@ export interface ScriptHost {
   readonly mustPause?: (() => boolean) | undefined
 }
 
-/** A paused script. */
 export class Paused {
   readonly resume: () => Value | Paused
   /** Makes the script fail when it is resumed. */

@@ -1,6 +1,7 @@
 /**
- * The protocol of one client on a socket: parses its bytes, sends commands to the server in order, and encodes the
- * replies. The owner of the socket calls `receive` and `take`, and stops reading while `hasRoom` is false.
+ * The protocol of one client on a socket: parses its bytes, sends commands to the server in order, and collects the
+ * bytes of replies and pushes. The owner of the socket calls `receive` and `take`, and stops reading while `hasRoom` is
+ * false.
  */
 import { Buffer } from "node:buffer"
 import { ProtocolError, RequestParser } from "./requestParser.ts"

@@ -103,7 +103,6 @@ export const explore = (
   return { schedules, skipped, states: histories.size, violations, first, isComplete, branches }
 }
 
-/** Replays one schedule. */
 export const replay = (
   setup: Setup<never>,
   deviations: Deviations,

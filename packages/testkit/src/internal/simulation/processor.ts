@@ -165,7 +165,6 @@ export class Processor {
     this.wake()
   }
 
-  /** Continues after a pause. */
   resume(): void {
     if (!this.isResting) this.world.enqueue(this.run)
   }
@@ -211,7 +210,6 @@ export class Processor {
     this.world.at(this.busyUntil, this.run)
   }
 
-  /** Returns the next task, if there is one. */
   private take(): Task | undefined {
     for (;;) {
       const item = this.rest.pop()

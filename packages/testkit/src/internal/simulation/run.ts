@@ -13,12 +13,10 @@ import type { Checker, Outcome, Setup } from "./setup.ts"
 import { viewOf } from "./view.ts"
 import { Restless } from "./world.ts"
 
-/** A simulation that has begun. */
 export interface Running {
   readonly state: RunState
   readonly processes: Processes
   readonly actions: Victims
-  /** Adds a process and starts it. */
   readonly add: () => void
   /** Lets time pass until the given instant, or until the simulation is over. */
   readonly advance: (until: number) => void

@@ -13,7 +13,7 @@ export interface Timer {
 }
 
 export interface Timers {
-  /** Monotonic milliseconds. */
+  /** Monotonic time in milliseconds. */
   readonly now: () => number
   readonly at: (time: number, run: () => void) => Timer
 }

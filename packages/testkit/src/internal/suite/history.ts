@@ -48,7 +48,7 @@ export const runHistory = Effect.fnUntraced(function*(
   const parties = [...bench.parties(5)]
   const model: Model = { owner: undefined, until: 0, token: 0, confirmed: false, queue: [] }
   let now = 0
-  /** When each party got its ticket. */
+  /** The time at which each party got its ticket. */
   const queuedAt = new Map<Party, number>()
 
   const tick = (millis: number) =>

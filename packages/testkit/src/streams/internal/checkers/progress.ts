@@ -54,7 +54,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
       )
       if (passed !== undefined) view.violated(`${stream} is committed up to ${id}, and ${passed} was not processed`)
     }
-    /** Forgets what was processed after a position to which an operator has moved the checkpoint back. */
+    /** When an operator moves the checkpoint, forgets that messages after the new position were processed. */
     const moved = (stream: string, at: number) => {
       const id = checkpointOf(view, model, stream) ?? beginning
       last.set(stream, { id, at })
