@@ -64,7 +64,7 @@ const fileOf = (test) => test.slice(0, test.indexOf(": "))
 
 const rank = ({ file, what }) => hash(`${values.seed} ${file} ${what}`)
 
-/** Runs a worker process until it is done, a mutant hangs, or the time is up. */
+/** Runs a worker process until it has finished, a mutant hangs, or the time is up. */
 const run = (folder, worker, workers) =>
   new Promise((resolve) => {
     const vitest = join(root, "node_modules/vitest/vitest.mjs")

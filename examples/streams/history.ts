@@ -1,4 +1,4 @@
-/** Who owned each stream, and when. */
+/** Derives from the events which consumer owned each stream, and when. */
 import type { Event } from "./events.ts"
 import * as plan from "./plan.ts"
 

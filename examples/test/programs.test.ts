@@ -150,7 +150,7 @@ describe("web servers", () => {
       assert.deepInclude(await later.json(), { month: "2026-11" })
     })
 
-    it(`${file} in two processes responds with 409 to one of two requests, and ends at a SIGTERM`, async () => {
+    it(`${file} in two processes responds with 409 to one of two requests, and exits on SIGTERM`, async () => {
       await using one = await serves(file, real)
       await using other = await serves(file, real)
       const replies = await Promise.all([post(one.url), post(other.url)])
@@ -160,7 +160,7 @@ describe("web servers", () => {
   }
 
   for (const file of ["leader.ts", "express.ts", "fastify.ts", "nest.ts"]) {
-    it(`${file} shows who leads, and lets another process lead at a SIGTERM`, async () => {
+    it(`${file} shows who leads, and lets another process lead on SIGTERM`, async () => {
       await using one = await serves(file, real)
       await until(one.health, ({ role }) => role === "leader", one.text)
       await using other = await serves(file, real)

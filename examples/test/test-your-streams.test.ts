@@ -20,7 +20,7 @@ const sums = Effect.flatMap(Sums, Ref.get)
 describe("the handler of orders", () => {
   const Live = Layer.merge(Sums.layer, TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))
 
-  it.effect("adds up the orders, up to the last order", () =>
+  it.effect("adds up the orders until the last one", () =>
     Effect.gen(function*() {
       yield* StreamClient.announceAll([{ stream: "orders:eu", info: {} }, { stream: "orders:us", info: {} }])
       yield* Effect.forkChild(StreamClient.run(handler))
@@ -78,7 +78,7 @@ describe("the handler of orders, in several processes on one Redis", () => {
 
       assert.deepStrictEqual(yield* a.sums, { "orders:eu": 40 })
       assert.deepStrictEqual(yield* b.sums, { "orders:eu": 2 })
-      // Let process a leave: nobody advances the clock once the test has ended
+      // Reconnect `a` so that it can shut down: nobody advances the clock once the test has ended
       yield* link.heal()
     }).pipe(Effect.provide(FakeRedis.layer())))
 
