@@ -1,6 +1,6 @@
 /**
- * Builds the programs in `streamScopes.ts`: two consumers, and a producer in the first one's process. Exploration
- * begins after a first data stream has been processed, and ends when all are.
+ * Builds the programs in `streamScopes.ts`: two consumers, and a producer in the first one's process. The exploration
+ * begins after one data stream has been processed, and ends when all have been.
  */
 import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
 import type { EntryId } from "@effect-simba/core/streams/StreamName"

@@ -13,7 +13,7 @@ it("a text that is published twice is delivered twice, even if one node sends bo
   for (const order of ["abcabc", "aabbcc", "aabcbc"]) assert.strictEqual(heard(new Copies(), order).length, 2, order)
 })
 
-it("a copy that a node has not sent before a gap does not suppress a message after it", () => {
+it("a copy that is missing from before a gap does not suppress a message after it", () => {
   const copies = new Copies()
   assert.strictEqual(heard(copies, "aabb").length, 2)
   copies.clear()

@@ -123,7 +123,7 @@ describe("messages to the waiters of a layer", () => {
     }), { tags: ["B43"] })
 
   it.effect(
-    "a subscription that fails is an error for all that wait for it, and is retried for the next waiter",
+    "a failed subscription fails all waiters for it, and is retried for the next waiter",
     () =>
       Effect.gen(function*() {
         const { responsive, asked, publish, subscriber } = channels()
@@ -274,7 +274,7 @@ describe("messages to the waiters of a layer", () => {
       let begun = 0
       for (let before = 0; before < 60; before++) {
         const id = freshId()
-        // The scheduler makes the fiber yield after sixty operations, `before` of which precede the subscription
+        // The fiber yields after sixty operations. `before` of them precede the subscription.
         const layer = yield* Effect.forEach(Array.from({ length: before }), () => Effect.void).pipe(
           Effect.andThen(Effect.scoped(Effect.andThen(inboxes.open(inboxOf(id), () => undefined), Effect.never))),
           Effect.provideService(References.MaxOpsBeforeYield, 60),
@@ -435,7 +435,7 @@ describe("a place that a live layer could not release", () => {
       assert.deepStrictEqual((yield* b.inspect(m, 10)).waiters.map(({ id }) => id), [next.id])
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("is released only if its release was requested: a late message does not release a live lease", () =>
+  it.effect("is not released by a late message if its lease is live and its release was not requested", () =>
     Effect.gen(function*() {
       const { a, b } = yield* stores
       const m = freshName("kept")
@@ -485,7 +485,7 @@ describe("the cost of a contended mutex", () => {
     }
     yield* TestClock.adjust(age)
     yield* Scope.close(scope, Exit.void)
-    // The hand-offs must complete without the passing of virtual time
+    // The hand-offs must complete while virtual time stands still
     yield* Fiber.joinAll(waiting)
     // `withLock` does not await the last release
     yield* TestClock.adjust("1 second")
