@@ -19,7 +19,7 @@ export class Reports extends Context.Service<Reports, {
   ) => Effect.Effect<Option.Option<string>, SimbaError.RequestError | SimbaError.LeaseLost>
   readonly count: Effect.Effect<number>
 }>()("example/Reports") {
-  /** Needs `Mutex`, on any store. */
+  /** Works with any layer that provides `Mutex`. */
   static readonly layer = Layer.effect(
     Reports,
     Effect.gen(function*() {
@@ -39,7 +39,7 @@ export class Reports extends Context.Service<Reports, {
   )
 }
 
-/** On Redis for several processes, or in memory for this process alone. */
+/** Provides `Mutex` on Redis for several processes, or in memory for this process alone. */
 export const MutexLive = Layer.unwrap(Effect.map(
   Config.Literals(["redis", "memory"], "LOCKS").pipe(Config.withDefault("memory")),
   (locks) => locks === "redis" ? RedisMutex.layerFromEnv() : Mutex.layerMemory()

@@ -217,7 +217,7 @@ const edgesOf = (name) => {
 const arrow = (name, path, strokeWidth) =>
   `<path d="${path}" stroke="${colors[name]}" stroke-width="${strokeWidth}" marker-end="url(#${name})"/>`
 
-/** Pairs of packages that use each other, one arrow for each pair. */
+/** Pairs of packages in which the first uses the second. Each pair gets one arrow. */
 const betweenPackages = new Set(
   [...uses.values()].map(({ from, to }) => `${packageOf(from)} ${packageOf(to)}`).filter((pair) =>
     !/^(\w+) \1$/.test(pair)

@@ -26,5 +26,5 @@ export type Event = typeof Event.Type
 
 const endings: ReadonlyArray<Event["_tag"]> = ["Finished", "Interrupted", "Crashed", "Failed"]
 
-/** Whether a worker reports nothing after this event. */
+/** Whether this is a worker's last event. */
 export const isEnding = (event: Event): boolean => endings.includes(event._tag)

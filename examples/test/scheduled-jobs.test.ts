@@ -8,7 +8,7 @@ import { MutexLive } from "../service.ts"
 
 const Mutexes = MutexLive.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: {} }))))
 
-it.effect("scheduled-jobs.ts runs its jobs on one node, each as often as it should", () =>
+it.effect("scheduled-jobs.ts runs each job on one node, as often as its schedule says", () =>
   Effect.gen(function*() {
     const shop = yield* Shop
     const nodes = yield* Effect.forEach([1, 2], () =>

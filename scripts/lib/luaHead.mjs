@@ -1,10 +1,10 @@
-// Parses the head of a script. A head contains such lines:
+// Parses the head of a script. These are the lines of a head:
 //
 //   KEYS[1] input                  a key
 //   KEYS[4n+2] entryLease          repeated for each item, together with its neighbours
-//   ARGV[2] lease: ms              an argument that is not a text: `ms`, `number`, or one of several texts
+//   ARGV[2] lease: ms              a type, unless it is plain text: `ms`, `number`, or one of several texts
 //   ARGV[5..] fields               all remaining arguments
-//   Operation a: id, mode          what operation `a` of a call with several operations takes from these, in order
+//   Operation a: id, mode          the arguments that operation `a` takes, in order, in a call with several operations
 //   Reply: each 'Done' | { Count, last: EntryId }. What it means.
 //
 // A type is a quoted text, a name, a tuple `{ A, B }`, an array `A[]`, a union, or `each T` (for each item, T or {
