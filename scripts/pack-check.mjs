@@ -2,7 +2,7 @@
 // outside of the repository. Needs a finished `pnpm build` and a redis-server on the PATH.
 //
 //   node scripts/pack-check.mjs                   what `npm test` runs
-//   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and the install lines of the pages
+//   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and the install lines
 //   node scripts/pack-check.mjs --long --write    also writes the table of runtimes into the documentation
 import { join } from "node:path"
 import { runCommandLines } from "./pack-check/commandLine.mjs"
