@@ -42,7 +42,7 @@ const until = async (node, file, options, pattern, act = async () => undefined) 
   const giveUp = Symbol()
   const result = await Promise.race([ended, setTimeout(10_000, giveUp, { ref: false })])
   if (!pattern.test(shown)) problem(`${file} of the README does not print ${pattern}:\n${shown}`)
-  if (result === giveUp) problem(`${file} of the README does not end at Ctrl-C:\n${shown}`)
+  if (result === giveUp) problem(`${file} of the README does not exit on Ctrl-C:\n${shown}`)
 }
 
 /**

@@ -33,7 +33,7 @@ const grantTests = unit("mutex", "grantByMessage", "fleetPlace")
 
 export const rules = [
   mutex(
-    "H5, order: a grant whose token is not larger is void",
+    "H5: a grant without a larger token is void",
     grant,
     "stamp === undefined || grant.token <= stamp.token",
     "stamp === undefined",
@@ -46,7 +46,7 @@ export const rules = [
     "  if (after < 0) return undefined\n",
     "",
     grantTests,
-    "no schedule shows it: without the rule the lease counts from an earlier instant, so it ends sooner"
+    "not visible in any schedule: without the rule, the lease counts from an earlier instant and ends sooner"
   ),
   mutex(
     "H5: the age of a grant counts from the request before it",
@@ -57,7 +57,7 @@ export const rules = [
     ["clocks"]
   ),
   mutex(
-    "H5: margin of a grant",
+    "H5: a granted lease ends a margin early for its owner",
     grant,
     "grant.millis - marginMillis(after + grant.millis)",
     "grant.millis",
@@ -65,7 +65,7 @@ export const rules = [
     ["clocks"]
   ),
   mutex(
-    "H5: half of the period must be left",
+    "H5: at least half of the period must be left",
     grant,
     "lease.left(now) < grant.millis / 2 ? undefined : lease",
     "lease",
@@ -78,10 +78,10 @@ export const rules = [
     "if (place.heard === undefined || (place.heard._tag === \"YourTurn\" && wakeUp._tag === \"YourTurn\")) place.heard = wakeUp",
     "place.heard = wakeUp",
     unit("mutex", "placePlan", "fleetPlace"),
-    "no schedule shows it: the rules of order and age apply to this grant, too"
+    "not visible in any schedule: the rules of order and age also apply to this grant"
   ),
   mutex(
-    "H5: a grant of a confirm period is confirmed before its work",
+    "H5: a grant for one confirm period is confirmed before the work",
     `${core}/mutex/localQueue.ts`,
     "if (lease.isUnconfirmed) this.layer.leases.confirm(lease)",
     "",
@@ -97,7 +97,7 @@ export const rules = [
     ["silent"]
   ),
   mutex(
-    "L1: margin of the local deadline",
+    "L1: the local deadline is a margin early",
     `${core}/optionChecks.ts`,
     "Math.max(100, leaseMillis * 0.05)",
     "0",
@@ -105,7 +105,7 @@ export const rules = [
     ["renewed"]
   ),
   mutex(
-    "L1: a renewal counts from before its request",
+    "L1: a renewed lease counts from before the request",
     `${core}/lease/leaseRenewer.ts`,
     "lease.extend(sent)",
     "lease.extend(now)",
@@ -121,7 +121,7 @@ export const rules = [
     ["paused"]
   ),
   mutex(
-    "L2: a failed renewal is tried again",
+    "L2: a failed renewal is retried",
     `${core}/lease/leaseRenewer.ts`,
     "if (lease.isOpen()) retryAfter(lease, now, delay)",
     "",
@@ -137,7 +137,7 @@ export const rules = [
     ["renewed"]
   ),
   mutex(
-    "L4: a release waits for the end of the work",
+    "L4: a release waits until the work has ended",
     `${core}/mutex/heldLeases.ts`,
     "return ending === undefined ? sendRelease(lease) : Effect.andThen(ending, sendRelease(lease))",
     "return sendRelease(lease)",
@@ -161,7 +161,7 @@ export const rules = [
     "not a matter of schedules: how many requests are sent"
   ),
   streams(
-    "an ended data stream is marked",
+    "the end of a data stream is recorded",
     "markDone.lua",
     "if committed and endedBy ~= entry then",
     "if false then",
@@ -169,7 +169,7 @@ export const rules = [
     ["ended"]
   ),
   streams(
-    "a data stream is not buried before its failures are too many",
+    "an announcement is not a dead letter before it has failed too often",
     "takeLeases.lua",
     "if not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then",
     "if not repeated and count > 0 then",
@@ -177,18 +177,18 @@ export const rules = [
     ["hanging", "stream"]
   ),
   streams(
-    "a data stream is buried when its failures are too many",
+    "an announcement that has failed too often becomes a dead letter",
     "takeLeases.lua",
     "if not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then",
     "if false then",
     storeTests,
     ["hanging"]
   ),
-  streams("a lease that expired counts as a failure", "takeLeases.lua", "    count = count + 1\n", "", storeTests, [
+  streams("an expired lease counts as a failure", "takeLeases.lua", "    count = count + 1\n", "", storeTests, [
     "hanging"
   ]),
   streams(
-    "take: another's data stream lease",
+    "takeLeases: a data stream with another owner is not taken",
     "takeLeases.lua",
     "  if streamOwner and not token then\n    return occupied(streamLease, streamOwner)\n  elseif",
     "  if",
@@ -196,7 +196,7 @@ export const rules = [
     ["twice"]
   ),
   streams(
-    "take: another's entry lease",
+    "takeLeases: an entry with another owner is not taken",
     "takeLeases.lua",
     "  elseif entryOwner and entryOwner ~= value and\n    (streamOwner or not isLapsing(entryLease, entryOwner)) then\n    return occupied(entryLease, entryOwner)\n",
     "",
