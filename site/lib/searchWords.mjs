@@ -13,7 +13,7 @@ export const searchWords = {
   "/api": ["lock", "acquire lock", "withLock", "try lock"],
   "/api#errors": ["retry", "error handling", "catch error"],
   "/choosing": ["semaphore", "zookeeper", "etcd", "consul", "advisory lock"],
-  "/choosing#with-locks-over-several-redis-servers": ["quorum", "majority", "consensus"],
+  "/choosing#with-locks-across-several-redis-servers": ["quorum", "majority", "consensus"],
   "/command-line": ["cli", "npx", "shell"],
   "/command-line#a-shell-command-under-a-lock": ["flock", "crontab"],
   "/configuration#environment": ["env", "environment variables", "SIMBA_REDIS_TTL"],
