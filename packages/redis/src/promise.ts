@@ -41,6 +41,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import { logTo } from "./internal/client/applicationLog.ts"
 import * as log from "./internal/client/log.ts"
 import { type Names, problemWith } from "./internal/client/optionNames.ts"
 import * as IoRedis from "./IoRedis.ts"
@@ -60,6 +61,35 @@ export interface Options extends Omit<Mutex.Options, "onOverrun" | "guard"> {
   readonly client?: Parameters<typeof IoRedis.layerClient>[0] | undefined
   /** Further connection options: ioredis options and timeouts. */
   readonly redis?: Omit<IoRedis.Options, "url"> | undefined
+  /** Receives the lines of the log, of every level. It replaces the console, which gets those from `info` on. */
+  readonly log?: ((line: LogLine) => void) | undefined
+}
+
+/**
+ * A line of the log, for the logger of the application.
+ *
+ * **Example** (Lines in the log of an application)
+ *
+ * ```ts
+ * import { createSimba, type LogLine } from "@effect-simba/redis/promise"
+ *
+ * interface Logger extends Record<LogLine["level"], (fields: object, message: string) => void> {}
+ *
+ * export const connect = (pino: Logger) =>
+ *   createSimba({ log: ({ error, fields, level, message }) => pino[level]({ ...fields, err: error }, message) })
+ * ```
+ *
+ * @see {@link createSimba}
+ * @category models
+ * @since 0.1.0
+ */
+export interface LogLine {
+  readonly level: "debug" | "info" | "warn" | "error"
+  readonly message: string
+  /** What the line is about, such as `mutex` and `token`. */
+  readonly fields: Readonly<Record<string, unknown>>
+  /** The error that the line reports, if there is one. */
+  readonly error: unknown
 }
 
 /**
@@ -318,6 +348,7 @@ const ofSimba: Names<Options> = {
   url: true,
   client: true,
   redis: true,
+  log: true,
   ttl: true,
   transition: true,
   confirmTimeout: true,
@@ -500,15 +531,17 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
 export const createSimba = (unchecked: Options = {}): Promise<Simba> => {
   const problem = problemWith(unchecked, ofSimba) ?? problemWith(unchecked.redis, ofRedis)
   if (problem !== undefined) return Promise.reject(problem)
-  const { client, redis, url, ...options } = unchecked
-  const runtime = ManagedRuntime.make(
-    client === undefined
-      ? RedisMutex.layer({ ...options, redis: { ...redis, url } })
-      : Layer.unwrap(Effect.as(
-        MutexConfig.make(options),
-        RedisMutex.layerRedis(options).pipe(Layer.provide(IoRedis.layerClient(client, redis)))
-      ))
-  )
+  const { client, log, redis, url, ...options } = unchecked
+  if (log !== undefined && typeof log !== "function") {
+    return Promise.reject(new InvalidConfig({ option: "log", problem: "it must be a function" }))
+  }
+  const layer = client === undefined
+    ? RedisMutex.layer({ ...options, redis: { ...redis, url } })
+    : Layer.unwrap(Effect.as(
+      MutexConfig.make(options),
+      RedisMutex.layerRedis(options).pipe(Layer.provide(IoRedis.layerClient(client, redis)))
+    ))
+  const runtime = ManagedRuntime.make(log === undefined ? layer : Layer.provideMerge(layer, logTo(log)))
   return Effect.runPromise(
     Effect.as(Effect.onError(runtime.contextEffect, () => runtime.disposeEffect), make(runtime))
   )

@@ -1,7 +1,7 @@
 /** The promise API as a program without Effect uses it, on a real server. */
 import { SimbaError } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
-import { createSimba, type Lease, type Simba } from "@effect-simba/redis/promise"
+import { createSimba, type Lease, type LogLine, type Simba } from "@effect-simba/redis/promise"
 import { afterAll, assert, beforeAll, describe, it, vi } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Exit, Layer, Scope } from "effect"
 import { Redis } from "ioredis"
@@ -171,6 +171,32 @@ describe("@effect-simba/redis/promise", () => {
       }
     }))
 
+  it("gives its log to the application, line by line, even if that throws", async () => {
+    const lines: Array<LogLine> = []
+    const printed = vi.spyOn(console, "log").mockImplementation(() => undefined)
+    try {
+      const log = (line: LogLine) => {
+        lines.push(line)
+        throw new Error("the log is full")
+      }
+      await using simba = await createSimba({ url, ...options, log })
+      const name = freshName()
+      const lost = await rejection(simba.withLock(name, async (_, signal) => {
+        await send("DEL", `simba:{${name}}`)
+        await aborted(signal)
+        throw new Error("the disk is full")
+      }))
+      assert.instanceOf(lost, SimbaError.LeaseLost)
+      const work = lines.find(({ message }) => message === "Work failed after it was aborted")!
+      assert.deepInclude(work, { level: "error", fields: { mutex: name, lease: lost.id, token: lost.token } })
+      assert.strictEqual((work.error as Error).message, "the disk is full")
+      assert.includeMembers(lines.map(({ level }) => level), ["debug", "warn", "error"])
+      assert.deepStrictEqual(printed.mock.calls, [])
+    } finally {
+      printed.mockRestore()
+    }
+  })
+
   it("stops waiting when the caller's signal aborts, and keeps no place", () =>
     withSimba(async (simba) => {
       const name = freshName()
@@ -288,7 +314,8 @@ describe("@effect-simba/redis/promise", () => {
           () => simba.withLockIfAvailable(name, bad, work),
           () => simba.acquire(name, bad),
           () => createSimba(null as never),
-          () => createSimba({ client: null as never })
+          () => createSimba({ client: null as never }),
+          () => createSimba({ url, log: console as never })
         ]
       ) assert.instanceOf(await rejection(call()), SimbaError.InvalidConfig)
       assert.isFalse(isRun)
