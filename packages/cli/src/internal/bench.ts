@@ -13,13 +13,13 @@ import { durationFlag } from "./settings.ts"
 
 type Mutexes = Mutex.Mutex["Service"]
 
-/** Milliseconds of a clock that never steps. */
+/** Milliseconds of a monotonic clock. */
 const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
-/** Fewer samples than this are not meaningful, however long they take. */
+/** Too few samples are not meaningful, so this many are taken even if that exceeds the duration. */
 const fewest = 10
 
-/** A separate process to Redis: it shares no connections. */
+/** A layer with its own connections, as a separate process would have. */
 const member = Effect.map(Layer.build(Layer.fresh(mutexes)), Context.get(Mutex.Mutex))
 
 const summary = (name: string, times: ReadonlyArray<number>) => {
@@ -37,7 +37,7 @@ const free = Effect.fnUntraced(function*(mutex: Mutexes, name: string, until: nu
   return summary("acquire and release", times)
 })
 
-/** Two members that take turns: the time from the release of one to the grant of the other. */
+/** Two members take turns: measures the time from the release of one to the grant of the other. */
 const handOff = Effect.fnUntraced(function*(members: ReadonlyArray<Mutexes>, name: string, until: number) {
   const times: Array<number> = []
   let released: number | undefined
@@ -45,7 +45,7 @@ const handOff = Effect.fnUntraced(function*(members: ReadonlyArray<Mutexes>, nam
     yield* mutex.acquire(name)
     const granted = yield* now
     if (released !== undefined) times.push(granted - released)
-    // Long enough for the other one to queue
+    // Gives the other member enough time to queue
     yield* Effect.sleep("5 millis")
     released = yield* now
   }, Effect.scoped)

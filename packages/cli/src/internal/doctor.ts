@@ -1,4 +1,4 @@
-/** `doctor`: examines the server. */
+/** `doctor`: examines the server and reports which settings and permissions to change. */
 import * as RedisDoctor from "@effect-simba/redis/RedisDoctor"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
@@ -24,7 +24,7 @@ export const doctor = Command.make(
     }
     yield* print(report, (paint) =>
       RedisDoctor.format(report).split("\n").map((line, at) =>
-        // A line begins with its status
+        // Each line of the report begins with its status
         printable(line).replace(/^\w+/, (status) => paint(styles[report.findings[at]?.status ?? "info"], status))
       ))
     if (!report.isHealthy) return yield* stop("negative")

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
 
-/** Codes from 64 to 78 are those of sysexits.h. */
+/** Codes from 64 to 78 follow sysexits.h. */
 export const exitCodes = {
   negative: 1,
   usage: 64,
@@ -22,7 +22,10 @@ export const exitCodes = {
 
 export class Stop extends Data.TaggedError("Stop")<{ readonly code: number; readonly message: string }> {}
 
-/** A command failed after it printed its results so far, so its error is not a second value on standard output. */
+/**
+ * A command failed after it had printed results. The error goes to standard error, so that standard output stays one
+ * value.
+ */
 export class Partly extends Data.TaggedError("Partly")<{ readonly cause: unknown }> {}
 
 /** Ends the program with a code, and with a message unless everything is already printed. */
@@ -54,7 +57,9 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
     ? exitCodes.interrupted
     : codeOf(Cause.squash(exit.cause))
 
-/** Errors and findings advise programs. The command line has flags and variables instead of these options. */
+/**
+ * Errors and findings suggest options of the library. This table replaces them with the program's flags and variables.
+ */
 const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
   ["use IoRedis.layerCluster", "use --cluster"],
   ["use IoRedis.layer", "remove --cluster"],
@@ -73,7 +78,7 @@ export const advised = (message: string): string =>
 
 export const errorJson = (tag: unknown, message: string): string => JSON.stringify({ error: { tag, message } })
 
-/** The line of an error. `presenter` prints errors about arguments. */
+/** Formats an error as one line. Errors about arguments are left to `presenter`. */
 export const messageOf = (error: unknown, isJson: boolean): string | undefined => {
   if (error instanceof Partly) return messageOf(error.cause, isJson)
   if (CliError.isCliError(error)) return undefined

@@ -1,4 +1,4 @@
-/** `jobs`: the jobs of a fleet, and requests of an operator. */
+/** `jobs`: lists the jobs of a fleet, and sends an operator's requests to its leader. */
 import * as Jobs from "@effect-simba/core/Jobs"
 import { cron, every } from "@effect-simba/core/Leadership"
 import * as Argument from "effect/cli/Argument"
@@ -104,7 +104,7 @@ const resume = Command.make(
   { name: nameArgument, job: anyJob },
   Effect.fnUntraced(function*({ job, name }) {
     if (!(yield* Jobs.resume(name, Option.getOrUndefined(job)))) return yield* unknown(name, job)
-    // A pause of all jobs and a pause of one job end separately
+    // Pausing all jobs and pausing one job are independent, so the job may still be paused
     const { isPaused, jobs } = yield* Jobs.list(name)
     const left = isPaused ? [] : jobs.flatMap(({ isPaused, name }) => isPaused ? [name] : [])
     yield* print({ name, job: Option.getOrNull(job), isPaused, pausedJobs: left }, (paint) => [

@@ -1,4 +1,4 @@
-/** The commands of `effect-simba`, and how their errors are reported. */
+/** Assembles the commands of `effect-simba` and reports their errors. */
 import * as Cause from "effect/Cause"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
@@ -37,8 +37,8 @@ const versionIn = Effect.fnUntraced(function*(packageFile: URL) {
 })
 
 /**
- * Where and how errors are printed. Needs only `--json`, so it works even if the flags do not parse. The words after
- * `--` are the command of `run`.
+ * Decides where and how errors are printed. Needs only `--json`, so it works even if the flags do not parse. The words
+ * after `--` belong to the command of `run`.
  */
 const outputOf = (args: ReadonlyArray<string>) => {
   const end = args.indexOf("--")
@@ -71,7 +71,8 @@ export const main = Effect.fnUntraced(function*(packageFile: URL) {
     }),
     Effect.provideService(CliOutput.Presenter, presenter(isJson)),
     Effect.provideService(References.MinimumLogLevel, "Error"),
-    // Standard output is only for results. Below `Error`, the log would repeat a loss that the command reports
+    // Keeps the log off standard output, which is only for results. Levels below `Error` would repeat a loss that the
+    // command itself reports.
     Effect.provideService(Logger.LogToStderr, true)
   )
 })

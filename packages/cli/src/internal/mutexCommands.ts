@@ -26,7 +26,7 @@ export const mutexes = RedisMutex.layerRedis().pipe(Layer.provideMerge(redis))
 
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the mutex"))
 
-/** The mutexes that can be read, and those that cannot because another program wrote their keys. */
+/** Reads all mutexes. Those whose keys another program wrote cannot be read and are returned separately. */
 export const readMutexes = (names: ReadonlyArray<string>, limit: number) =>
   Effect.map(
     Effect.forEach(
@@ -51,7 +51,7 @@ export const namesWith = (prefix: string) =>
     (names) => [...names].sort()
   )
 
-/** A mutex in JSON: times in milliseconds. */
+/** JSON for a mutex. Times are in milliseconds. */
 export const toJson = (name: string, { ownership, token, waiters, waiting }: MutexState) => ({
   name,
   owner: ownership._tag === "Held" ? ownership.owner : null,
@@ -113,12 +113,13 @@ const describe = (name: string, state: MutexState, paint: Paint): ReadonlyArray<
 
 const wrongType = "WRONGTYPE"
 
-/** Another program, or a newer version, wrote a key. */
+/** A key holds a value that another program, or a newer version, wrote. */
 const isForeign = ({ _tag, message }: StoreError | InvalidName) =>
   _tag === "ProtocolError" || (_tag === "BackendError" && message.includes(wrongType))
 
 /**
- * The key with a value of another type. The owner key comes last, because deleting it by mistake would free the mutex.
+ * Finds the key whose value has the wrong type. Checks the owner key last, because deleting it by mistake would free
+ * the mutex.
  */
 const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
   const { send } = yield* Redis
@@ -131,7 +132,7 @@ const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
   return (yield* isRefused("GET", keys.fence(mutex))) ? keys.fence(mutex) : keys.owner(mutex)
 })
 
-/** Reads a mutex. If another program wrote one of its keys, the message names the key. */
+/** Reads a mutex. If another program wrote one of its keys, the error names that key. */
 const read = (verb: string, name: string, options?: { readonly limit: number }) =>
   Effect.catchIf(
     Mutex.inspect(name, options),
@@ -154,7 +155,7 @@ const inspect = Command.make(
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("Show owner, time left, token and queue of a mutex"))
 
-/** Without a terminal nobody can confirm. */
+/** Without a terminal there is nobody to ask. */
 const canConfirm = Effect.map(TerminalCapabilities.TerminalCapabilities, ({ canPrompt }) => canPrompt)
 
 const confirmed = Effect.fnUntraced(function*(name: string, state: MutexState) {
@@ -182,7 +183,8 @@ const release = Command.make(
     }
     if (!yes) {
       if (!(yield* confirmed(name, state))) return yield* stop("negative", "Nothing was changed.")
-      // The confirmation is for the owner that the question named, which may have released the mutex meanwhile
+      // The confirmation is for the owner that the question named. That owner may have released the mutex in the
+      // meantime.
       const current = ownerOf(yield* read("release", name))
       if (current !== ownerOf(state)) {
         return yield* stop(

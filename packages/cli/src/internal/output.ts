@@ -22,7 +22,7 @@ export const print = Effect.fnUntraced(function*(value: unknown, lines: (paint: 
   for (const line of lines(yield* paint)) yield* Console.log(line)
 })
 
-/** Runs the steps of a command in turn. If a step fails, or at a signal, `show` first prints the results so far. */
+/** Runs the steps of a command in sequence. If a step fails or a signal arrives, `show` prints the results so far. */
 export const inTurn = <A, B, E, R, R2>(
   steps: Iterable<A>,
   run: (each: A) => Effect.Effect<B, E, R>,
@@ -39,15 +39,16 @@ export const inTurn = <A, B, E, R, R2>(
   })
 
 /**
- * Names and ids come from other programs: a control character could rewrite the screen. Several lines become one.
+ * Names and ids come from other programs, and a control character could rewrite the screen. Joins several lines into
+ * one.
  */
 export const printable = (text: string): string =>
-  // oxlint-disable-next-line no-control-regex -- control characters are what it removes
+  // oxlint-disable-next-line no-control-regex -- this function removes control characters
   text.replace(/\s*\n\s*/g, " ").replace(/[\u0000-\u001F\u007F-\u009F]/g, "\uFFFD")
 
 type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | null | undefined>>
 
-/** Columns with titles, as wide as their widest cell. An absent value is a dash. */
+/** Formats a table. Each column is as wide as its widest cell. A missing value is a dash. */
 export const table = <Row>(rows: ReadonlyArray<Row>, columns: Columns<Row>, paint: Paint): ReadonlyArray<string> => {
   const cells = Object.values(columns)
   const lines = [Object.keys(columns), ...rows.map((row) => cells.map((cell) => printable(String(cell(row) ?? "-"))))]
@@ -58,7 +59,7 @@ export const table = <Row>(rows: ReadonlyArray<Row>, columns: Columns<Row>, pain
   return [paint("dim", header!), ...rest]
 }
 
-/** A line of a description. */
+/** One line of a description: a title and a value. */
 export const field = (title: string, value: string, paint: Paint): string =>
   `${paint("dim", title.padEnd(11))}${printable(value)}`
 

@@ -1,6 +1,6 @@
 /**
- * Presents wrong arguments: one line for people, or one JSON value for programs. It prints no help, which would hide the
- * error.
+ * Prints errors about arguments: one line for people, or one JSON value for programs. It prints no help, which would
+ * bury the error.
  */
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Console from "effect/Console"

@@ -1,4 +1,4 @@
-/** `run`: a shell command that holds a mutex while it runs, and is killed when the lease is lost. */
+/** `run`: runs a shell command that holds a mutex, and kills it when the lease is lost. */
 import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as Argument from "effect/cli/Argument"
@@ -14,7 +14,7 @@ import { mutexes, nameArgument } from "./mutexCommands.ts"
 import { printable } from "./output.ts"
 import { durationFlag, switchFlag } from "./settings.ts"
 
-/** The exit code of shells for a command that could not start, or that a signal ended. */
+/** The exit codes that shells use for a command that could not start, or that a signal ended. */
 const startFailure = (command: string) => ({ message, reason: { _tag } }: PlatformError) =>
   new Stop({
     code: _tag === "NotFound" ? exitCodes.notFound : exitCodes.notExecutable,
@@ -34,7 +34,7 @@ const execute = Effect.fnUntraced(function*(
   [command, ...args]: ReadonlyArray<string>,
   grace: Duration.Duration
 ) {
-  // Its own process group, so that the command's children end with it
+  // A separate process group, so that the command's children end with it
   const child = yield* ChildProcess.make(command!, args, {
     stdin: "inherit",
     stdout: "inherit",
@@ -42,7 +42,7 @@ const execute = Effect.fnUntraced(function*(
     env: { SIMBA_MUTEX: lease.mutex, SIMBA_OWNER: lease.id, SIMBA_TOKEN: String(lease.token) },
     extendEnv: true
   }).pipe(Effect.mapError(startFailure(command!)))
-  // Once the lease is lost, another process may own the mutex: there is no time for a graceful end
+  // Once the lease is lost, another process may own the mutex, so the command gets no grace period
   const end = Effect.raceFirst(
     Effect.ignore(child.kill({ killSignal: "SIGTERM", forceKillAfter: grace })),
     Effect.andThen(lease.lost, Effect.ignore(child.kill({ killSignal: "SIGKILL" })))

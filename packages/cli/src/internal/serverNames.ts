@@ -1,4 +1,4 @@
-/** Completes a command line with names from the server: completion scripts call `effect-simba --names WORD...`. */
+/** Completes a command line with names from the server. Completion scripts call `effect-simba --names WORD...`. */
 import * as Jobs from "@effect-simba/core/Jobs"
 import { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import * as Argument from "effect/cli/Argument"
@@ -11,10 +11,10 @@ import { mutexes, namesWith } from "./mutexCommands.ts"
 import { settings } from "./settings.ts"
 import { announcementsOf, known, onStore, services } from "./streamServices.ts"
 
-/** The first argument of such a call. */
+/** The first argument of a call from a completion script. */
 export const flag = "--names"
 
-/** A shell waits for the names at each press of Tab. */
+/** Short, because the shell waits for the names each time Tab is pressed. */
 const patience = "1 second"
 
 const mostStreams = 500
@@ -31,7 +31,7 @@ const ofStreams = (service: string) =>
     return found.flatMap(({ content }) => content._tag === "Announced" ? [content.stream] : [])
   }))
 
-/** Subcommands whose next words are names of this kind. */
+/** Subcommands that take names of this kind. */
 const withMutex = new Set(["list", "inspect", "release", "watch", "run"])
 const withJob = new Set(["run", "pause", "resume", "reschedule"])
 const withStreams = new Set(["seek", "rewind", "trim", "pause", "resume"])
@@ -50,7 +50,7 @@ const namesAfter = Effect.fnUntraced(function*([command = "", sub = "", ...rest]
   return isNext ? yield* ofStreams(rest[0]!) : none
 })
 
-/** Flags of a connection stay, with their values. Other flags are removed, with a value if they take one. */
+/** Keeps the connection flags and their values. Removes the other flags, with their values if they take one. */
 const ofConnection = /^--(?:url|sentinel|master|cluster)(?:=|$)/
 const withValue =
   /^--(?:ttl|transition|timeout|grace|limit|for|poll-interval|lease-duration|by|keep|stream|cron|time-zone|every|log-level)$/
@@ -66,7 +66,7 @@ const command = Command.make(
   ({ words }) => Effect.flatMap(namesAfter(words), (names) => Console.log([...new Set(names)].sort().join("\n")))
 ).pipe(Command.withGlobalFlags(settings))
 
-/** Prints the names that can follow these words, one per line. After an error it prints none. */
+/** Prints the names that can follow these words, one per line. Prints nothing after an error. */
 export const printNames = (words: ReadonlyArray<string>) =>
   words.includes("--") ? Effect.void : Command.runWith(command, { version: "" })(withoutOtherFlags(words)).pipe(
     Effect.timeoutOption(patience),
@@ -74,7 +74,7 @@ export const printNames = (words: ReadonlyArray<string>) =>
     Effect.ignoreCause
   )
 
-/** Extends a shell's completion script with names from the server, where it knows no word. */
+/** Extends a shell's completion script: where the script has no word to offer, it offers names from the server. */
 export const completionsOf: Readonly<Record<string, string>> = {
   bash: `
 # Names on the server, where the script above knows no word

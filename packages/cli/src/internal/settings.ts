@@ -1,4 +1,4 @@
-/** Which Redis a command connects to, how it prints, and the kinds of flags. */
+/** The flags that all commands share: which Redis a command connects to and how it prints, and the types of flags. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as IoRedis from "@effect-simba/redis/IoRedis"
 import { environmentBeside, partsOf } from "@effect-simba/redis/RedisInternals"
@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 
-/** Undefined if it is not passed. */
+/** Undefined if the flag is not passed. */
 export const optional = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.withDescription(description), Flag.optional, Flag.map(Option.getOrUndefined))
 
@@ -27,7 +27,7 @@ export const countFlag = (name: string, description: string, count: number) =>
 const short = /^(\d+(?:\.\d+)?) ?(ms|s|m|h)$/
 const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/** `500ms`, `5s`, `2m`, `1h`, and everything that Effect parses: `5 seconds`. */
+/** Accepts `500ms`, `5s`, `2m`, `1h`, and everything that Effect parses, such as `5 seconds`. */
 const parseDuration = (text: string): Option.Option<Duration.Duration> => {
   const [, amount, unit] = short.exec(text) ?? []
   return amount === undefined
@@ -101,7 +101,7 @@ const clusterOptions = Effect.gen(function*() {
   return { ...environment, nodes: [{ host, port }], client: { ...client, ...credentials } }
 })
 
-/** The Redis that the flags and the environment name. */
+/** Connects to the Redis that the flags and the environment name. */
 export const redisWith = (options: Pick<IoRedis.Options, "serverChecks">) =>
   Layer.unwrap(Effect.gen(function*() {
     return (yield* Cluster)

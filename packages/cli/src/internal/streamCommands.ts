@@ -1,4 +1,4 @@
-/** `streams`: the services of a server, their consumers and data streams, dead letters and dead messages. */
+/** `streams`: a server's services, their consumers and data streams, dead letters and dead messages. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { DeadLetter, DeadMessage, ServiceState } from "@effect-simba/core/streams/StreamState"
 import type { Service, ServiceName } from "@effect-simba/core/streams/StreamStore"
@@ -101,7 +101,7 @@ const dataStreams = (
             isOrphan: delivery !== undefined && Duration.isGreaterThan(delivery.idle, lease),
             isPaused: of.state.paused.service ||
               content._tag === "Announced" && of.state.paused.streams.includes(content.stream),
-            /** The messages behind the checkpoint, and how long the first has waited. */
+            /** The number of messages after the checkpoint, and how long the first one has waited. */
             lag: messages?.lag.messages ?? null,
             isCounted: messages?.lag.isCounted ?? true,
             waiting: messages === undefined ? null : Duration.toMillis(messages.lag.age),
@@ -229,12 +229,12 @@ const redrive = Command.make(
   Effect.fnUntraced(function*({ all, ids, service: name, stream }) {
     if (all === ids.length > 0) return yield* stop("usage", "Give ids, or --all.")
     const dead = deadOf((yield* known(name)).service, stream)
-    // Listed before the first is redriven: a dead letter that fails again returns with a new id
+    // List before the first is redriven: a dead letter that fails again returns with a new id
     const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids
     const show = (results: ReadonlyArray<{ readonly id: EntryId; readonly redriven: boolean }>) =>
       Effect.gen(function*() {
         const isMissing = results.some(({ redriven }) => !redriven)
-        // Only for advice, so a failure does not hide the results
+        // The list only improves the advice, so a failure to read it must not hide the results
         const left = isMissing ? yield* Effect.orElseSucceed(Stream.runCollect(dead.all), () => []) : []
         const problem = (id: EntryId) => {
           const current = left.find((each) => id === ("message" in each ? each.message : each.entry))?.id
@@ -246,7 +246,7 @@ const redrive = Command.make(
             results.length === 0 ?
               [paint("dim", "there are no dead letters")] :
               results.map(({ id, redriven }) =>
-                redriven ? paint("green", `redriven: ${id}`) : paint("yellow", `not there: ${problem(id)}`)
+                redriven ? paint("green", `redriven: ${id}`) : paint("yellow", `not found: ${problem(id)}`)
               )
         )
       })

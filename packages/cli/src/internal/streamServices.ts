@@ -1,4 +1,4 @@
-/** Reads for the `streams` commands: a server's services, and a service's data streams. */
+/** Reads what the `streams` commands show: a server's services, and a service's data streams. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { type EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { DeadLetter, DeadMessage, ServiceState } from "@effect-simba/core/streams/StreamState"
@@ -34,7 +34,7 @@ import { redis } from "./settings.ts"
 
 const store = RedisStreams.layerStore.pipe(Layer.provideMerge(redis))
 
-/** Runs on the store of a server, and closes the services that it opened. */
+/** Runs an effect on the store of a server, then closes the services that it opened. */
 export const onStore = flow(Effect.scoped, Effect.provide(store))
 
 export const serviceArgument = Argument.String("service").pipe(
@@ -47,7 +47,7 @@ const suffix = keys.input("" as ServiceName)
 const ofDeadLetters = keys.deadLetters("" as ServiceName).slice(0, -suffix.length)
 
 /**
- * Whether the first entry is an announcement: producers may come before the first consumer, which creates the group.
+ * Whether the first entry is an announcement. Producers may start before the first consumer, which creates the group.
  */
 const isAnnouncedTo = ({ send }: Redis["Service"], name: ServiceName) =>
   Effect.map(
@@ -62,14 +62,14 @@ const isAnnouncedTo = ({ send }: Redis["Service"], name: ServiceName) =>
     ([first]) => first?.[1].includes(announcementField) === true
   )
 
-/** Streams whose names end like a load-balancer stream, and that have its group or an announcement. */
+/** The services on the server: keys named like a load-balancer stream that have its group or an announcement. */
 export const services = Effect.gen(function*() {
   const redis = yield* Redis
   const found = scan("list services", redis, yield* RedisTopology, "MATCH", `*${suffix}`, "TYPE", "stream")
   const names = new Set(
     (yield* Stream.runCollect(found))
       .map((key) => key.slice(0, -suffix.length))
-      // Dead letters have the fields of announcements
+      // A dead letter has the same fields as an announcement
       .filter((name): name is ServiceName => isServiceName(name) && !name.startsWith(ofDeadLetters))
   )
   return yield* Effect.filter(
@@ -85,7 +85,7 @@ export const services = Effect.gen(function*() {
   )
 })
 
-/** Whether anything was ever announced to it, or a consumer ran. */
+/** Whether the service has ever had an announcement or a consumer. */
 export const exists = Effect.fnUntraced(function*(service: ServiceName, state: ServiceState) {
   if (state.announced > 0 || state.deadLetters > 0 || state.consumers.length > 0) return true
   const { send } = yield* Redis
@@ -97,7 +97,7 @@ export const exists = Effect.fnUntraced(function*(service: ServiceName, state: S
 
 export const open = (service: ServiceName) => Effect.flatMap(StreamStore, (streams) => streams.open(service))
 
-/** Opens a service that exists. */
+/** Opens an existing service. Fails if the service has never been used. */
 export const known = Effect.fnUntraced(function*(name: ServiceName) {
   const service = yield* open(name)
   const state = yield* service.inspect
@@ -113,19 +113,19 @@ const pages = <A>(read: (after: EntryId | undefined) => Effect.Effect<Page<A>, S
     (after) => Effect.map(read(after), ({ entries, next }) => [entries, Option.fromUndefinedOr(next)] as const)
   )
 
-/** All unfinished announcements that were delivered to a consumer. */
+/** All unfinished announcements that have been delivered to a consumer. */
 const pendingOf = (service: Service) => pages((after) => service.pending({ minIdle: Duration.zero, count: 500, after }))
 
 type Entries = ReadonlyArray<readonly [id: EntryId, fields: ReadonlyArray<string>]>
 
-/** The first undelivered announcements: after the last one that the group has delivered. */
+/** The first undelivered announcements: those after the last entry that the group has delivered. */
 const undeliveredOf = Effect.fnUntraced(function*(name: ServiceName, count: number) {
   const { send } = yield* Redis
   const input = keys.input(name)
   const parse = toEntry((stream) => stream === input ? "a data stream needs another name" : undefined)
   const groups = yield* send<ReadonlyArray<ReadonlyArray<unknown>>>("XINFO", "GROUPS", input)
   const group = groups.find(([, group]) => group === keys.group(name))
-  // A group that does not exist yet will read from the first entry
+  // The group will be created to read from the first entry
   const last = group === undefined ? "0-0" : String(group[group.indexOf("last-delivered-id") + 1])
   const entries = yield* send<Entries>("XRANGE", input, `(${last}`, "+", "COUNT", String(count))
   return entries.map(([entry, fields]) =>
@@ -133,20 +133,20 @@ const undeliveredOf = Effect.fnUntraced(function*(name: ServiceName, count: numb
   )
 }, Effect.mapError(fromRedis("read undelivered announcements")))
 
-/** An unfinished announcement, and the consumer that has it, if any. */
+/** An unfinished announcement, and the consumer that it was delivered to, if any. */
 interface Announced {
   readonly content: Entry
   readonly delivery: { readonly consumer: ConsumerName; readonly idle: Duration.Duration } | undefined
 }
 
-/** Unfinished announcements, at most `limit`: the delivered ones first. */
+/** At most `limit` unfinished announcements, the delivered ones first. */
 export const announcementsOf = Effect.fnUntraced(function*(
   { name, service, state }: { readonly name: ServiceName; readonly service: Service; readonly state: ServiceState },
   limit: number
 ) {
-  // Read before the delivered ones, so that an announcement that is delivered in between is not missed
+  // Read undelivered announcements first: one that is delivered in between is then read twice rather than missed
   const undelivered = state.announced === 0 ? [] : yield* undeliveredOf(name, limit)
-  // Listing pending announcements would create a missing group
+  // Check first, because listing pending announcements would create a missing group
   const delivered = state.pending === 0
     ? []
     : yield* Stream.runCollect(Stream.take(pendingOf(service), limit))
@@ -161,7 +161,7 @@ export const announcementsOf = Effect.fnUntraced(function*(
 
 type Dead = DeadLetter | DeadMessage
 
-/** The dead letters of a service, or the dead messages of one data stream: how to list and redrive them. */
+/** How to list and redrive dead letters: those of a service, or the dead messages of one data stream. */
 export const deadOf = (service: Service, stream: StreamName | undefined) => {
   const list = (after: EntryId | undefined): Effect.Effect<ReadonlyArray<Dead>, StoreError> =>
     stream === undefined ? service.deadLetters(after, 500) : service.deadMessages(stream, after, 500)
@@ -171,13 +171,16 @@ export const deadOf = (service: Service, stream: StreamName | undefined) => {
   }
 }
 
-/** Whether the server refuses the data stream: no consumer has checked an undelivered announcement. */
+/** Whether the key is not a readable data stream. No consumer has validated an undelivered announcement. */
 const isRefused = ({ delivery }: Announced) => (error: StoreError): boolean =>
   delivery === undefined && error._tag === "BackendError" && !error.isRetryable
 
 const uncountable = { messages: 0, isCounted: false, age: Duration.zero }
 
-/** The messages after the checkpoint (all if there is none), and the dead ones. Undefined if they cannot be read. */
+/**
+ * The messages after the checkpoint, or all if there is no checkpoint, and the dead messages. Undefined if the
+ * announcement is malformed or its key is not a data stream.
+ */
 export const messagesOf = Effect.fnUntraced(function*(service: Service, announced: Announced) {
   const { content } = announced
   if (content._tag === "Malformed") return undefined
@@ -189,10 +192,10 @@ export const messagesOf = Effect.fnUntraced(function*(service: Service, announce
   }).pipe(Effect.catchIf(isRefused(announced), () => Effect.undefined))
 })
 
-/** The maximum number of data streams of a service whose lag is added up. */
+/** The lag of a service is the sum over at most this many data streams. */
 const mostStreams = 1000
 
-/** How far a service is behind in the data streams that are announced to it, with or without an owner. */
+/** The lag of a service: messages that wait in its announced data streams, with or without an owner. */
 export const lagOf = (of: Parameters<typeof announcementsOf>[0]) =>
   announcementsOf(of, mostStreams + 1).pipe(
     Effect.flatMap(Effect.forEach(

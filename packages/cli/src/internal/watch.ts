@@ -1,4 +1,4 @@
-/** `watch`: mutexes live on a terminal, and lines of events everywhere else. */
+/** `watch`: shows mutexes live on a terminal, and prints lines of events everywhere else. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { OwnerEvent } from "@effect-simba/core/OwnerEvent"
 import type { BackendError } from "@effect-simba/core/SimbaError"
@@ -16,13 +16,13 @@ import { type Paint, paint, print, printable } from "./output.ts"
 import { durationFlag, Json } from "./settings.ts"
 import { type Poll, WatchView } from "./watchView.ts"
 
-/** More lines than a person can read would only load Redis. */
+/** Limits how many mutexes are polled: a person cannot read more lines, and polling them would load Redis. */
 const mostMutexes = 100
 
-/** Mutexes that cannot be read are left out; `list` names them. */
+/** Mutexes that cannot be read are left out. `list` names them. */
 const readable = (names: ReadonlyArray<string>) => Effect.map(readMutexes(names, 20), ([polls]) => polls)
 
-/** The server may come back, and the watch continues. */
+/** The watch continues through an outage. */
 const isOutage = (error: { readonly _tag: string; readonly isRetryable?: boolean }): error is BackendError =>
   error._tag === "BackendError" && error.isRetryable === true
 
@@ -37,7 +37,7 @@ const eventText = (at: string, event: OwnerEvent, paint: Paint): string => {
 const eventsOf = (name: string, report: (at: string, event: OwnerEvent) => ReturnType<typeof print>) =>
   Stream.runForEach(Mutex.events(name), (event) => Effect.flatMap(clockTime, (at) => report(at, event)))
 
-/** Lines for each change between two consecutive polls. */
+/** Lines for the changes between two consecutive polls. */
 const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
   const before = new Map<string, string>()
   const report = Effect.fnUntraced(function*(name: string, poll: Poll | undefined) {
@@ -67,7 +67,7 @@ const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
   return yield* Effect.forever(Effect.andThen(Effect.catchIf(poll, isOutage, lost), Effect.sleep(every)))
 })
 
-/** Switches to the terminal's alternate screen, without a cursor. At the end, the main screen is restored. */
+/** Switches to the terminal's alternate screen and hides the cursor. Restores the main screen at the end. */
 const onOtherScreen = Effect.fnUntraced(function*(terminal: Terminal.Terminal) {
   const show = (text: string) => Effect.ignore(terminal.display(text))
   yield* Effect.acquireRelease(show("\u001B[?1049h\u001B[?25l"), () => show("\u001B[?25h\u001B[?1049l"))

@@ -1,4 +1,4 @@
-/** The screen of `watch` as text: a pure function of polls. */
+/** Renders the screen of `watch` as text: a pure function of the polls. */
 import type { MutexState } from "@effect-simba/core/MutexState"
 import { ownerOf, timeLeftOf } from "./mutexCommands.ts"
 import { field, formatDuration, type Paint, plural, printable, type Style } from "./output.ts"
@@ -8,7 +8,7 @@ export interface Poll {
   readonly state: MutexState
 }
 
-/** One mutex over time: one letter per poll stands for the owner at that instant. */
+/** The history of one mutex. Each poll adds a letter that stands for the owner at that instant. */
 interface Track {
   readonly letters: Map<string, string>
   marks: string
@@ -29,7 +29,7 @@ const letterOf = (track: Track, state: MutexState): string => {
   return letter
 }
 
-/** Each run of equal letters in the colour of its owner. */
+/** Paints each run of equal letters in the colour of its owner. */
 const timeline = (marks: string, width: number, paint: Paint): string =>
   marks.slice(-width).replace(
     /(.)\1*/g,
@@ -59,7 +59,7 @@ export class WatchView {
     }
   }
 
-  /** One mutex with its queue and its events. */
+  /** The screen for one mutex, with its queue and its events. */
   one(name: string, size: { readonly columns: number; readonly rows: number }, paint: Paint): ReadonlyArray<string> {
     const track = this.tracks.get(name)
     if (track === undefined) return []
@@ -81,7 +81,7 @@ export class WatchView {
     ]
   }
 
-  /** A line for each mutex. */
+  /** The screen for all mutexes, one line each. */
   all(total: number, size: { readonly columns: number; readonly rows: number }, paint: Paint): ReadonlyArray<string> {
     const shown = [...this.tracks].slice(0, Math.max(size.rows - 3, 1))
     const width = (pick: (name: string, track: Track) => string, most: number) =>

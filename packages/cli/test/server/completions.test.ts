@@ -1,4 +1,4 @@
-/** Completion of command lines with the names on a server. */
+/** Completion scripts offer the names on the server. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
@@ -26,7 +26,7 @@ const press = (script: string, line: string, url: string) => {
   return stdout.trim().split("\n")
 }
 
-layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: completions", (it) => {
+layer(RedisServer.layer, { excludeTestServices: true })("completions of effect-simba", (it) => {
   it.effect("are the names on the server that can follow the words", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
@@ -37,7 +37,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: completio
       yield* server.send("XADD", "shop-input", "*", "lbs-input", `{"DataStreamName":"us","Info":{}}`)
       yield* server.send("XREADGROUP", "GROUP", "shop-group", "c", "STREAMS", "shop-input", ">")
       yield* server.send("XADD", "shop-input", "*", "lbs-input", `{"DataStreamName":"eu","Info":{}}`)
-      // On a busy machine the program may exceed its time limit, and then prints no names
+      // On a busy machine the program may exceed its time limit. It then prints no names.
       const follows = (words: string, ...names: ReadonlyArray<string>) =>
         until(
           `${names} after ${words}`,

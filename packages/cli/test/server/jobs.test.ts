@@ -5,8 +5,8 @@ import { Effect } from "effect"
 import { freshName, openMutex, RedisServer, until } from "../../../redis/test/support/harness.ts"
 import * as commandLine from "../support/commandLine.ts"
 
-layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (it) => {
-  it.effect("list, run, pause, resume, reschedule and step-down concern the whole fleet, and doctor shows a pause", () =>
+layer(RedisServer.layer, { excludeTestServices: true })("effect-simba jobs", (it) => {
+  it.effect("list, run, pause, resume, reschedule and step-down act on the whole fleet, and doctor shows a pause", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("jobs")
@@ -20,13 +20,16 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (i
       )
       const list = commandLine.json(["jobs", "list", name], server)
       yield* until(
-        "the leader has polled",
+        "the leader has recorded its jobs",
         Effect.map(list, ({ jobs }) => jobs?.[0]?.schedule === "cron UTC 0 0 1 1 *")
       )
 
       assert.strictEqual((yield* commandLine.run(["jobs", "run", name, "report"], server)).code, 0)
       yield* until("it runs", Effect.sync(() => runs === 1))
-      yield* until("its success is listed", Effect.map(list, ({ jobs }) => jobs[0].lastRun?.outcome === "success"))
+      yield* until(
+        "the run's success is listed",
+        Effect.map(list, ({ jobs }) => jobs[0].lastRun?.outcome === "success")
+      )
       const shown = yield* commandLine.run(["jobs", "list", name], server)
       for (const part of ["report", "success", "-01-01T00:00:00.000Z"]) assert.include(shown.output, part)
 
@@ -68,6 +71,6 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: jobs", (i
 
       const lease = yield* Effect.flatMap(contender.lease, Effect.fromOption)
       assert.strictEqual((yield* commandLine.run(["jobs", "step-down", name], server)).code, 0)
-      yield* until("its leader has stepped down", Effect.map(lease.isHeld, (isHeld) => !isHeld))
+      yield* until("the leader has stepped down", Effect.map(lease.isHeld, (isHeld) => !isHeld))
     }))
 })

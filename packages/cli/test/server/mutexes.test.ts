@@ -1,4 +1,4 @@
-/** The commands of `effect-simba` that inspect and release mutexes, with pipes and in a pseudo-terminal. */
+/** The commands of `effect-simba` that inspect and release mutexes, run with pipes and in a pseudo-terminal. */
 import type { RedisDoctor } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       for (const part of [name, lease.id, String(lease.token), shown.waiters[0].id]) assert.include(output, part)
     }))
 
-  it.effect("another program's key does not hide the other mutexes, and release names it", () =>
+  it.effect("if another program owns one key, list still shows the other mutexes, and release names the key", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const prefix = freshName("mixed")
@@ -67,7 +67,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       yield* server.send("DEL", ...[good, list, text].map((name) => `simba:{${name}}`))
     }))
 
-  it.effect("release names another program's key, not the owner's key", () =>
+  it.effect("if another program wrote one key of a mutex, release names that key and not the owner key", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -105,7 +105,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.notInclude(output, `${escape}2J`)
     }))
 
-  it.effect("release takes nothing from another owner than the one that it asked about", () =>
+  it.effect("release changes nothing if the owner has changed since the question", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -122,7 +122,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       yield* lease.ensure
     }))
 
-  it.effect("release asks for confirmation on a terminal, and changes nothing after a no", () =>
+  it.effect("release asks for confirmation on a terminal, and changes nothing if it is denied", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -152,7 +152,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
     }))
 
-  it.effect("release changes nothing without its flags, and names all missing flags", () =>
+  it.effect("release without --force or --yes changes nothing, and names the missing flags", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -174,7 +174,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.deepStrictEqual(freed, { name, takenFrom: lease.id })
     }))
 
-  it.effect("watch draws owners over time on a terminal, and restores the screen", () =>
+  it.effect("watch draws a timeline of owners on a terminal, and restores the screen", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const [first, second] = yield* Effect.all([openMutex(server), openMutex(server)])
@@ -188,13 +188,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       for (const mutex of [first, second]) {
         yield* Effect.scoped(Effect.gen(function*() {
           owners.push((yield* mutex.acquire(name)).id)
-          yield* until("it sees the owner", Effect.sync(() => watching.output().includes(owners.at(-1)!)))
+          yield* until("watch shows the owner", Effect.sync(() => watching.output().includes(owners.at(-1)!)))
           yield* Effect.sleep("200 millis")
         }))
       }
       // oxlint-disable-next-line no-control-regex -- colours
       const drawn = () => watching.output().replace(/\u001B\[[0-9;]*m/g, "")
-      yield* until("both owners, and nobody after them", Effect.sync(() => /·+A+·*B+·/.test(drawn())))
+      yield* until("the timeline shows both owners, then nobody", Effect.sync(() => /·+A+·*B+·/.test(drawn())))
       yield* until("its release", Effect.sync(() => drawn().includes(`Released   ${owners[1]}`)))
       watching.write("\u0003")
       assert.strictEqual(yield* watching.ended, 130)
@@ -202,7 +202,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.match(watching.output(), /\?25h[^\n]*\?1049l\s*$/)
     }))
 
-  it.effect("watch prints events if there is no terminal", () =>
+  it.effect("watch prints events if its output is not a terminal", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -213,21 +213,27 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
         run.output().split("\n").filter((line) => line !== "").map((line) => JSON.parse(line))
       const id = yield* Effect.scoped(Effect.gen(function*() {
         const { id } = yield* holder.acquire(name)
-        yield* until("one sees it", Effect.sync(() => linesOf(one).some(({ owner }) => owner === id)))
-        yield* until("all sees it", Effect.sync(() => linesOf(all).some(({ owner }) => owner === id)))
+        yield* until(
+          "the watch of one mutex shows the owner",
+          Effect.sync(() => linesOf(one).some(({ owner }) => owner === id))
+        )
+        yield* until(
+          "the watch of all mutexes shows the owner",
+          Effect.sync(() => linesOf(all).some(({ owner }) => owner === id))
+        )
         return id
       }))
       yield* until(
-        "one sees the release",
+        "the watch of one mutex shows the release",
         Effect.sync(() => linesOf(one).some(({ _tag, owner }) => _tag === "Released" && owner === id))
       )
       yield* until(
-        "all sees that it is free",
+        "the watch of all mutexes shows a free mutex",
         Effect.sync(() => linesOf(all).some((line) => line.name === name && line.owner === null))
       )
     }))
 
-  it.effect("watch survives an outage of the server, and reports it", () =>
+  it.effect("watch reports an outage of the server and continues", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const lines = yield* commandLine.start(["watch", "--json", "--poll-interval", "50ms"], server)
@@ -235,10 +241,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const before = yield* openMutex(server)
       const name = freshName("before")
       yield* before.acquire(name)
-      yield* until("both see it", Effect.sync(() => lines.output().includes(name) && drawn.output().includes(name)))
+      yield* until(
+        "both watches show the owner",
+        Effect.sync(() => lines.output().includes(name) && drawn.output().includes(name))
+      )
       yield* server.kill()
       yield* until(
-        "both say so",
+        "both watches report the outage",
         Effect.sync(() => lines.output().includes("\"lost\":") && drawn.output().includes("no reply:"))
       )
       yield* server.restart
@@ -256,7 +265,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.strictEqual((yield* commandLine.run(["watch", "--for", "100ms"], server)).code, 0)
     }))
 
-  it.effect("the exit code and the message distinguish mistakes from outages", () =>
+  it.effect("exit codes and messages distinguish wrong arguments from outages", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (
@@ -283,7 +292,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
       const both = yield* commandLine.run(["run", "x", "--timeout", "1s", "--if-available", "--", "true"], server)
       assert.strictEqual(both.code, 64)
-      // The advice is about flags of this program, not about options of the library
+      // The advice names flags of this program, not options of the library
       const single = yield* commandLine.run(["list", "--cluster"], server)
       assert.strictEqual(single.code, 69)
       assert.include(single.errors, "remove --cluster")
@@ -309,7 +318,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
     }))
 
-  it.effect("doctor prints a report, and its exit code says whether something must change", () =>
+  it.effect("doctor prints a report, and its exit code is 1 if a setting must change", () =>
     Effect.gen(function*() {
       const good = yield* RedisServer.start({ args: ["--appendonly yes"] })
       const healthy = yield* commandLine.run(["doctor"], good)
@@ -325,7 +334,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.deepStrictEqual(yield* good.send("KEYS", "*"), [])
     }))
 
-  it.effect("bench measures a free mutex and hand-offs, and leaves nothing behind", () =>
+  it.effect("bench measures a free mutex and hand-offs, and leaves no keys behind", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const rows = yield* commandLine.json(["bench", "--for", "200ms"], server)

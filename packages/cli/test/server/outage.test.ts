@@ -1,4 +1,4 @@
-/** A server that is unavailable: the exit code distinguishes it from a busy mutex. */
+/** Exit codes and messages for a server that is unavailable, which must not look like a busy mutex. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { AddressInfo } from "node:net"
@@ -7,7 +7,7 @@ import { certificate, privateKey } from "../../../redis/test/support/certificate
 import { quiet, RedisServer } from "../../../redis/test/support/harness.ts"
 import * as commandLine from "../support/commandLine.ts"
 
-it.live("a certificate that is not trusted: the error names the variable for it", () =>
+it.live("the error for an untrusted certificate names NODE_EXTRA_CA_CERTS", () =>
   Effect.gen(function*() {
     const server = yield* Effect.acquireRelease(
       Effect.callback<Server>((resume) => {
@@ -23,7 +23,7 @@ it.live("a certificate that is not trusted: the error names the variable for it"
     assert.strictEqual(code, 69)
   }).pipe(Effect.scoped))
 
-it.live("`run --timeout` on a full server ends with the code of an outage", () =>
+it.live("`run --timeout` on a server without free memory exits with the code of an outage", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start({ args: ["--maxmemory", "1", "--maxmemory-policy", "noeviction"] })
     const run = yield* commandLine.run(["run", "full", "--timeout", "2s", "--", "true"], server)

@@ -5,7 +5,7 @@ import { freshName, RedisServer, until } from "../../../redis/test/support/harne
 import * as commandLine from "../support/commandLine.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-simba", (it) => {
-  it.effect("ends the program silently when its reader closes the pipe", () =>
+  it.effect("ends silently when its reader closes the pipe", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const run = yield* commandLine.start(["watch", "--poll-interval", "50ms"], server)
@@ -24,7 +24,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-si
       assert.match(errors, /^effect-simba: cannot write the output: ENOSPC[^\n]*\n$/)
     }))
 
-  it.effect("may have no reader of errors: a lost lease still kills the command, with code 79", () =>
+  it.effect("may lose its reader of standard error: a lost lease still kills the command, with code 79", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("unread errors")
@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-si
       assert.strictEqual(yield* run.ended, 79)
     }))
 
-  it.effect("of streams redrive has the redriven letters even if the next one fails", () =>
+  it.effect("of streams redrive lists the redriven letters even if the next one fails", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const good = ["n", "1", "simba-reason", "r", "simba-id", "5-1", "simba-token", "1"]
@@ -57,7 +57,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-si
       assert.strictEqual(lines.code, 69)
     }))
 
-  it.effect("of list has all readable mutexes as one JSON value, even if it exceeds a pipe's buffer", () =>
+  it.effect("of list is one JSON value with all readable mutexes, even if it exceeds a pipe's buffer", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const foreign = freshName("foreign")

@@ -24,7 +24,7 @@ const isAlive = (pid: number) => {
 
 const pidIn = (path: string) => Number(readFileSync(path, "utf8"))
 
-/** A script that writes its pid and its child's pid, and runs for a minute, ignoring SIGTERM. */
+/** A script that writes its pid and its child's pid, then runs for a minute. Both processes ignore SIGTERM. */
 const stubborn = (path: string) =>
   `trap '' TERM; echo $$ > ${path}/parent; sh -c "trap '' TERM; echo \\$\\$ > ${path}/child.new; mv ${path}/child.new ${path}/child; sleep 60" & wait; wait`
 
@@ -51,7 +51,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.strictEqual(run.output(), "a line\n")
     }))
 
-  it.effect("exit codes are those of a shell: not found, not executable, ended by a signal", () =>
+  it.effect("exit codes follow the shell: not found, not executable, ended by a signal", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const path = yield* folder
@@ -63,7 +63,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.strictEqual(yield* codeOf("sh", "-c", "kill -TERM $$"), 128 + 15)
     }))
 
-  it.effect("one command runs at a time; one whose wait times out ends with code 75", () =>
+  it.effect("one command runs at a time, and a command whose wait times out exits with code 75", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("one at a time")
@@ -97,10 +97,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* commandLine.run(["release", name, "--force", "--yes"], server)
       assert.strictEqual(yield* run.ended, 79)
       assert.include(run.errors(), "released by force")
-      yield* until("both are gone", Effect.sync(() => !pids.some(isAlive)))
+      yield* until("both processes have ended", Effect.sync(() => !pids.some(isAlive)))
     }))
 
-  it.effect("an outage that is longer than the lease kills the command, too", () =>
+  it.effect("an outage that is longer than the lease kills the command", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const path = yield* folder
@@ -111,10 +111,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("it runs", exists(`${path}/child`))
       yield* server.kill("SIGKILL")
       assert.strictEqual(yield* run.ended, 79)
-      yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
+      yield* until("the command has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("on a signal, the command gets its grace period, is then killed, and only then is the mutex released", () =>
+  it.effect("a signal gives the command its grace period, then kills it, and only then releases the mutex", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("signal")
@@ -124,7 +124,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       const run = yield* commandLine.start(["run", name, "--", "sh", "-c", script], server)
       yield* until("it runs", exists(`${path}/started`))
       run.child.kill("SIGTERM")
-      yield* until("it is free", Effect.map(commandLine.json(["inspect", name], server), ({ owner }) => owner === null))
+      yield* until(
+        "the mutex is free",
+        Effect.map(commandLine.json(["inspect", name], server), ({ owner }) => owner === null)
+      )
       assert.isTrue(yield* exists(`${path}/cleaned`))
       assert.strictEqual(yield* run.ended, 130)
 
@@ -132,10 +135,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("it runs", exists(`${path}/child`))
       deaf.child.kill("SIGTERM")
       assert.strictEqual(yield* deaf.ended, 130)
-      yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
+      yield* until("the command has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("a loss of the lease ends the grace period", () =>
+  it.effect("losing the lease ends the grace period", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("lost while ending")
@@ -147,7 +150,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.isTrue(isAlive(pidIn(`${path}/child`)))
       yield* commandLine.run(["release", name, "--force", "--yes"], server)
       assert.strictEqual(yield* run.ended, 130)
-      yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
+      yield* until("the command has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }), 30_000)
 
   it.effect("child processes that the command leaves behind are killed", () =>
@@ -156,10 +159,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       const path = yield* folder
       const script = `sh -c 'echo $$ > ${path}/child; sleep 60' & while [ ! -s ${path}/child ]; do sleep 0.05; done`
       assert.strictEqual((yield* commandLine.run(["run", freshName("left"), "--", "sh", "-c", script], server)).code, 0)
-      yield* until("it is gone", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
+      yield* until("the child has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("Ctrl-C on a terminal and a closed window end the command in the same way", () =>
+  it.effect("Ctrl-C and closing the terminal end the command gracefully", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const path = yield* folder
@@ -175,8 +178,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       rmSync(`${path}/started`)
       const closed = yield* commandLine.start(["run", name, "--", "sh", "-c", script], { ...server, terminal: true })
       yield* until("it runs", exists(`${path}/started`))
-      closed.child.kill("SIGKILL") // Kills the terminal, which hangs up
+      closed.child.kill("SIGKILL") // Kill the process that owns the terminal, which hangs it up.
       yield* until("the command has ended", exists(`${path}/cleaned`))
-      yield* until("it is free", Effect.map(commandLine.json(["inspect", name], server), ({ owner }) => owner === null))
+      yield* until(
+        "the mutex is free",
+        Effect.map(commandLine.json(["inspect", name], server), ({ owner }) => owner === null)
+      )
     }))
 })

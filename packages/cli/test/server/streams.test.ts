@@ -7,7 +7,7 @@ import { RedisServer, until } from "../../../redis/test/support/harness.ts"
 import * as commandLine from "../support/commandLine.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", (it) => {
-  it.effect("consumers, owners, lag, orphans, dead letters and dead messages of a service", () =>
+  it.effect("list, inspect and redrive show and handle the consumers, lag, orphans and dead letters of a service", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const service = "orders"
@@ -32,7 +32,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         )
         yield* Effect.forkChild(run)
         yield* until(
-          "one is dead, one owned",
+          "one data stream is dead and one is owned",
           Effect.map(
             show,
             ({ deadLetters, delivered, streams }) =>
@@ -55,7 +55,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         for (const part of ["orders:eu", "owned", "no such order", deadLetters.first[0].id]) {
           assert.include(text.output, part)
         }
-        // Which data stream it was
+        // Dead letters name their data stream
         assert.include((yield* commandLine.run(["streams", "dead-letters", service], server)).output, "orders:bad")
         assert.deepStrictEqual(
           (yield* commandLine.json(["streams", "list"], server)).map(({ name }: { name: string }) => name),
@@ -72,7 +72,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         const byOldId = ["streams", "redrive", service, "--stream", "orders:eu", String(ids[1])]
         const mistaken = yield* commandLine.run(byOldId, server)
         assert.strictEqual(mistaken.code, 1)
-        assert.include(mistaken.output, `not there: ${ids[1]} is the id under WAS; use the id ${message.id}`)
+        assert.include(mistaken.output, `not found: ${ids[1]} is the id under WAS; use the id ${message.id}`)
         const redrive = ["streams", "redrive", service, "--stream", "orders:eu", "--all"]
         assert.deepStrictEqual(yield* commandLine.json(redrive, server), [{ id: message.id, redriven: true }])
         assert.deepStrictEqual(yield* commandLine.json(messages, server), [])
@@ -81,16 +81,16 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         const letters = yield* commandLine.json(["streams", "dead-letters", service], server)
         assert.deepStrictEqual(letters.map(({ id }: { id: string }) => id), [deadLetters.first[0].id])
 
-        // The message fails again, and has a new id among the dead letters
+        // The message fails again and gets a new id among the dead letters
         const redriven = yield* commandLine.json(["streams", "redrive", service, deadLetters.first[0].id], server)
         assert.deepStrictEqual(redriven, [{ id: deadLetters.first[0].id, redriven: true }])
         yield* until(
-          "it is dead again",
+          "the message is dead again",
           Effect.map(show, ({ deadLetters: now }) => now.count === 1 && now.first[0].id !== deadLetters.first[0].id)
         )
         const gone = yield* commandLine.run(["streams", "redrive", service, deadLetters.first[0].id], server)
         assert.strictEqual(gone.code, 1)
-        assert.include(gone.output, "not there")
+        assert.include(gone.output, "not found")
       }).pipe(Effect.provide(RedisStreams.layer({ service, redis: { url: server.url }, gracePeriod: 0 })))
 
       const left = yield* show
@@ -101,7 +101,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.strictEqual((yield* show).deadLetters.count, 0)
     }))
 
-  it.effect("a service that never existed is named in the error, and no key is created for it", () =>
+  it.effect("the error for a service that never existed names it, and no key is created", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (const args of [["inspect", "odrers"], ["dead-letters", "odrers"], ["redrive", "odrers", "--all"]]) {
@@ -149,7 +149,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         (yield* commandLine.run(["streams", "inspect", "early"], server)).output,
         /early:1 +- +- +5 .* not delivered/
       )
-      // The commands have not created the group: consumers do that
+      // The commands have not created the group: only consumers create it
       assert.deepStrictEqual(yield* server.send("XINFO", "GROUPS", "early-input"), [])
 
       yield* server.send("XGROUP", "CREATE", "early-input", "early-group", "0")
@@ -182,7 +182,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.match((yield* commandLine.run(["streams", "list"], server)).output, /early .* 6\+ /)
     }))
 
-  it.effect("seek and rewind move a checkpoint, only with --force while it is owned, and say who reads it", () =>
+  it.effect("seek and rewind move a checkpoint, require --force while the data stream is owned, and say who reads on", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const service = "moved"
@@ -204,7 +204,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
           after: "1-18446744073709551615",
           announced: true
         })
-        yield* until("it was read again", Effect.map(checkpoint, (text) => text.startsWith("3-0")))
+        yield* until("the messages were read again", Effect.map(checkpoint, (text) => text.startsWith("3-0")))
         assert.isAbove((yield* StreamClient.owned)[0]!.token, token)
         yield* (yield* StreamClient.owned)[0]!.done
       }).pipe(Effect.provide(RedisStreams.layer({ service, redis: { url: server.url } })))
@@ -227,7 +227,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       ])
     }))
 
-  it.effect("pause and resume stop and start a service and data streams, and list and inspect report it", () =>
+  it.effect("pause and resume act on a service or on data streams, and list and inspect show a pause", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const service = "halted"

@@ -7,7 +7,7 @@ import * as commandLine from "../support/commandLine.ts"
 
 const shout = ["--", "sh", "-c", "echo $SIMBA_TOKEN"]
 
-/** The advice of doctor if the flag is missing. */
+/** The advice that doctor prints if the flag is missing. */
 const adviceOf = Effect.fnUntraced(function*({ url }: { readonly url: string }) {
   const { code, output } = yield* commandLine.run(["doctor", "--json"], { url })
   assert.strictEqual(code, 1, output)
@@ -15,7 +15,7 @@ const adviceOf = Effect.fnUntraced(function*({ url }: { readonly url: string }) 
   return findings.map(({ advice }) => advice ?? "").join("\n")
 })
 
-it.live("--sentinel and --master lead to the primary", () =>
+it.live("--sentinel and --master find the primary", () =>
   Effect.scoped(Effect.gen(function*() {
     const { name, primary, replica, sentinels } = yield* RedisServer.sentinel({ downAfter: 30_000 })
     const flags = ["--sentinel", sentinels.map(({ port }) => `127.0.0.1:${port}`).join(","), "--master", name]
@@ -34,7 +34,7 @@ it.live("--cluster finds the mutexes and services of all nodes", () =>
     const url = nodes[0]!.url
     const names = ["a", "b", "c", "d", "e", "f"]
     for (const name of names) {
-      // Each slot has its own command, and the name may belong to a node other than the first
+      // A separate command per slot, because the name may belong to a node other than the first
       const { code, errors } = yield* commandLine.run(["run", name, "--cluster", "--", "true"], { url })
       assert.strictEqual(code, 0, errors)
     }

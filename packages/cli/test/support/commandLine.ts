@@ -18,10 +18,10 @@ export interface Run {
 
 export interface RunOptions {
   readonly url: string
-  /** Whether the program runs in a terminal of 100 columns and 30 rows, where keys such as Ctrl-C send signals. */
+  /** Runs the program in a terminal of 100 columns and 30 rows, where keys such as Ctrl-C send signals. */
   readonly terminal?: boolean
   readonly env?: Readonly<Record<string, string>>
-  /** Standard output goes to this file. */
+  /** A file that receives standard output. */
   readonly output?: string
 }
 

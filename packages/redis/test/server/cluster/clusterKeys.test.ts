@@ -13,7 +13,7 @@ import { relayTo } from "../../support/relay.ts"
 const nodeAt = (port: number) => ({ host: "127.0.0.1", port })
 
 it.live(
-  "a command whose reply was lost with the connection fails, and is not sent again",
+  "a command whose reply is lost with the connection fails and is not resent",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()
@@ -31,11 +31,12 @@ it.live(
         const error = yield* Effect.flip(redis.send("INCR", key))
         for (const relay of relays) relay.cut = undefined
         assert.instanceOf(error, RedisError)
-        // Longer than ioredis waits before it sends again
+        // Longer than the delay after which ioredis would resend a command
         yield* Effect.sleep("300 millis")
         assert.strictEqual(yield* redis.send("GET", key), "2")
       }
-      // Commands that could not be sent yet do not matter here: all nodes are connected again, by many callers at once
+      // Many callers at once need every node, so all connections must be restored. Commands that were never sent may
+      // wait for that.
       const keys = Array.from({ length: 30 }, (_, i) => `many ${i}`)
       yield* Effect.forEach(keys, (key) => redis.send("INCR", key), { concurrency: "unbounded" })
     }).pipe(Effect.scoped)
@@ -49,10 +50,10 @@ it.live(
       const [first, , last] = nodes
       yield* last!.kill()
       yield* until(
-        "the others know",
+        "the other nodes know of the failure",
         Effect.map(first!.send("CLUSTER", "NODES"), (text) => / master,fail /.test(String(text)))
       )
-      // Enough for each node to be the first to be asked, by either connection
+      // Enough attempts for the commands and the subscriber to ask each node first at least once
       const connect = Layer.build(Layer.fresh(IoRedis.layerCluster({ nodes: [nodeAt(first!.port)] })))
       for (let i = 0; i < 15; i++) {
         yield* Effect.scoped(Effect.gen(function*() {

@@ -1,4 +1,4 @@
-/** Mutexes on a Cluster. */
+/** Runs the mutex scenarios on a Cluster. */
 import { IoRedis } from "@effect-simba/redis"
 import { Context, Effect, Layer } from "effect"
 import { RedisServer } from "../../support/redisServer.ts"

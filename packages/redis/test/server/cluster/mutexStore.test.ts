@@ -1,4 +1,4 @@
-/** The whole contract of the mutex store on a Cluster, with subscribers that can be counted and without. */
+/** Runs the contract of the mutex store on a Cluster, once with subscribers that can be counted and once without. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"

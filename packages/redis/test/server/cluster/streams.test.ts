@@ -1,4 +1,4 @@
-/** Consumers of data streams on a Cluster. */
+/** Runs the scenarios of data streams on a Cluster, and tests hash tags, hanging nodes and the migration of slots. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
@@ -20,7 +20,7 @@ const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port }
 const clusterLayer = ({ nodes }: ClusterSetup, commandTimeout: Duration.Input = "500 millis") =>
   IoRedis.layerCluster({ nodes: nodes.slice(0, 1).map(at), commandTimeout })
 
-/** Commands of the test go to the node that has the key; to all nodes if they name none. */
+/** Sends a command to the node that has its key, or to all nodes if it names no key. */
 const clusterStage = Effect.fnUntraced(function*(setup: ClusterSetup) {
   const redis = Context.get(yield* Layer.build(Layer.fresh(clusterLayer(setup, "5 seconds"))), Redis)
   const onAll = <A, E>(act: (node: ClusterSetup["nodes"][number]) => Effect.Effect<A, E>) =>
@@ -71,11 +71,11 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
     it.effect("messages are processed in order through a death and a close, and none is skipped", () =>
       shared(scenarios.processed))
 
-    it.effect("services of every node live side by side on one set of connections", () =>
+    it.effect("services on all nodes share one set of connections", () =>
       Effect.gen(function*() {
         const redis = yield* Layer.build(RedisStreams.layerStore.pipe(Layer.provideMerge(clusterLayer(yield* Nodes))))
         const { send } = Context.get(redis, Redis)
-        // Tags whose slots are in the first, the second and the last third
+        // One hash tag in each third of the slots
         const services = ["{a}", "{b}", "{c}"].map((tag) => `${tag}:side-by-side`)
         const nodes = yield* Effect.forEach(services, (service) => send<number>("CLUSTER", "KEYSLOT", service))
         assert.strictEqual(new Set(nodes.map((slot) => Math.floor(slot * 3 / 16_384))).size, 3)
@@ -114,7 +114,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
       }), { tags: ["G24"] })
 
     it.effect(
-      "a data stream of another slot is refused with its name, and nothing is announced",
+      "a data stream in another slot is refused by name, and nothing is announced",
       () =>
         Effect.gen(function*() {
           const stage = yield* clusterStage(yield* Nodes)
@@ -132,7 +132,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
       { tags: ["G24"] }
     )
 
-    it.effect("a data stream of another slot that another program announced goes to the dead letters", () =>
+    it.effect("a data stream in another slot goes to the dead letters if another program announces it", () =>
       Effect.gen(function*() {
         const stage = yield* clusterStage(yield* Nodes)
         const a = yield* stage.open({ service: "{foreign}", processName: "a" })
@@ -149,14 +149,14 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
   }
 )
 
-describe("data streams on a Cluster that fails", () => {
+describe("data streams on a failing Cluster", () => {
   it.live(
     "nodes that hang: all leases are lost at the deadline, and taken again later",
     () => Effect.scoped(Effect.flatMap(Effect.flatMap(RedisServer.cluster(), clusterStage), scenarios.hanging))
   )
 
   it.live(
-    "a slot that moves to another node and back: its owner keeps its data streams, and continues to read and commit, each message once",
+    "an owner keeps its data streams while their slot moves to another node and back, and processes each message once",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const setup = yield* RedisServer.cluster()
@@ -166,7 +166,8 @@ describe("data streams on a Cluster that fails", () => {
         const slot = Number(yield* setup.nodes[0]!.send("CLUSTER", "KEYSLOT", service))
         const [a, b] = yield* Effect.forEach(
           ["a", "b"],
-          // While the keys are in two places nothing is renewed: longer than a busy machine needs to move them
+          // Leases cannot be renewed during a migration, so the lease is longer than a migration takes on a busy
+          // machine
           (processName) => stage.open({ service, processName, rebalance: false, leaseDuration: "5 seconds" })
         )
         const runs: Array<Run> = []
@@ -179,18 +180,21 @@ describe("data streams on a Cluster that fails", () => {
             ({ id }) => Effect.sync(() => run.ids.push(id))
           )
         }))
-        yield* until("all are owned", Effect.map(a!.client.owned, ({ length }) => length === streams.length))
+        yield* until(
+          "all data streams are owned",
+          Effect.map(a!.client.owned, ({ length }) => length === streams.length)
+        )
         const leases = yield* a!.client.owned
-        // It has room, and would take what its neighbour lost
+        // The second consumer has free capacity, so it would claim any data stream that the first one lost
         yield* b!.start(b!.client.run(Effect.never))
 
         const producing = yield* produce(stage.send, streams)
         const read = Effect.suspend(() => {
           const target = producing.sent() + 10
           return until(
-            "what is sent now is read",
+            "messages sent from now on are read",
             Effect.sync(() => {
-              assert.strictEqual(runs.length, streams.length, "it is never lost, nor started again")
+              assert.strictEqual(runs.length, streams.length, "no lease is lost, and no handler restarts")
               return runs.every(({ ids }) => ids.length >= target)
             })
           )
@@ -203,7 +207,7 @@ describe("data streams on a Cluster that fails", () => {
           assert.strictEqual(yield* ownerOfSlot(setup, slot), to)
           yield* read
           for (const lease of leases) yield* lease.ensure
-          // Longer than a lease: without renewals at the new node it would be over
+          // Longer than a lease, so the leases survive only if they are renewed at the new node
           yield* Effect.sleep("5500 millis")
         }
         yield* producing.stop
@@ -213,13 +217,13 @@ describe("data streams on a Cluster that fails", () => {
           const ids = rows.map(([id]) => EntryId.make(id))
           yield* until(
             `all of ${stream} are committed`,
-            Effect.map(stage.send("GET", StreamKeys.checkpoint(stream)), (text) =>
-              String(text).split("@@")[0] === ids.at(-1))
+            Effect.map(
+              stage.send("GET", StreamKeys.checkpoint(stream)),
+              (text) => String(text).split("@@")[0] === ids.at(-1)
+            )
           )
-          const [run, ...more] = runs.filter((run) =>
-            run.stream === stream
-          )
-          assert.deepStrictEqual(more, [], "it is never lost, nor started again")
+          const [run, ...more] = runs.filter((run) => run.stream === stream)
+          assert.deepStrictEqual(more, [], "no lease is lost, and no handler restarts")
           assert.deepStrictEqual(run!.ids, ids)
           yield* leases[i]!.ensure
         }

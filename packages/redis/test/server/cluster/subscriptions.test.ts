@@ -1,4 +1,7 @@
-/** One subscriber at each primary of a Cluster: what is counted, received, and followed. */
+/**
+ * A layer subscribes at every primary of a Cluster: which subscribers are counted, and how the layer follows failures
+ * and changes of the topology.
+ */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -26,7 +29,10 @@ const at = ({ port }: Server) => ({ host: "127.0.0.1", port })
 
 const redisAt = (node: Server) => IoRedis.layerCluster({ nodes: [at(node)] })
 
-/** A separate process, with a lease so long that only a message or a gap can wake a waiter in time. */
+/**
+ * Opens a mutex as a separate process would. The lease is so long that only a message or a gap can wake a waiter in
+ * time.
+ */
 const open = (redis: ReturnType<typeof IoRedis.layerCluster>, options: MutexOptions = {}) =>
   Effect.map(
     Layer.build(
@@ -45,7 +51,7 @@ const open = (redis: ReturnType<typeof IoRedis.layerCluster>, options: MutexOpti
     })
   )
 
-/** A name whose slot is on this node. */
+/** Finds a name whose slot is on this node. */
 const nameAt = Effect.fnUntraced(function*(setup: ClusterSetup, node: Server) {
   for (let i = 0;; i++) {
     const owner = yield* ownerOfSlot(setup, slot(`{m ${i}}`))
@@ -61,7 +67,7 @@ const queued = (setup: ClusterSetup, name: string, count: number) =>
     ))
 
 it.live(
-  "a layer is counted at every primary, and a dead waiter of effect-simba costs nothing",
+  "every primary counts a layer's subscription, and a dead waiter of effect-simba causes no delay",
   () =>
     Effect.gen(function*() {
       const setup = yield* RedisServer.cluster()
@@ -84,7 +90,7 @@ it.live(
         }
         const queue = `simba:{${name}}:contender`
         const seconds = Math.floor(Number((yield* node.send("TIME") as Effect.Effect<ReadonlyArray<string>>)[0]))
-        // Nobody listens to these: the one of effect-simba is skipped, the Simba one may listen at another node
+        // Neither waiter listens. The waiter of effect-simba is skipped; the Simba waiter might listen at another node.
         yield* node.send("ZADD", queue, `${seconds - 60}.000001`, "1-000000000000:dead")
         yield* Scope.close(held, Exit.void)
         yield* Fiber.join(waiting).pipe(Effect.timeout("10 seconds"))
@@ -116,7 +122,7 @@ it.live("a message arrives once, whichever node publishes it", () =>
       const sent: Array<string> = []
       for (let round = 0; round < 20; round++) {
         for (const [index, node] of setup.nodes.entries()) {
-          // The same text arrives repeatedly, too
+          // Messages with equal texts are also delivered separately
           const text = `${round % 5} ${index}`
           sent.push(text)
           yield* node.send("PUBLISH", channel, text)
@@ -130,7 +136,7 @@ it.live("a message arrives once, whichever node publishes it", () =>
     }
   }).pipe(Effect.scoped), 60_000)
 
-it.live("a connection that is lost at one primary is a gap, and is restored there", () =>
+it.live("a lost connection to one primary is reported as a gap and restored", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const { subscriber } = yield* open(redisAt(setup.nodes[0]!))
@@ -138,9 +144,12 @@ it.live("a connection that is lost at one primary is a gap, and is restored ther
     for (const node of setup.nodes) {
       yield* killConnections(node, "simba:subscriber")
       assert.deepStrictEqual(yield* Queue.take(queue), { _tag: "Gap" })
-      yield* until("it is back", Effect.map(connections(node, "simba:subscriber"), (ids) => ids.length === 1))
       yield* until(
-        "it is counted",
+        "the connection is back",
+        Effect.map(connections(node, "simba:subscriber"), (ids) => ids.length === 1)
+      )
+      yield* until(
+        "the subscription is counted",
         Effect.map(
           node.send("PUBSUB", "NUMSUB", "plain"),
           (reply) => Number((reply as ReadonlyArray<unknown>)[1]) === 1
@@ -149,17 +158,17 @@ it.live("a connection that is lost at one primary is a gap, and is restored ther
     }
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
 
-/** Moves the original slots of the third node to a node, as a resharding does. */
+/** Moves the third node's original slots to a node, as resharding does. */
 const giveLastThird = Effect.fnUntraced(function*({ nodes }: ClusterSetup, to: Server) {
   const slots: Array<string> = []
   for (let i = 0; i < 16_384; i++) if (Math.floor((i * 3) / 16_384) === 2) slots.push(String(i))
-  // The largest epoch: a ping of the old owner that is still under way takes nothing back
+  // Gives the new owner the largest epoch, so that a ping from the old owner in flight cannot take the slots back
   yield* to.send("CLUSTER", "BUMPEPOCH")
   const give = Effect.gen(function*() {
     for (const node of nodes) yield* Effect.ignore(node.send("CLUSTER", "DELSLOTS", ...slots))
     yield* to.send("CLUSTER", "ADDSLOTS", ...slots)
   })
-  // Such a ping returns the slots to the old owner at a node where nobody has them
+  // At a node where the slots have no owner, such a ping can still return them to the old owner. Retry until none does.
   yield* Effect.retry(give, { times: 20 })
   for (const node of nodes) {
     yield* until(
@@ -172,14 +181,14 @@ const giveLastThird = Effect.fnUntraced(function*({ nodes }: ClusterSetup, to: S
   }
 })
 
-it.live("a node that left the Cluster while its process lives on makes nobody deaf", () =>
+it.live("a node that leaves the Cluster but keeps running causes no missed messages", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const leaving = setup.nodes[2]!
     const own = yield* open(redisAt(setup.nodes[0]!))
     const others = yield* open(redisAt(setup.nodes[1]!))
     const name = yield* nameAt(setup, leaving)
-    // Subscribes at every primary, and observes at the leaving one
+    // The layer subscribes at every primary, and observes the mutex through the leaving one
     yield* Effect.scoped(others.mutex.acquire("elsewhere"))
     const channel = `simba:{${name}}`
     const observed = yield* others.subscriber.subscribe(channel)
@@ -189,7 +198,7 @@ it.live("a node that left the Cluster while its process lives on makes nobody de
     for (const node of rest) yield* node.send("CLUSTER", "FORGET", leavingId)
     yield* leaving.send("CLUSTER", "RESET", "SOFT")
     yield* until(
-      "it is left",
+      "the layer has left the node",
       Effect.map(connections(leaving, "simba:subscriber"), (ids) => ids.length === 0)
     )
     assert.deepStrictEqual(yield* Queue.take(observed), { _tag: "Gap" })
@@ -202,7 +211,7 @@ it.live("a node that left the Cluster while its process lives on makes nobody de
     yield* Fiber.join(waiting).pipe(Effect.timeout("5 seconds"))
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 90_000)
 
-it.live("a primary that joins counts the layers that were there before", () =>
+it.live("a primary that joins later counts the existing layers", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const [first, , joining] = setup.nodes
@@ -213,7 +222,7 @@ it.live("a primary that joins counts the layers that were there before", () =>
     assert.deepStrictEqual(yield* channelsOpen(joining!, "simba:inbox:*"), [])
     yield* giveLastThird(setup, joining!)
     yield* until(
-      "it is counted there",
+      "the new primary counts the layer",
       Effect.map(channelsOpen(joining!, "simba:inbox:*"), (found) => found.length === 1 && found[0] === inboxes[0])
     )
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 90_000)
@@ -248,7 +257,7 @@ it.live("a Cluster client of the application works, and stays open", () =>
     }
   }).pipe(Effect.scoped), 60_000)
 
-/** A program whose packages do not share one installation of ioredis. */
+/** Loads a second copy of ioredis, as in a program whose packages do not share one installation. */
 const anotherCopy = Effect.sync((): { readonly Cluster: typeof Cluster } => {
   const require = createRequire(import.meta.url)
   const known = { ...require.cache }
@@ -258,24 +267,28 @@ const anotherCopy = Effect.sync((): { readonly Cluster: typeof Cluster } => {
   return copy
 })
 
-it.live("a Cluster client of another copy of ioredis is counted at every primary, too", () =>
-  Effect.gen(function*() {
-    const { nodes } = yield* RedisServer.cluster()
-    const copy = yield* anotherCopy
-    assert.notStrictEqual(copy.Cluster, Cluster)
-    const client = yield* Effect.acquireRelease(
-      Effect.sync(() => new copy.Cluster([at(nodes[0]!)])),
-      (cluster) => Effect.sync(() => cluster.disconnect())
-    )
-    yield* open(IoRedis.layerClient(client))
-    for (const node of nodes) assert.lengthOf(yield* channelsOpen(node, "simba:inbox:*"), 1)
-  }).pipe(Effect.scoped), 60_000)
+it.live(
+  "a layer on a Cluster client from another copy of ioredis is counted at every primary",
+  () =>
+    Effect.gen(function*() {
+      const { nodes } = yield* RedisServer.cluster()
+      const copy = yield* anotherCopy
+      assert.notStrictEqual(copy.Cluster, Cluster)
+      const client = yield* Effect.acquireRelease(
+        Effect.sync(() => new copy.Cluster([at(nodes[0]!)])),
+        (cluster) => Effect.sync(() => cluster.disconnect())
+      )
+      yield* open(IoRedis.layerClient(client))
+      for (const node of nodes) assert.lengthOf(yield* channelsOpen(node, "simba:inbox:*"), 1)
+    }).pipe(Effect.scoped),
+  60_000
+)
 
 it.live("a connection that replies but receives nothing is replaced", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     const { nodes } = yield* RedisServer.cluster()
-    // Replies to SUBSCRIBE and PING, but no message of the Cluster ever arrives there
+    // This server replies to SUBSCRIBE and PING but belongs to no Cluster, so no published message reaches it
     const outside = yield* RedisServer.start()
     const client = yield* Effect.acquireRelease(
       Effect.callback<Cluster>((resume) => {
@@ -301,7 +314,7 @@ it.live("a connection that replies but receives nothing is replaced", () =>
   }).pipe(Effect.scoped), 60_000)
 
 it.live(
-  "the subscriber of each primary logs in like the commands, under its configured name",
+  "the subscriber at each primary logs in with the same user as the commands, under its configured name",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()

@@ -1,5 +1,6 @@
 /**
- * Effect's own users of `Redis`, over a socket with `IoRedis`, step by step on the fake and on a redis-server.
+ * Runs the parts of Effect that use its `Redis` service on `IoRedis`, step by step against the fake over a socket and
+ * against a redis-server.
  */
 import { IoRedis } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"

@@ -33,7 +33,7 @@ import {
   until
 } from "../../support/harness.ts"
 
-/** A Simba release is one script: DEL, pop one waiter, notify it. */
+/** A Simba release is one script: it deletes the owner key, removes one waiter and notifies it. */
 const simbaRelease = `
 redis.call('DEL', KEYS[1])
 local next = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
@@ -61,19 +61,21 @@ const simbaContender = (redis: Client, mutex: MutexName, id = simbaId()) => {
       return false
     }),
     guard: (millis: number) => call("PEXPIRE", owner, millis),
-    /** Returns the notified waiter. */
+    /** Releases, and returns the notified waiter's id. */
     release: Effect.map(call("EVAL", simbaRelease, 2, owner, queue, id), (next) => next ?? undefined)
   }
 }
 
 layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Simba contenders", (it) => {
-  /** Waiters of effect-simba that detected a Simba contender listen on their own channels, like Simba contenders. */
+  /**
+   * Waiters of effect-simba that have detected a Simba contender listen on their own channels, as Simba contenders do.
+   */
   const listening = Effect.fnUntraced(function*(mutex: MutexName, count: number) {
     const channels = channelsOpen(yield* RedisServer, `simba:{${mutex}}:*`)
     yield* until(`${count} listen`, Effect.map(channels, (open) => open.length === count))
   })
 
-  /** A waiter of effect-simba that listens, behind a Simba owner. */
+  /** A waiter of effect-simba that listens on its own channel, behind a Simba owner. */
   const behindSimba = Effect.fnUntraced(function*(label: string) {
     const server = yield* RedisServer
     const mutex = yield* openMutex(server, patient)
@@ -87,7 +89,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     return { server, m, simba, waiting, id }
   })
 
-  it.effect("a Simba owner is detected, waited for, and followed after its expiry", () =>
+  it.effect("a waiter detects a Simba owner, waits, and acquires the mutex after the owner's key expires", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server)
@@ -104,7 +106,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       }))
     }))
 
-  it.effect("the wait continues while a Simba owner renews", () =>
+  it.effect("a waiter keeps waiting while a Simba owner renews", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { confirmTimeout: "200 millis" })
@@ -132,7 +134,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue), 0)
     }))
 
-  /** A process whose subscriptions to channels of contenders wait for `ready`. */
+  /** A process whose subscriptions to the channels of contenders are delayed until `ready`. */
   const openLate = (ready: Effect.Effect<void, BackendError>, options: MutexOptions) =>
     Effect.flatMap(RedisServer, ({ url }) =>
       Effect.map(
@@ -152,7 +154,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         Context.get(Mutex.Mutex)
       ))
 
-  it.effect("a Simba release before the waiter listens is noticed later", () =>
+  it.effect("a waiter notices a Simba release that came before it listened", () =>
     Effect.gen(function*() {
       const ready = Deferred.makeUnsafe<void>()
       const mutex = yield* openLate(Deferred.await(ready), patient)
@@ -162,7 +164,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.isTrue(yield* simba.acquire(60_000))
       const waiting = yield* Effect.forkScoped(mutex.acquire(m))
       yield* queued(server, m, 1)
-      // It takes the waiter out of the queue, and notifies nobody
+      // The release removes the waiter from the queue and notifies nobody, because the waiter does not listen yet
       const notified = yield* simba.release
       yield* Effect.sleep("50 millis")
       assert.isUndefined(waiting.pollUnsafe())
@@ -183,7 +185,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         const simba = simbaContender(yield* client(server), m)
         assert.isTrue(yield* simba.acquire(3_600_000))
         const waiting = yield* Effect.forkScoped(mutex.acquire(m))
-        // Each refusal makes it subscribe again
+        // Each refusal makes the waiter subscribe again
         yield* until("it looks", Effect.sync(() => tried.length >= 3))
         assert.isAtLeast(tried[2]! - tried[0]!, 700)
         const notified = yield* simba.release
@@ -209,14 +211,15 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* held(server, m)
         const waiting = yield* Effect.forkScoped(mutex.acquire(m))
         yield* queued(server, m, 1)
-        // A ticket of an earlier second, which the waiter did not know when it queued
+        // The Simba waiter gets an earlier ticket after the waiter of effect-simba has queued
         const heard = yield* messagesOn(server, RedisKeys.contenderChannel(m, simba.id))
         yield* server.send("ZADD", keysOf(m).queue, "1700000000", simba.id)
         yield* Deferred.succeed(letGo, undefined)
         yield* Fiber.join(holding)
         yield* until("the Simba waiter is notified", Effect.sync(() => heard.length > 0))
         assert.isTrue(yield* simba.acquire(3_600_000))
-        // Its release takes the waiter out of the queue, which may not listen yet: it comes, notified or not
+        // The Simba release removes the waiter from the queue. The waiter may not listen yet, and must acquire the
+        // mutex anyway.
         const notified = yield* simba.release
         assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, notified)
       }),
@@ -237,8 +240,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* stats.reset
         waiters.push(yield* Effect.forkScoped(mutex.withLock(m)(Effect.sync(() => order.push(i)))))
         yield* queued(server, m, i + 1)
-        // It tries, queues, and polls again once it listens: a poll when the key is free gets it
-        yield* until("it has polled again", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3))
+        // A waiter tries, queues, and polls again once it listens: it may still find the mutex free
+        yield* until(
+          "the waiter has polled again",
+          Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3)
+        )
       }
       yield* listening(m, 3)
       yield* simba.release
@@ -276,7 +282,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     }))
 
   it.effect(
-    "waiters that queued before any Simba contender came listen as soon as one is notified",
+    "waiters that queued before any Simba contender start to listen when a Simba contender is notified",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -297,7 +303,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* Deferred.succeed(letGo, undefined)
         yield* Fiber.join(owning)
         yield* listening(m, 1 + waiters.length)
-        // Its release takes the first of them out of the queue
+        // The Simba release removes the first of the waiters from the queue
         assert.isTrue(yield* simba.acquire(60_000))
         assert.isDefined(yield* simba.release)
         for (const waiter of waiters) yield* Fiber.join(waiter)
@@ -305,12 +311,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     { tags: ["H3"] }
   )
 
-  it.effect("a Simba waiter that does not come costs the confirm period", () =>
+  it.effect("a Simba waiter that does not respond delays the others by the confirm period", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const options = { confirmTimeout: "400 millis" } as const
       const [holder, mutex] = yield* Effect.all([openMutex(server, options), openMutex(server, options)])
-      const m = freshName("Simba waiter that stays away")
+      const m = freshName("silent Simba waiter")
       const simba = simbaContender(yield* client(server), m)
       yield* messagesOn(server, RedisKeys.contenderChannel(m, simba.id))
       const letGo = yield* Deferred.make<void>()
@@ -334,7 +340,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       for (let i = 0; i < 20; i++) assert.isFalse(yield* simbaContender(redis, m).acquire(16_000))
       yield* b.subscribe
       yield* b.wait
-      // They came earlier within the second, or the second before: all are ahead, or after, and none is alive
+      // A Simba ticket is a whole second or the second before, so the dead waiters are ahead of `b`
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       yield* b.confirm
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
@@ -358,15 +364,15 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* server.send("ZADD", queue, String(second - 5), older, String(second + 5), younger)
       assert.deepStrictEqual(yield* server.send("ZRANGE", queue, "0", "-1"), [older, b.id, younger])
       yield* a.release
-      yield* until("the older one is notified", Effect.sync(() => messages.length === 1))
+      yield* until("the older waiter is notified", Effect.sync(() => messages.length === 1))
       assert.deepStrictEqual(messages, [[RedisKeys.contenderChannel(m, older), `released@@${a.id}`]])
-      // It comes, works, and releases: next is effect-simba
+      // The older waiter acquires the mutex and releases it: the waiter of effect-simba is next
       const simba = simbaContender(yield* client(server), m, older)
       assert.isTrue(yield* simba.acquire(16_000))
       assert.strictEqual(yield* simba.release, b.id)
       granted(yield* b.ask("wait", ticket))
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
-      yield* until("the younger one is notified", Effect.sync(() => messages.length === 2))
+      yield* until("the younger waiter is notified", Effect.sync(() => messages.length === 2))
       assert.deepStrictEqual(messages[1], [RedisKeys.contenderChannel(m, younger), `released@@${b.id}`])
     }))
 
@@ -380,14 +386,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* server.send("SET", keysOf(m).owner, simbaId(), "PX", "3600000")
         const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
         yield* queued(server, m, 1)
-        // A Simba release that notifies somebody else, who is dead
+        // The Simba release notifies another waiter, which is dead
         yield* server.send("DEL", keysOf(m).owner)
         yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
       }),
     { tags: ["H4"] }
   )
 
-  it.effect("malformed messages on the channels are logged with the beginning of their text, and end no wait", () => {
+  it.effect("malformed messages are logged, truncated, and end no wait", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
       const { id, m, server, simba, waiting } = yield* behindSimba("malformed")
@@ -406,7 +412,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), text), 1)
         yield* server.send("PUBLISH", `simba:{${m}}`, text)
       }
-      yield* until("all are logged", Effect.sync(() => lines.length >= 2 * garbage.length))
+      yield* until("all malformed messages are logged", Effect.sync(() => lines.length >= 2 * garbage.length))
       for (const text of garbage) {
         assert.strictEqual(
           lines.filter((line) => line.includes(`Read: ${JSON.stringify(text.slice(0, 200))}.`)).length,
@@ -420,7 +426,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     }).pipe(Effect.provide(capturingLogs(lines)))
   })
 
-  it.effect("a false message wakes a waiter, and grants nothing", () =>
+  it.effect("a false message makes a waiter poll but grants nothing", () =>
     Effect.gen(function*() {
       const { id, m, server, simba, waiting } = yield* behindSimba("lies")
       for (const text of [`released@@${simba.id}`, "look@@0", `released@@${id}`]) {
@@ -438,7 +444,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* Fiber.join(waiting)
     }), { tags: ["H5"] })
 
-  it.effect("what effect-simba publishes is byte for byte what the wire table says", () =>
+  it.effect("messages of effect-simba match the wire table byte for byte", () =>
     Effect.gen(function*() {
       const { m, server, store } = yield* freshMutex("bytes")
       const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m, { confirm: "1500 millis" })]
@@ -448,14 +454,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* a.own
       yield* b.wait
       yield* c.wait
-      // It has waited for longer than a confirm period
+      // Makes `b` appear to have waited for longer than a confirm period
       yield* server.send("ZADD", keysOf(m).queue, "XX", "1000000000.000001", b.id)
       yield* a.release
       const { token: second } = yield* b.confirm
       yield* b.release
       const { token: third } = yield* c.confirm
       yield* until("all messages", Effect.sync(() => messages.length >= 6))
-      // Tokens are whole tenths of a millisecond; the message says how far they are ahead of the time of the grant
+      // Tokens count tenths of a millisecond. A message says how far its token is ahead of the time of the grant.
       const [aheadOfB, aheadOfC] = [messages[2]!, messages[5]!].map(([, message]) => Number(message.split("@@")[3]))
       for (const ahead of [aheadOfB!, aheadOfC!]) assert.isTrue(ahead >= 1 && ahead <= 100, String(ahead))
       const counterOf = ({ id }: { readonly id: string }) => id.split("-")[0]
@@ -480,7 +486,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         assert.isFalse(ticket!.endsWith(".000000"))
         assert.isFalse(foreign)
       }
-      // The next ticket after this one would be a whole second
+      // Puts a ticket in the queue whose successor would be a whole second
       yield* server.send("ZADD", keysOf(m).queue, "4102444799.999999", freshId())
       const { foreign, ticket } = yield* contender(store, m).wait
       assert.strictEqual(ticket as string, "4102444800.000001")

@@ -1,4 +1,4 @@
-/** Fleets of consumers of this library and of Go consumers, on a real server. */
+/** Runs fleets with consumers of this library and Go consumers on a real server. */
 import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
@@ -7,7 +7,7 @@ import { commandStats, quiet, RedisServer } from "../../support/harness.ts"
 import { consumers } from "../../support/interopConsumers.ts"
 import * as scenarios from "../../support/streamInteropScenarios.ts"
 
-/** On a separate server: its settings and its whole keyspace are inspected. */
+/** Uses a separate server, because the scenarios inspect its settings and its whole keyspace. */
 const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown, Scope.Scope>) =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
@@ -15,15 +15,16 @@ const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown,
       send: server.send,
       ...consumers(
         () => Layer.fresh(IoRedis.layer({ url: server.url })),
-        () => Effect.die("a process of this test cannot be cut off"),
-        // A busy machine loses no lease
+        () => Effect.die("the processes of this test share connections and cannot be disconnected"),
+        // Long enough that no lease is lost on a busy machine
         { heartbeatInterval: "250 millis" }
       )
     })
   }).pipe(Effect.scoped, Effect.provide(quiet))
 
 describe("with Go consumers, on a real Redis", () => {
-  it.live("data streams flow both ways, each to one consumer, and none is left behind", () => real(scenarios.bothWays))
+  it.live("each side processes data streams that the other announced, each by one consumer, and all are finished", () =>
+    real(scenarios.bothWays))
 
   it.live("what a live Go consumer owns is left alone", () => real(scenarios.liveGo))
 
@@ -42,12 +43,17 @@ describe("with Go consumers, on a real Redis", () => {
       const server = yield* RedisServer.start()
       const stage = {
         send: server.send,
-        ...consumers(() => Layer.fresh(IoRedis.layer({ url: server.url })), () => Effect.die("nobody is cut off"))
+        ...consumers(() => Layer.fresh(IoRedis.layer({ url: server.url })), () =>
+          Effect.die("no process can be disconnected"))
       } satisfies scenarios.Stage as scenarios.Stage
       const held = 1000
       yield* scenarios.lockedByGo(stage, held)
-      for (const id of ["one", "two"]) yield* (yield* stage.own(id, { capacity: 5000 })).run(() => Effect.never)
-      // Each has read each entry once
+      for (const id of ["one", "two"]) {
+        yield* (yield* stage.own(id, { capacity: 5000 })).run(() =>
+          Effect.never
+        )
+      }
+      // Long enough that each consumer has read each entry once
       yield* Effect.sleep("6 seconds")
       const stats = commandStats(server)
       yield* stats.reset

@@ -1,6 +1,6 @@
 /**
- * A process whose work keeps its processor busy loses its server for a while. All its work must end, and the process
- * must come to rest. What it takes after the outage is renewed and belongs to nobody else.
+ * A process whose work keeps its event loop busy loses its server for a while. All its work must end, and the process
+ * must become idle. Leases that it acquires after the outage must be renewed and exclusive.
  */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -22,19 +22,19 @@ import { relayTo } from "../../support/relay.ts"
 
 interface Size {
   readonly count: number
-  /** How long the server is unreachable: longer than a lease. Milliseconds. */
+  /** How long the server is unreachable, in milliseconds. Longer than a lease. */
   readonly outage: number
-  /** A turn of the loop takes only a fraction of them. */
+  /** Much longer than one turn of the event loop. */
   readonly periods: BusyConfig["periods"]
 }
 
 const small = { ttl: 1000, transition: 2000, commandTimeout: 500, leaseDuration: 3000 }
 const large = { ttl: 4000, transition: 6000, commandTimeout: 1000, leaseDuration: 10_000 }
 
-/** Longer than a lease that nobody renews. Milliseconds. */
+/** How long a rival tries, in milliseconds. Longer than a lease without renewals. */
 const watched = ({ leaseDuration }: BusyConfig["periods"]) => 1.5 * leaseDuration
 
-/** A rival contender for the fresh mutex: whether it can take the mutex, within a while or at once. */
+/** A rival for the fresh mutex. `takes` tries once; `hasTaken` tries for the period of `watched`. */
 const rivalOfMutex = (server: Server, periods: BusyConfig["periods"]) =>
   Effect.gen(function*() {
     const rival = yield* openMutex(server, { ...periods, redis: { serverChecks: false } })
@@ -54,7 +54,7 @@ const rivalOfMutex = (server: Server, periods: BusyConfig["periods"]) =>
     }
   })
 
-/** A rival consumer for the fresh data stream. It takes the data stream if the lease ends. */
+/** A rival consumer for the fresh data stream. It claims the data stream if the lease ends. */
 const rivalOfStream = (server: Server, periods: BusyConfig["periods"]) =>
   Effect.gen(function*() {
     const { commandTimeout, leaseDuration } = periods
@@ -103,7 +103,7 @@ const start = (kind: BusyConfig["kind"], { count, outage, periods }: Size) =>
         const end = performance.now() + 180_000
         while (found().length < nth) {
           if (performance.now() > end || worker.child.exitCode !== null) {
-            assert.fail(`no ${tag} from the process; it said ${JSON.stringify(worker.reports)} ${worker.output()}`)
+            assert.fail(`no ${tag} from the process; it reported ${JSON.stringify(worker.reports)} ${worker.output()}`)
           }
           yield* Effect.sleep("10 millis")
         }
@@ -113,7 +113,7 @@ const start = (kind: BusyConfig["kind"], { count, outage, periods }: Size) =>
     return { order, relay, said, server, worker }
   })
 
-/** Another consumer takes what the busy process loses. Finds data streams on which both worked at the same instant. */
+/** Another consumer claims what the busy process loses. Finds data streams on which both worked at the same instant. */
 const ownedTwice = (size: Size) =>
   Effect.gen(function*() {
     const { order, relay, said, server } = yield* start("shared", size)
@@ -157,7 +157,7 @@ const ownedTwice = (size: Size) =>
     const figures = { ...size, taken, twice, longest, longestTurn, margin }
     if (process.env["SIMBA_TEST_FIGURES"] !== undefined) console.error(JSON.stringify(figures))
     assert.strictEqual(taken, size.count)
-    // Work ends within the turn at its deadline and 50 ms, which is the margin before the lease
+    // Work must end within one turn and 50 ms after its deadline. The deadline is `margin` before the end of the lease.
     assert.isAtMost(longest, Math.max(0, longestTurn + 50 - margin))
     if (longestTurn + 50 <= margin) assert.strictEqual(twice, 0)
   })
@@ -186,7 +186,7 @@ const outage = (kind: BusyConfig["kind"], size: Size) =>
     const meanwhile = worker.reports.some(({ _tag }) => _tag === "FreshEnded")
     yield* order("release")
     const { exit } = yield* said("FreshEnded")
-    if (kind !== "streams") yield* until("the rival takes it", rival.takes)
+    if (kind !== "streams") yield* until("the rival claims the data stream", rival.takes)
     return { exits, cpu, hasTaken, meanwhile, exit }
   })
 
@@ -210,16 +210,16 @@ const kinds: ReadonlyArray<readonly [BusyConfig["kind"], what: string, ends: Rea
 
 describe("a busy process that loses its server for a while", () => {
   for (const [kind, what, ends] of kinds.slice(0, 2)) {
-    it.live(`ends 100 ${what}, rests, and shares nothing with others afterwards`, () =>
+    it.live(`ends 100 ${what}, becomes idle, and then owns its leases exclusively`, () =>
       check(kind, { count: 100, outage: 3500, periods: small }, ends))
   }
 
-  it.live("loses 100 data streams to another consumer, and ends its work on each before that begins", () =>
+  it.live("loses 100 data streams to another consumer, and ends its work on each before that consumer starts", () =>
     ownedTwice({ count: 100, outage: 3500, periods: small }))
 
   for (const count of [300, 1000]) {
     it.live(
-      `loses ${count} data streams to another consumer, and ends its work on each before that begins`,
+      `loses ${count} data streams to another consumer, and ends its work on each before that consumer starts`,
       () => ownedTwice({ count, outage: 12_000, periods: large }),
       { tags: ["long"] }
     )
@@ -228,7 +228,7 @@ describe("a busy process that loses its server for a while", () => {
   for (const [kind, what, ends] of kinds) {
     for (const count of [300, 1000]) {
       it.live(
-        `ends ${count} ${what}, rests, and shares nothing with others afterwards`,
+        `ends ${count} ${what}, becomes idle, and then owns its leases exclusively`,
         () => check(kind, { count, outage: 12_000, periods: large }, ends),
         { tags: ["long"] }
       )

@@ -1,4 +1,4 @@
-/** Jobs that run once per period in the fleet, in separate processes on a real server. */
+/** Jobs run once per period in a fleet of separate processes on a real server. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { freshName, keysOf, RedisServer, until } from "../../support/harness.ts"
@@ -20,7 +20,7 @@ const setting = Effect.fnUntraced(function*(label: string, every: number) {
   const server = yield* RedisServer
   const mutex = freshName(label)
   const config = (name: string, stepsDownAfter: number) => ({ url: server.url, name, mutex, every, stepsDownAfter })
-  /** Who ran which job, in order. */
+  /** Which process ran which job, in order. */
   const log = Effect.map(
     server.send("LRANGE", logKey(mutex), "0", "-1"),
     (lines) => (lines as ReadonlyArray<string>).map((line) => line.split(" ") as [job: string, name: string])
@@ -42,7 +42,11 @@ const setting = Effect.fnUntraced(function*(label: string, every: number) {
         )
         assert.deepStrictEqual(periods.filter(({ runs }) => runs !== "1"), [], job)
         const length = job === "rate" ? every : 1000
-        assert.deepStrictEqual(periods.filter(({ period }) => period % length !== 0), [], `${job}: whole periods`)
+        assert.deepStrictEqual(
+          periods.filter(({ period }) => period % length !== 0),
+          [],
+          `${job}: runs are whole periods apart`
+        )
       }
     })
   }
@@ -69,8 +73,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one
           yield* workers.get(leader)!.signal("SIGKILL")
           workers.delete(leader)
           workers.set(next, yield* startWorker(config(next, 6)))
-          // Requests that the killed one had sent may still be counted
-          yield* runsSince(before.length, `others continue without ${leader}`, (runs) => {
+          // Requests that the killed process had sent may still be counted
+          yield* runsSince(before.length, `other processes continue without ${leader}`, (runs) => {
             const others = runs.filter(([, name]) => name !== leader)
             return times("rate", 8)(others) && times("cron", 2)(others)
           })
@@ -80,11 +84,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one
   )
 
   it.effect(
-    "layers that close hand over: a period that the former leader ran is not run again",
+    "closing a layer hands over: a period that the old leader ran is not run again",
     () =>
       Effect.gen(function*() {
         const { assertOncePerPeriod, config, log, mutex, runsSince, server } = yield* setting("layers", 300)
-        // Like several processes of one fleet, one after another, and overlapping
+        // Layers stand for processes of one fleet that follow one another and overlap
         yield* Effect.forEach(
           ["a", "b", "c", "d"],
           (name, index) =>
@@ -100,7 +104,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one
         )
         yield* Effect.scoped(Effect.andThen(
           Layer.build(Layer.fresh(jobsLayer(config("e", 1000)))),
-          runsSince(0, "periods of both", times("cron", 3))
+          runsSince(0, "both jobs have run", times("cron", 3))
         ))
         yield* assertOncePerPeriod
         assert.strictEqual(yield* server.send("EXISTS", keysOf(mutex).owner), 0)

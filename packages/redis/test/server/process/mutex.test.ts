@@ -8,7 +8,7 @@ interface Worker {
   readonly pid: number
   readonly reports: ReadonlyArray<WorkerReport>
   readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
-  /** Waits until it has reported this. */
+  /** Waits until the worker has reported this. */
   readonly said: (tag: WorkerReport["_tag"]) => Effect.Effect<void>
 }
 
@@ -20,13 +20,13 @@ const startWorker = (config: WorkerConfig): Effect.Effect<Worker, never, Scope.S
     said: (tag) =>
       Effect.suspend(() =>
         until(
-          `${config.name} says ${tag}; it said ${JSON.stringify(reports)} ${output()}`,
+          `${config.name} says ${tag}; it reported ${JSON.stringify(reports)} ${output()}`,
           Effect.sync(() => reports.some((report) => report._tag === tag))
         )
       )
   }))
 
-/** A mutex, its log, and workers for both. */
+/** A mutex, the log that its holders write, and workers that use both. */
 const setting = Effect.fnUntraced(function*(label: string) {
   const server = yield* RedisServer
   const mutex = freshName(label)
@@ -45,7 +45,7 @@ const setting = Effect.fnUntraced(function*(label: string) {
   }
 })
 
-/** Each holder's lines are together, from its entry on, and tokens grow from one holder to the next. */
+/** Asserts that the lines of each holder are contiguous, and that tokens grow from one holder to the next. */
 const assertExclusive = (lines: ReadonlyArray<LogLine>) => {
   let holder: LogLine | undefined
   for (const line of lines) {
@@ -57,7 +57,7 @@ const assertExclusive = (lines: ReadonlyArray<LogLine>) => {
       assert.deepStrictEqual(
         [token, worker],
         [holder?.[2], holder?.[3]],
-        `nobody interleaves: ${JSON.stringify(lines)}`
+        `no two holders interleave: ${JSON.stringify(lines)}`
       )
     }
   }
@@ -66,7 +66,7 @@ const assertExclusive = (lines: ReadonlyArray<LogLine>) => {
 const endless = { rounds: 1, writes: 1_000_000 } as const
 
 layer(RedisServer.layer, { excludeTestServices: true })("several processes on one Redis", (it) => {
-  it.effect("exclude each other, are all served, and get growing tokens", () =>
+  it.effect("exclude each other, are all served, and get increasing tokens", () =>
     Effect.gen(function*() {
       const { lines, mutex, server, worker } = yield* setting("exclusion")
       const names = ["a", "b", "c", "d", "e"]
@@ -86,7 +86,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
       assert.isAbove(
         holders.filter((name, index) => name !== holders[index - 1]).length,
         names.length,
-        "they took turns"
+        "all processes took turns"
       )
       for (const name of names) {
         assert.strictEqual(holders.filter((holder) => holder === name).length, rounds)
@@ -105,7 +105,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
         yield* waiting(1)
         const second = yield* worker("second", { rounds: 1, writes: 1, pauseMillis: 1 })
         yield* waiting(2)
-        // Past a renewal or two
+        // Long enough for at least one renewal
         yield* Effect.sleep("1500 millis")
         yield* holder.signal("SIGKILL")
         const expiry = Number(yield* server.send("PEXPIRETIME", keysOf(mutex).owner))
@@ -124,18 +124,18 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
   )
 
   it.effect(
-    "a holder that was suspended past its lease stops before it touches anything again",
+    "a holder suspended past its lease stops before it writes again",
     () =>
       Effect.gen(function*() {
         const { lines, waiting, worker } = yield* setting("suspended")
-        // A command that is sent before it sleeps must not be followed by another when it wakes up
+        // A holder has at most one command in flight when it is suspended, and must send no other when it resumes
         const holder = yield* worker("holder", { ...endless, pauseMillis: 250, commandTimeout: "500 millis" })
         yield* until("it holds", Effect.map(lines, (lines) => lines.length > 0))
         const successor = yield* worker("successor", { rounds: 1, writes: 8, pauseMillis: 100 })
         yield* waiting(1)
-        // It pauses after each write: stop it there, not between a check and its write
+        // The holder pauses after each write. Suspend it in that pause, not between a check and its write.
         const before = (yield* lines).length
-        yield* until("it has just written", Effect.map(lines, (lines) => lines.length > before))
+        yield* until("the holder has just written", Effect.map(lines, (lines) => lines.length > before))
         yield* holder.signal("SIGSTOP")
         yield* until(
           "the successor is working",
@@ -155,7 +155,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
   )
 
   it.effect(
-    "a holder whose key was taken interrupts its work, and its waiter keeps waiting",
+    "a holder whose key is overwritten interrupts its work, and its waiter keeps waiting",
     () =>
       Effect.gen(function*() {
         const { lines, mutex, server, waiting, worker } = yield* setting("taken")

@@ -1,4 +1,4 @@
-/** Consumers of data streams as processes that are killed and suspended, on a server that is killed too. */
+/** Consumers of data streams run as processes that are killed and suspended, on a server that is also killed. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { type EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -20,7 +20,7 @@ interface Worker {
   readonly reports: ReadonlyArray<StreamWorkerReport>
   readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
   readonly said: (tag: StreamWorkerReport["_tag"]) => Effect.Effect<void>
-  /** Ends it normally. */
+  /** Ends the worker gracefully. */
   readonly end: Effect.Effect<void>
 }
 
@@ -32,7 +32,7 @@ const startWorker = (config: StreamWorkerConfig): Effect.Effect<Worker, never, S
       const said: Worker["said"] = (tag) =>
         Effect.suspend(() =>
           until(
-            `${name} says ${tag}; it said ${JSON.stringify(reports.slice(-5))} ${output()}`,
+            `${name} says ${tag}; it reported ${JSON.stringify(reports.slice(-5))} ${output()}`,
             Effect.sync(() => reports.some((report) => report._tag === tag))
           )
         )
@@ -49,7 +49,7 @@ const startWorker = (config: StreamWorkerConfig): Effect.Effect<Worker, never, S
 
 const decodeLease = Schema.decodeUnknownEffect(separated({ consumer: ConsumerName, epoch: Epoch, token: Token }))
 
-/** A service with its data streams, their producer, and workers for them. */
+/** Opens a service with data streams, a producer, and the workers that consume them. */
 const setting = Effect.fnUntraced(function*(
   server: Server,
   label: string,
@@ -84,7 +84,7 @@ const setting = Effect.fnUntraced(function*(
       }
     })
   const checkpoints = Effect.forEach(streams, (stream) => server.send("GET", StreamKeys.checkpoint(stream)))
-  /** The lease of a data stream, once a consumer has it. */
+  /** Waits until a consumer owns the data stream, and returns its lease. */
   const leaseOf = (stream: StreamName) =>
     Effect.gen(function*() {
       for (;;) {
@@ -100,17 +100,18 @@ const setting = Effect.fnUntraced(function*(
     store,
     append,
     leaseOf,
-    /** Everything that was written is processed and committed. */
+    /** Waits until every message is processed and committed. */
     settled: (what: string) =>
       until(
-        `everything is committed after ${what}`,
+        `all messages are committed after ${what}`,
         Effect.map(
           checkpoints,
           (found) => streams.every((stream, index) => String(found[index]).split("@@")[0] === latest.get(stream))
         )
       ),
     /**
-     * A worker that is connected: without a server it would not start, and before its start it does not handle signals.
+     * Starts a worker and waits until it is connected. Before that it could not start without a server, nor handle
+     * signals.
      */
     worker: (processName: string, options: Omit<StreamWorkerConfig["options"], "service"> = {}) =>
       Effect.tap(
@@ -121,7 +122,7 @@ const setting = Effect.fnUntraced(function*(
         }),
         ({ said }) => said("Ready")
       ),
-    /** The worker that owns most, and one of its data streams. */
+    /** The worker that owns the most data streams, and one of them. */
     busiest: (workers: ReadonlyArray<Worker>) =>
       Effect.gen(function*() {
         for (;;) {
@@ -146,9 +147,8 @@ const indexOf = <A>(items: ReadonlyArray<A>, item: A) => {
 }
 
 /**
- * Reads in the order of the server what became of each message, and fails if something is missing: tokens grow with
- * every claim, the checkpoint moves over one message at a time, and each message was processed under the token of its
- * owner at that instant before.
+ * Checks the server's log of every message: tokens grow with every claim, the checkpoint moves by one message at a
+ * time, and the owner had processed each message under its own token before committing it.
  */
 const audit = (commands: ReadonlyArray<ReadonlyArray<string>>, streams: ReadonlyArray<StreamName>) =>
   streams.map((stream) => {
@@ -168,14 +168,14 @@ const audit = (commands: ReadonlyArray<ReadonlyArray<string>>, streams: Readonly
         owners += 1
       } else if (name?.toUpperCase() === "RPUSH" && key === processedKey(stream)) {
         const [by, message] = value!.split(" ") as [string, string]
-        assert.isAtLeast(Number(by), writer, `the resource of ${stream} refuses old tokens`)
+        assert.isAtLeast(Number(by), writer, `the resource of ${stream} refused old tokens`)
         writer = Number(by)
         writes += 1
-        assert.isAtMost(indexOf(messages, message), committed, `nothing of ${stream} is skipped: ${rest.join(" ")}`)
+        assert.isAtMost(indexOf(messages, message), committed, `no message of ${stream} is skipped: ${rest.join(" ")}`)
         processed.add(value!.split(" ", 2).join(" "))
       } else if (name?.toUpperCase() === "SET" && key === StreamKeys.checkpoint(stream)) {
         const id = value!.split("@@")[0]!
-        assert.strictEqual(indexOf(messages, id), committed, `the checkpoint of ${stream} moves over one message`)
+        assert.strictEqual(indexOf(messages, id), committed, `the checkpoint of ${stream} moves by one message`)
         assert.isTrue(processed.has(`${token} ${id}`), `${stream}: its owner ${token} processed ${id} before`)
         committed += 1
       }
@@ -183,13 +183,13 @@ const audit = (commands: ReadonlyArray<ReadonlyArray<string>>, streams: Readonly
     return { stream, messages: messages.length, committed, owners, writes }
   })
 
-/** Nothing of the service is left except what is kept on purpose. */
+/** Asserts that the service has left only the keys that are kept on purpose. */
 const assertFinished = Effect.fnUntraced(function*(
   server: Server,
   { announced, service, streams }: Effect.Success<ReturnType<typeof setting>>
 ) {
   const input = StreamKeys.input(service)
-  yield* until("all are done", Effect.map(server.send("XLEN", input), (length) => length === 0))
+  yield* until("all data streams are done", Effect.map(server.send("XLEN", input), (length) => length === 0))
   const [pending] = (yield* server.send("XPENDING", input, StreamKeys.group(service))) as [number]
   assert.strictEqual(pending, 0)
   for (const { entry, stream } of announced) {
@@ -199,7 +199,7 @@ const assertFinished = Effect.fnUntraced(function*(
     )
   }
   const dead = [StreamKeys.deadLetters(service), ...streams.map(StreamKeys.deadMessages)]
-  assert.strictEqual(yield* server.send("EXISTS", ...dead), 0, "nothing is in the dead letters")
+  assert.strictEqual(yield* server.send("EXISTS", ...dead), 0, "there are no dead letters")
 })
 
 const brisk = {
@@ -212,7 +212,8 @@ const brisk = {
 } as const
 
 /**
- * An owner is killed, and its data streams continue, although everything that this test does not check comes too late.
+ * Kills an owner. The successor must find its data streams by the tested way alone, because the other ways are disabled
+ * or too slow.
  */
 const followed = (by: "event" | "sweep") =>
   Effect.gen(function*() {
@@ -230,7 +231,7 @@ const followed = (by: "event" | "sweep") =>
     const successor = yield* fleet.worker("successor")
     const channels = [StreamKeys.signalChannel(fleet.service), StreamKeys.expiredChannel(0)]
     yield* until(
-      "both take part, and listen for events that exist",
+      "both consumers are members and listen for the events that are sent",
       Effect.map(
         server.send("PUBSUB", "NUMSUB", ...channels),
         (counts) => {
@@ -249,7 +250,7 @@ const followed = (by: "event" | "sweep") =>
     }
     yield* fleet.append()
     yield* owner.signal("SIGKILL")
-    // It may have committed everything that was written before
+    // The killed owner may already have committed all earlier messages
     yield* fleet.append()
     yield* fleet.settled("a kill")
     const after = yield* fleet.leaseOf(fleet.streams[0]!)
@@ -262,7 +263,7 @@ const followed = (by: "event" | "sweep") =>
 
 describe("processes that own data streams on one Redis", () => {
   it.live(
-    "killed and suspended owners and a restarted server lose no message, and no checkpoint moves back",
+    "killing and suspending owners and restarting the server lose no message and move no checkpoint back",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start({ args: appendOnly })
@@ -276,14 +277,14 @@ describe("processes that own data streams on one Redis", () => {
         yield* append()
         yield* settled("the start")
 
-        // Killed in the middle of its work, and restarted under the same name
+        // Kill an owner in the middle of its work, and restart it under the same name
         const first = yield* busiest(alive)
         yield* append()
         yield* first.worker.signal("SIGKILL")
         alive = [...without(first.worker), yield* start(first.worker.name)]
         yield* settled("a kill")
 
-        // Suspended until another has continued, then resumed
+        // Suspend an owner until another has continued, then resume it
         const second = yield* busiest(alive)
         yield* second.worker.signal("SIGSTOP")
         yield* append()
@@ -293,7 +294,7 @@ describe("processes that own data streams on one Redis", () => {
         assert.isAbove(next.token, lease.token)
         yield* second.worker.signal("SIGCONT")
         yield* append()
-        // What it would report if only the server stopped it
+        // Send the commands of the stale owner, as if only the server could stop it
         const entry = fleet.announced.find(({ stream }) => stream === lease.stream)!.entry
         const stale: Ownership = { ...lease, entry }
         const [message] = yield* store.messages(lease.stream, "0-0" as EntryId, 1)
@@ -303,13 +304,13 @@ describe("processes that own data streams on one Redis", () => {
         assert.strictEqual(yield* store.release(stale), "NotOwner")
         yield* settled("its return")
 
-        // A server that is killed and comes back with its data
+        // Kill the server and restart it with its data
         yield* append()
         yield* server.restart
         yield* append()
         yield* settled("a restart of the server")
 
-        // Both at once: an owner dies and another one sleeps while there is no server
+        // Combine them: while the server is down, kill one owner and suspend another
         const third = yield* busiest(alive)
         const sleeper = without(third.worker)[0]!
         yield* append()
@@ -322,7 +323,7 @@ describe("processes that own data streams on one Redis", () => {
         yield* settled("an outage with a kill and a suspension")
         yield* sleeper.signal("SIGCONT")
 
-        // One leaves normally, the others continue
+        // One consumer leaves gracefully, and the others continue
         const fourth = yield* busiest(alive)
         yield* append()
         yield* fourth.worker.end
@@ -331,16 +332,20 @@ describe("processes that own data streams on one Redis", () => {
         yield* settled("a clean end")
         yield* assertFinished(server, fleet)
         for (const worker of alive) yield* worker.end
-        assert.strictEqual(yield* server.send("EXISTS", StreamKeys.members(fleet.service)), 0, "nobody is a member")
+        assert.strictEqual(yield* server.send("EXISTS", StreamKeys.members(fleet.service)), 0, "no member is left")
 
         const found = audit(yield* commandsWritten(server), streams)
         for (const { committed, messages, stream, writes } of found) {
-          assert.strictEqual(committed, messages, `${stream} was committed to its end`)
-          assert.isAtLeast(writes, messages, `${stream} was processed to its end`)
+          assert.strictEqual(committed, messages, `${stream} was committed to the end`)
+          assert.isAtLeast(writes, messages, `${stream} was processed to the end`)
         }
-        assert.isAbove(found.reduce((sum, { owners }) => sum + owners, 0), streams.length, "they changed hands")
+        assert.isAbove(
+          found.reduce((sum, { owners }) => sum + owners, 0),
+          streams.length,
+          "data streams changed owners"
+        )
         for (const { name, reports } of everybody) {
-          assert.deepStrictEqual(reports.filter(({ _tag }) => _tag === "Failed"), [], `${name} never gave up`)
+          assert.deepStrictEqual(reports.filter(({ _tag }) => _tag === "Failed"), [], `${name} did not exit`)
         }
       }).pipe(Effect.scoped),
     { tags: ["G18", "G32"] }

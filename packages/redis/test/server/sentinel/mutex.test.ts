@@ -1,4 +1,4 @@
-/** Mutexes through Sentinel, and through its failovers. */
+/** Mutexes on a primary behind Sentinel, before and after failovers. */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis } from "@effect-simba/redis"
@@ -14,7 +14,7 @@ class Sentinel extends Context.Service<Sentinel, Effect.Success<ReturnType<typeo
   "test/Sentinel"
 ) {
   static readonly layer = Layer.effect(Sentinel, RedisServer.sentinel())
-  /** A stall of a busy machine is no outage. */
+  /** Long enough that a stall of a busy machine is not an outage. */
   static readonly patient = Layer.effect(Sentinel, RedisServer.sentinel({ downAfter: 30_000 }))
 }
 
@@ -31,7 +31,7 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
   excludeTestServices: true,
   timeout: "60 seconds"
 })("Sentinel, failover", (it) => {
-  it.effect("rediss:// is TLS behind Sentinels, too: a primary without it gets no password", () =>
+  it.effect("rediss:// also requires TLS behind Sentinels: a primary without TLS gets no password", () =>
     Effect.gen(function*() {
       const { name, sentinels } = yield* Sentinel
       const error = yield* IoRedis.layer({
@@ -45,7 +45,7 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
       )
     }))
 
-  it.effect("a waiter and new callers continue at the new primary; what the old one lost is reported as lost", () =>
+  it.effect("a waiter and new callers continue at the new primary, and leases that the failover lost are reported as lost", () =>
     Effect.gen(function*() {
       const { primary } = yield* Sentinel
       const before = yield* Effect.scoped(Effect.map(Mutex.acquire("m"), (lease) => lease.token))
@@ -56,7 +56,7 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
         Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 100 })
       )
       assert.isAbove(after, before)
-      // Either the write reached the replica and the lease was renewed in time, or its end was reported
+      // Either the write was replicated and the lease renewed in time, or the loss was reported
       const exit = yield* Fiber.join(holder)
       if (exit._tag === "Failure") assert.include(String(exit.cause), "LeaseLost")
     }))
@@ -64,7 +64,7 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
 
 describe("Sentinel, intentional failover", () => {
   it.live(
-    "all connections leave the old primary before it knows that it is no longer one",
+    "all connections leave the old primary before it becomes a replica",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, primary, replica, sentinels } = yield* RedisServer.sentinel()
@@ -87,7 +87,7 @@ describe("Sentinel, intentional failover", () => {
             (list) => [...new Set(String(list).match(/(?<=\bname=simba:)\w+/g))].sort().join()
           )
         yield* until(
-          "all are at the old one",
+          "all connections are at the old primary",
           Effect.map(named(primary), (all) => all === "commands,reserved,subscriber")
         )
         yield* sentinels[0]!.send("SENTINEL", "FAILOVER", name)
@@ -95,11 +95,11 @@ describe("Sentinel, intentional failover", () => {
           "the replica has been promoted",
           Effect.map(replica.send("ROLE"), (role) => String(role).startsWith("master"))
         )
-        yield* until("none is left at the old one", Effect.map(named(primary), (all) => all === ""))
+        yield* until("no connection is left at the old primary", Effect.map(named(primary), (all) => all === ""))
         assert.include(String(yield* primary.send("ROLE")), "master")
 
         yield* until(
-          "commands are sent to the new one",
+          "commands go to the new primary",
           Effect.map(named(replica), (all) => all.includes("commands,reserved"))
         )
         while ((yield* Queue.take(notices))._tag !== "Gap") { /* what was said in between is not known */ }
@@ -109,7 +109,7 @@ describe("Sentinel, intentional failover", () => {
   )
 
   it.live(
-    "unreachable Sentinels do not matter, and those that return report again",
+    "failovers are still reported while some Sentinels are unreachable, and by Sentinels that return",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, primary, sentinels } = yield* RedisServer.sentinel()
@@ -121,15 +121,15 @@ describe("Sentinel, intentional failover", () => {
         assert.strictEqual(yield* Context.get(context, Redis).send("PING"), "PONG")
         const watching = (server: Server) =>
           Effect.map(server.send("CLIENT", "LIST"), (list) => /\bname=simba:sentinel .*\bsub=1 /.test(String(list)))
-        yield* until("the live one is listened to", watching(first!))
+        yield* until("the layer listens to the live Sentinel", watching(first!))
         yield* others[0]!.restart
-        yield* until("the one that returned is listened to", watching(others[0]!))
+        yield* until("the layer listens to the Sentinel that returned", watching(others[0]!))
         assert.include(String(yield* primary.send("ROLE")), "master")
       })).pipe(Effect.provide(capturingLogs([])))
   )
 
   it.live(
-    "an outage of all Sentinels ends, even if the strategy of ioredis for them gives up",
+    "a layer reconnects after an outage of all Sentinels, even if sentinelRetryStrategy gives up",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, primary, sentinels } = yield* RedisServer.sentinel()
@@ -145,11 +145,11 @@ describe("Sentinel, intentional failover", () => {
         const ping = Effect.exit(Context.get(context, Redis).send("PING"))
         relay.isDown = true
         yield* primary.send("CLIENT", "KILL", "TYPE", "normal")
-        // Several attempts to find the primary
+        // Long enough for several attempts to find the primary
         yield* Effect.sleep("500 millis")
         assert.isTrue(Exit.isFailure(yield* ping))
         relay.isDown = false
-        yield* until("it is back", Effect.map(ping, Exit.isSuccess))
+        yield* until("the primary replies again", Effect.map(ping, Exit.isSuccess))
       })).pipe(Effect.provide(capturingLogs([])))
   )
 
@@ -160,7 +160,7 @@ describe("Sentinel, intentional failover", () => {
         const { name, primary, sentinels } = yield* RedisServer.sentinel()
         const options = {
           client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) },
-          // Longer than there is time to connect
+          // Longer than connectTimeout, so waiting for the hanging Sentinel would fail the connection
           commandTimeout: "5 seconds"
         } satisfies IoRedis.Options
         const redis = Context.get(yield* Layer.build(IoRedis.layer(options)), Redis)
@@ -169,7 +169,7 @@ describe("Sentinel, intentional failover", () => {
           const connections = String(yield* primary.send("CLIENT", "LIST")).split("\n")
           const [id] = connections.flatMap((line) => /^id=(\d+) .*\bname=simba:commands /.exec(line)?.[1] ?? [])
           yield* primary.send("CLIENT", "KILL", "ID", id!)
-          yield* until("it is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+          yield* until("the primary replies again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
           yield* Effect.scoped(Layer.build(Layer.fresh(IoRedis.layer(options))))
           yield* hanging.resume
         }

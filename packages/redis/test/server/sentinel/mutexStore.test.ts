@@ -1,4 +1,4 @@
-/** The whole contract of the mutex store through Sentinel. */
+/** Runs the contract of the mutex store on a primary behind Sentinel. */
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
 import { Effect, Layer } from "effect"

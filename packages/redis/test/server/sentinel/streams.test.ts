@@ -23,7 +23,7 @@ interface Run {
   readonly ids: Array<EntryId>
 }
 
-/** Two consumers work while messages arrive, before, during and after `begin` makes the replica the primary. */
+/** Two consumers work while messages arrive before, during and after a failover, which `begin` starts. */
 const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknown>) =>
   Effect.scoped(Effect.gen(function*() {
     const setup = yield* RedisServer.sentinel()
@@ -54,7 +54,7 @@ const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
       }))
     }
 
-    // What the surviving server knows counts: replication lags, so the other one may have known more
+    // Only the surviving server's state counts. Replication lags, so the old primary may have had more.
     const survivor = yield* client(replica)
     const committed = Effect.map(
       Effect.promise(() => survivor.mget(checkpoints)),
@@ -66,14 +66,17 @@ const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
       Effect.sleep("10 millis")
     )))
     const producing = yield* produce(producer.send, streams)
-    yield* until("thirty are sent", Effect.sync(() => producing.sent() >= 30))
-    yield* until("all are working, as the replica knows", Effect.map(committed, (ids) => !ids.includes(null)))
+    yield* until("thirty messages are sent", Effect.sync(() => producing.sent() >= 30))
+    yield* until(
+      "every data stream has a checkpoint on the replica",
+      Effect.map(committed, (ids) => !ids.includes(null))
+    )
     yield* begin(setup)
     yield* until("the replica is the primary", Effect.map(setup.primaryPort, (port) => port === replica.port))
-    // The former primary accepts messages until it knows, and loses them: those that reached the new one count
+    // Until the old primary is demoted, it accepts messages and loses them. Only messages at the new primary count.
     const arrived = Effect.promise(() => survivor.xlen(streams.at(-1)!))
     const replicated = yield* arrived
-    yield* until("thirty more came to the new primary", Effect.map(arrived, (length) => length >= replicated + 30))
+    yield* until("the new primary has thirty more messages", Effect.map(arrived, (length) => length >= replicated + 30))
     yield* producing.stop
 
     const messages = yield* Effect.forEach(
@@ -84,10 +87,10 @@ const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
         )
     )
     const last = messages.map((ids) => ids.at(-1))
-    yield* until("all are committed", Effect.map(committed, (ids) => ids.every((id, i) => id === last[i])))
-    // A renewal that was not replicated lets a former owner rely on its lease for that much longer
+    yield* until("all messages are committed", Effect.map(committed, (ids) => ids.every((id, i) => id === last[i])))
+    // If a renewal was not replicated, the old owner may rely on its lease for up to one more lease duration
     yield* until(
-      "each is owned once",
+      "each data stream has one owner",
       Effect.map(
         Effect.forEach(processes, ({ client }) => client.owned),
         (owned) => owned.flat().map(({ stream }) => stream).sort().join() === streams.join()
@@ -97,7 +100,11 @@ const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
     for (const [i, stream] of streams.entries()) {
       const of = runs.filter((run) => run.stream === stream)
       const processed = new Set(of.flatMap(({ ids }) => ids))
-      assert.deepStrictEqual(messages[i]!.filter((id) => !processed.has(id)), [], `left out of ${stream}`)
+      assert.deepStrictEqual(
+        messages[i]!.filter((id) => !processed.has(id)),
+        [],
+        `messages of ${stream} that nobody processed`
+      )
       for (const { ids } of of) assert.deepStrictEqual(ids, [...new Set(ids)].sort(compareEntryIds))
       const tokens = of.map(({ token }) => token)
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((one, other) => one - other))
@@ -109,12 +116,12 @@ const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
 
 describe("data streams through Sentinel", () => {
   it.live(
-    "a primary that dies: its successor's consumers skip no message, and go back behind no commit",
+    "after the primary dies, no message is skipped and no replicated commit is undone",
     () => failover(({ primary }) => primary.kill("SIGKILL"))
   )
 
   it.live(
-    "a primary that hangs and returns as a replica: no message is skipped, no commit undone",
+    "after the primary hangs and returns as a replica, no message is skipped and no replicated commit is undone",
     () =>
       failover((setup) =>
         Effect.gen(function*() {
@@ -126,7 +133,7 @@ describe("data streams through Sentinel", () => {
   )
 
   it.live(
-    "a primary that is replaced on purpose: no message is skipped, no commit undone",
+    "after a planned failover, no message is skipped and no replicated commit is undone",
     () => failover(({ name, sentinels }) => sentinels[0]!.send("SENTINEL", "FAILOVER", name))
   )
 })
