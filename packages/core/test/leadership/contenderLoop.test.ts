@@ -47,7 +47,7 @@ describe("a contender in an outage", () => {
     return Effect.gen(function*() {
       state.failure = outage
       const jobs = yield* Mutex.contend("jobs")
-      // The first acquire repeats its request for as long as a lease lasts
+      // The first acquire repeats its request for the duration of a lease
       yield* TestClock.adjust("40 seconds")
       Object.assign(state, { acquired: 0, owners: 0 })
       yield* TestClock.adjust("5 minutes")
@@ -58,7 +58,7 @@ describe("a contender in an outage", () => {
       yield* TestClock.adjust("1 minute")
       assert.strictEqual((yield* jobs.state)._tag, "Leading")
       assert.deepStrictEqual([state.owners, state.acquired], [1, 1])
-      // The outage is over
+      // The outage has ended
       yield* jobs.stepDown
       yield* settle
       assert.strictEqual((yield* jobs.state)._tag, "Leading")
@@ -88,7 +88,7 @@ describe("a contender in an outage", () => {
         const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
         yield* settle
         const { id } = yield* Effect.flatMap(jobs.lease, Effect.fromOption)
-        // Nothing reports who owns the mutex after the lease
+        // No message reports who owns the mutex after the lease
         stall.millis = 20_000
         assert.deepInclude(yield* jobs.state, {
           ...{ _tag: "Following", leader: id, isInTtl: false, isInTransition: false, until: undefined }
@@ -237,7 +237,7 @@ describe("a leadership", () => {
       host.resign(first)
       yield* TestClock.adjust("1 second")
       assert.isTrue(yield* second.isHeld)
-      // The second leadership resigns, and waits for the run that has started
+      // The second leadership resigns, and waits for its run
       const ended = host.startRun(second)!
       host.resign(second)
       yield* settle

@@ -1,4 +1,4 @@
-/** A contender that loses its lease, or stops, while the backend does not reply. */
+/** A contender loses its lease, or stops, while the backend does not reply. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Latch } from "effect"
@@ -27,7 +27,7 @@ describe("a contender", () => {
       assert.strictEqual(begun, 1)
     }).pipe(Effect.provide(HandsLive)), { tags: ["S8"] })
 
-  it.effect("contends soon after a second outage, however long the first one was", () =>
+  it.effect("contends soon after a second outage, regardless of the first one's length", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const them = yield* another("them")
@@ -48,7 +48,7 @@ describe("a contender", () => {
       assert.strictEqual(yield* waiting, 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("contends soon after a failure that follows a leadership, however many failures came before it", () =>
+  it.effect("contends soon after a failure that follows a leadership, regardless of earlier failures", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const contention = yield* Mutex.contend("m")

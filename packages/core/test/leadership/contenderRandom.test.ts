@@ -5,13 +5,13 @@ import { simulate } from "../support/contenderModel.ts"
 describe("contenders that are started, stopped, made to step down and closed at random, from inside and outside", () => {
   for (const outages of [false, true]) {
     it.effect(
-      `never hang, lead where they should not, or work beside each other; outages: ${outages}`,
+      `never hang, lead while stopped, or work at the same time; outages: ${outages}`,
       () =>
         Effect.gen(function*() {
           for (let seed = 0; seed < 60; seed++) {
             const scope = yield* Scope.make()
             assert.deepStrictEqual(yield* Scope.provide(simulate(`${seed}`, outages), scope), [], `seed ${seed}`)
-            // Not closed in a finalizer: if a contender hangs, so would this
+            // Not closed in a finalizer, which would hang if a contender hangs
             yield* Scope.close(scope, Exit.void)
           }
         })

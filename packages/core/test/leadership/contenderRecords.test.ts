@@ -1,4 +1,4 @@
-/** What a contender counts and logs, and who leads according to it when its own lease is over. */
+/** What a contender counts and logs, and which leader it reports once its own lease has ended. */
 import { Mutex, MutexMetrics } from "@effect-simba/core"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -52,7 +52,7 @@ describe("a contender", () => {
           return { ...node, contender }
         }))
       assert.deepStrictEqual(lines.splice(0), ["Leadership begins"])
-      // A node that leaves polls occasionally, and is refused
+      // A leaving node polls occasionally, and is refused
       yield* nodes[1]!.contender.leave
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(lines.splice(0), [])

@@ -34,7 +34,7 @@ const recording = Effect.fnUntraced(function*(contention: Contender.Contender) {
   return observed
 })
 
-/** Counts how often it leads, and whether it runs. */
+/** A contender that counts its leaderships, and records whether its work runs. */
 const makeWork = () => {
   const work = { gains: 0, running: 0 }
   const effect = Effect.acquireUseRelease(
@@ -117,7 +117,7 @@ describe("the state of a contender over time", () => {
       assert.isTrue(transitions.every(([ttl, transition]) => !(ttl && transition)))
     }))
 
-  it.effect("reports a foreign owner and the rest of its lease", () =>
+  it.effect("reports another owner and the rest of its lease", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = MutexName.MutexName.make("jobs")
@@ -191,7 +191,7 @@ describe("the state of a contender over time", () => {
       assert.strictEqual(work.running, 1)
     }).pipe(Effect.provide(TestLive)), { tags: ["B60"] })
 
-  it.effect("the work itself may step down, even in its first step", () =>
+  it.effect("work may step down, even in its first step", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const tokens: Array<number> = []
@@ -239,7 +239,7 @@ describe("the state of a contender over time", () => {
         holding.work.start()
         holding.work.add(work, false)
         holding.lose("TakenOver")
-        const ended = yield* start(holding.endWork() ?? Effect.die("there is work"))
+        const ended = yield* start(holding.endWork() ?? Effect.die("the work has started"))
         assert.isFalse(holding.isOpen())
         assert.isUndefined(ended.pollUnsafe())
         yield* TestClock.adjust("1 minute")

@@ -10,7 +10,7 @@ const day = 24 * hour
 
 const compile = (expression: string, timeZone: string) => jobSchedule.cron(expression, { timeZone })[jobSchedule.TypeId]
 
-/** The instants in (from, until]. */
+/** The instants after `from`, up to and including `until`. */
 const between = (next: cronInstants.Next, from: number, until: number) => {
   const found: Array<number> = []
   for (let at = next(from); at <= until; at = next(at)) found.push(at)
@@ -24,7 +24,7 @@ const offsetIn = (timeZone: string) => {
   return (at: number) => DateTime.zonedOffset(DateTime.makeZonedUnsafe(at, { timeZone: zone }))
 }
 
-/** The rule itself, as a scan of every minute. */
+/** The reference implementation: a scan of every minute. */
 const scan = (expression: string, timeZone: string, from: number, until: number) => {
   const wall = Result.getOrThrow(Cron.parse(expression, "UTC"))
   const isEveryHour = expression.split(" ")[1]!.startsWith("*")
@@ -41,7 +41,7 @@ const scan = (expression: string, timeZone: string, from: number, until: number)
     if (Cron.match(wall, now) && (isEveryHour || !isRepeated)) found.add(at)
     const before = index === 0 ? now - minute : times[index - 1]![1]
     if (!isEveryHour && now > before + minute && now > latest) {
-      // A skipped time runs later, by the size of the clock change
+      // A skipped time runs later by the size of the clock change
       for (let skipped = before + minute; skipped < now; skipped += minute) {
         if (Cron.match(wall, skipped)) found.add(at + skipped - (before + minute))
       }
@@ -80,7 +80,7 @@ describe("a cron job where clocks are set back", () => {
 
   it.effect("runs only in the second of the repeated hours if that one begins at the instant of the change", () =>
     Effect.gen(function*() {
-      // The change is at 01:00 UTC, which would be 03:00 without it
+      // The change is at 01:00 UTC. Without it the local time would be 03:00.
       const nightly = yield* compile("0 3 * * *", "Europe/Berlin")
       const change = Date.parse("2026-10-25T01:00:00Z")
       for (let seconds = 1; seconds < 200; seconds += 7) {
@@ -115,7 +115,10 @@ describe("a cron job where clocks are set forward", () => {
     }))
 })
 
-/** Zones with every kind of change: by half an hour, at midnight, by a day, around Ramadan, of standard time. */
+/**
+ * Zones with every kind of change: by half an hour, at midnight, by a whole day, around Ramadan, and of the standard
+ * time.
+ */
 const zones = [
   "Europe/Berlin",
   "America/New_York",
@@ -157,7 +160,10 @@ const changes = zones.flatMap((zone) => {
   return found
 })
 
-/** Every instant from a few hours before to a day after occurs once, and the last of them is known. */
+/**
+ * Checks that every instant from a few hours before the change to a day after it occurs once, and that the last one is
+ * found.
+ */
 const holdsAround = (expression: string, zone: string, at: number) => {
   const { next } = Effect.runSync(compile(expression, zone))
   const [from, until] = [at - 4 * hour, at + 26 * hour]
@@ -185,12 +191,12 @@ it("every instant occurs once, at a fifth of the clock changes in a century of t
   tags: ["long"]
 }, () => {
   assert.isAbove(changes.length, 800)
-  // Testing all changes takes more than a minute; all of them have passed
+  // Testing all changes takes more than a minute. All of them have passed.
   changes.filter((_, index) => index % 5 === 0)
     .forEach(([zone, at], index) => holdsAround(expressionAt(index), zone, at))
   const minutes = Date.UTC(2070, 0, 1) / minute
   for (let index = 0; index < 40; index++) {
-    // Spread over the century, at any time of the day
+    // Spreads the samples over the century, at any time of the day
     holdsAround(
       expressionAt(index),
       zones[index % zones.length]!,
@@ -223,7 +229,7 @@ it("the last instant is one that next returns, which Effect's Cron.prev does not
   // Effect's Cron.next and Cron.prev disagree in the night of the change
   const instants = new Set<number>()
   for (let at = after - 2 * day; at < after; at = Cron.next(cron, at).getTime()) instants.add(at)
-  assert.isFalse(instants.has(former), "Cron.prev and Cron.next agree now: say so upstream, and delete this line")
+  assert.isFalse(instants.has(former), "Cron.prev and Cron.next now agree: report this upstream and delete this check")
   const { next } = Effect.runSync(compile("*/15 2 * * *", "Europe/Berlin"))
   const last = cronInstants.last(next, after - 2 * day, after)!
   assert.strictEqual(next(last - 1), last)

@@ -1,4 +1,4 @@
-/** Work of a leader that fails: the leadership ends, unless the caller wants the failure. */
+/** If a leader's work fails, the leadership ends, unless the caller handles failures itself. */
 import { Contender, Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -57,7 +57,7 @@ describe("work of a leader that fails", () => {
       isBroken = false
       yield* TestClock.adjust("2 minutes")
       assert.strictEqual(at.length, 11)
-      // A leadership that lasts ends the streak of failures
+      // A long leadership ends the streak of failures
       isBroken = true
       yield* jobs.stepDown
       yield* settle
@@ -134,7 +134,7 @@ describe("the state of a contender", () => {
       assert.strictEqual((yield* jobs.state)._tag, "Stopped")
       yield* jobs.start
       yield* settle
-      // The second "Stopped" reports that nobody leads
+      // The second "Stopped" state reports that nobody leads
       assert.deepStrictEqual(observed.slice(0, 6), ["Vacant", "Leading", "Stopped", "Stopped", "Vacant", "Leading"])
     }).pipe(Effect.provide(TestLive)))
 

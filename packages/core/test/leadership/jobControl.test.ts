@@ -1,4 +1,4 @@
-/** An operator's requests about jobs, and the list of jobs. */
+/** An operator's requests about jobs, and the list of a fleet's jobs. */
 import { Jobs, Leadership } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Option } from "effect"
@@ -88,7 +88,7 @@ describe("jobs of a fleet", () => {
   it.effect("lose no run that was due when the schedule changed, and duplicate none", () =>
     Effect.gen(function*() {
       const { fleet, here, ran } = yield* setup
-      // No run is handed out at noon, and two seconds later the schedule changes
+      // At noon no run is claimed, and two seconds later the schedule changes
       fleet.faults.jobs = "fail"
       yield* TestClock.adjust("3 seconds")
       yield* here(Jobs.reschedule("jobs", "job", Leadership.cron("30 * * * *")))

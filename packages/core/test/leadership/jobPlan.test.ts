@@ -1,4 +1,7 @@
-/** A leader's decision about a job in all small cases, compared with a decision on the list of unsettled instants. */
+/**
+ * Compares a leader's decision about a job, in all small cases, with a decision made from the list of unsettled
+ * instants.
+ */
 import type { JobRecord } from "@effect-simba/core/JobStore"
 import { assert, describe, it } from "@effect/vitest"
 import type { Next } from "../../src/internal/leadership/cronInstants.ts"
@@ -47,7 +50,7 @@ const instants = (at: number, now: number) => {
   return all
 }
 
-/** When the last run is retried. */
+/** The instant at which the last run is retried. */
 const repeatAt = (spec: Spec, { at, run }: JobRecord, leader: Leader, now: number) => {
   if (run?.scheduledAt !== at || run.outcome === "success" || run.attempt >= spec.attempts) return undefined
   const isOver = run.end !== undefined || run.token < leader.token
@@ -116,7 +119,7 @@ const leaders: ReadonlyArray<Leader> = [[0, 0], [0, 1000], [1000, 1000], [999, 2
 
 const nows = [0, 1, 999, 1000, 1001, 2000, 2500, 3000, 3500, 3501]
 
-/** Compares all small cases with these records, and returns the kinds of decisions. */
+/** Compares all small cases with these records, and returns the kinds of decisions that occurred. */
 const decides = (records: ReadonlyArray<JobRecord>) => {
   const observed = new Set<string>()
   for (const spec of specs) {
@@ -146,7 +149,7 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(ends.map((end) => ran({ start: 400, ...end }))), ["Miss", "Run", "Wait"])
   })
 
-  it("whose last run failed, never started, or belongs to a leader that is gone", () => {
+  it("whose last run failed, never started, or belongs to a leader that has died", () => {
     const runs = [
       { attempt: 2, end: 700, outcome: "failure" },
       { attempt: 3, end: 700, outcome: "failure" },

@@ -1,4 +1,4 @@
-/** What a job's runs leave in the log, and the format of schedules from the backend. */
+/** What a job's runs log, and the format of schedules that the backend stores. */
 import { Leadership } from "@effect-simba/core"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"

@@ -13,7 +13,7 @@ const { noon } = JobFleet
 const minutely = Leadership.every("1 minute")
 const cron = Leadership.cron("* * * * *")
 
-/** One leader with one job, at noon. `calls` are milliseconds since noon. */
+/** One leader with one job. The test starts at noon, and `calls` has milliseconds since noon. */
 const alone = Effect.fnUntraced(function*(
   options: Partial<Leadership.Job<unknown, never>> = {},
   work?: () => Effect.Effect<unknown, unknown>
@@ -86,18 +86,18 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(calls("claim"), pauses.map((pause) => 60_000 + pause))
       faults.jobOperations.claim = "work"
       yield* TestClock.adjust("10 seconds")
-      // Late, but no catch-up: only the outage delayed it
+      // Late, but not a catch-up: only the outage delayed the run
       assert.deepStrictEqual(ran, [
         { node: "a", job: "job", at: 81.3, scheduledAt: 60, isCatchUp: false, attempt: 1 }
       ])
       assert.strictEqual((yield* record).run!.outcome, "success")
-      // The next failure is the first of a new series
+      // The next failure starts a new series
       faults.jobOperations.claim = "fail"
       yield* TestClock.adjust("31500 millis")
       assert.deepStrictEqual(calls("claim").slice(-3), [120_000, 120_100, 120_300])
     }))
 
-  it.effect("a read is repeated likewise, and known jobs run meanwhile", () =>
+  it.effect("a read is repeated after the same pauses, and known jobs run meanwhile", () =>
     Effect.gen(function*() {
       const { calls, faults, take, warnings } = yield* alone({ schedule: Leadership.every("30 seconds") })
       yield* TestClock.adjust("4 seconds")
@@ -126,7 +126,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["a@0", "a@1", "a@2", "a@3", "a@4"])
     }))
 
-  it.effect("a run whose claim lost its reply starts as soon as the leader learns of it", () =>
+  it.effect("a run whose claim got no reply starts as soon as a read shows it", () =>
     Effect.gen(function*() {
       const { faults, ran, record } = yield* alone({ schedule: cron, misfire: "skip" })
       yield* TestClock.adjust("59 seconds")
@@ -229,7 +229,7 @@ it.effect("a leader whose clock is set while it leads resigns", () =>
     const { contender } = yield* node("a", (name) => [job(name, { schedule: minutely })], { ahead: () => ahead })
     yield* TestClock.adjust("7 seconds")
     const { token } = yield* Effect.flatMap(contender.lease, Effect.fromOption)
-    // The clock is set back, so that no lease ends
+    // The clock is set back, because setting it forward would end leases
     ahead = -40
     yield* TestClock.adjust("6 seconds")
     assert.isAbove((yield* Effect.flatMap(contender.lease, Effect.fromOption)).token, token)
@@ -265,7 +265,7 @@ it.effect("the end of a long run is recorded again with its outcome, however man
     fleet.faults.jobOperations.end = "fail"
     yield* TestClock.adjust("500 millis")
     fleet.faults.jobOperations.end = "work"
-    // The leader remembers a thousand outcomes, and this run is now the oldest one
+    // The leader remembers a thousand outcomes. This run's outcome is now the oldest.
     yield* TestClock.adjust("1 second")
     const store = Context.get(fleet.store, MutexStore.MutexStore)
     const { jobs } = yield* store.jobs.read({ mutex: MutexName.make("jobs"), jobs: [] })
@@ -273,7 +273,7 @@ it.effect("the end of a long run is recorded again with its outcome, however man
     assert.strictEqual(jobs.get("short")!.run!.scheduledAt, noon + 999_000)
   }))
 
-describe("a leader whose clock is off", { tags: ["B33"] }, () => {
+describe("a leader whose clock is wrong", { tags: ["B33"] }, () => {
   it.effect("by more than ten seconds and half a period leaves the run to another node from the start", () =>
     Effect.gen(function*() {
       for (

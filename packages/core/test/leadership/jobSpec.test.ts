@@ -39,7 +39,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
       assert.deepInclude(yield* make({ catchUp: 0, misfire: "skip" }), { misfire: "skip", catchUp: 0 })
     }))
 
-  it.effect("that are given are used unchanged", () =>
+  it.effect("that are set are used unchanged", () =>
     Effect.gen(function*() {
       const passed = { onError: "stepDown", attempts: 3 } as const
       assert.deepInclude(yield* make({ ...passed, minInterval: "2 seconds", maxRun: "1 millis" }), {
@@ -49,7 +49,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
       })
     }))
 
-  it.effect("are refused by name if they make no sense", () =>
+  it.effect("are refused by name if they are invalid", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(
         yield* Effect.forEach(

@@ -62,7 +62,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       }
     }))
 
-  it.effect("a node whose clock differs by more than half a period steps down once and says so", () =>
+  it.effect("a node whose clock differs by more than half a period steps down once and logs a warning", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 5000)
       const { job, node, take, warnings } = yield* JobFleet.make
@@ -93,7 +93,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
 })
 
 describe("what was missed", { tags: ["B33"] }, () => {
-  /** Two leaders, one after another, with a pause in which instants pass. */
+  /** Two leaders in succession, with a pause in which nobody leads and instants pass. */
   const pause = Effect.fnUntraced(function*(
     options: Omit<Leadership.Job<unknown, never>, "name" | "run">,
     length: Duration.Input
@@ -161,7 +161,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.include(warnings, "\"job\" missed 2 run(s): the previous run had not ended")
     }))
 
-  it.effect("a live leader loses no instant in an outage if all are caught up on, and runs none twice", () =>
+  it.effect("a live leader that catches up on all instants loses none in an outage, and runs none twice", () =>
     Effect.gen(function*() {
       for (const mode of ["fail", "lost", { late: "2 seconds" }] as const) {
         yield* TestClock.setTime(noon - 1000)
@@ -264,7 +264,7 @@ describe("runs that fail", () => {
       assert.lengthOf(ran, 2)
     }))
 
-  it.effect("attempts: the next leader retries a run that died with its node, no more often than allowed", () =>
+  it.effect("attempts: the next leader retries a run that died with its node, up to the maximum", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node, ran, warnings } = yield* JobFleet.make
@@ -312,7 +312,7 @@ describe("the end of a leadership", () => {
         yield* TestClock.adjust(500)
         faults.jobs = { late: "1 second" }
         yield* TestClock.adjust(600)
-        // The reply arrives before a timer has ended the lease
+        // The reply arrives before any timer has ended the lease
         stall.millis = 20_000
         faults.jobs = "work"
         yield* TestClock.adjust(1000)

@@ -1,4 +1,4 @@
-/** All short sequences of a contender's events, and the diagram of its phases in the documentation. */
+/** Checks all short sequences of a contender's events, and the diagram of its phases in the documentation. */
 import { assert, describe, it } from "@effect/vitest"
 import * as plan from "../../src/internal/leadership/leadershipPlan.ts"
 import { diagramOf } from "../support/diagram.ts"
@@ -9,9 +9,9 @@ interface World {
   hasLoop: boolean
   isInterrupted: boolean
   hasLease: boolean
-  /** The leadership of each job run. */
+  /** The leadership that each job run belongs to. */
   readonly runs: Array<number>
-  /** The leadership of each drain that has not ended. */
+  /** The leadership of each drain in progress. */
   readonly drains: Array<number>
   readonly problems: Array<string>
 }
@@ -171,7 +171,7 @@ describe("a contender", () => {
     const pauses = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(() => fail(59_999))
     assert.deepStrictEqual(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000])
     assert.strictEqual(plan.takePause(contention), 0)
-    // A leadership that lasts and then fails starts a new series of failures
+    // A long leadership that then fails starts a new series of failures
     assert.strictEqual(fail(60_000), 100)
     assert.deepStrictEqual([fail(1000), fail(1000), fail(70_000), fail(59_999)], [200, 400, 100, 200])
     // A leadership that ends without a failure

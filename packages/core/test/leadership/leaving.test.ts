@@ -1,4 +1,4 @@
-/** Nodes that leave: a release skips them, and they lead only if nobody else wants to. */
+/** Leaving nodes: a release skips them, and they lead only if nobody else wants to. */
 import { Mutex } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"

@@ -1,4 +1,7 @@
-/** What the in-process store forgets about jobs. The Redis scripts are compared with it in `jobScripts.test.ts`. */
+/**
+ * When the in-process store forgets the records of jobs. `jobScripts.test.ts` compares the Redis scripts with this
+ * store.
+ */
 import type { LeaseId } from "@effect-simba/core/MutexName"
 import { assert, it } from "@effect/vitest"
 import { Duration } from "effect"

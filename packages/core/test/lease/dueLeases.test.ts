@@ -28,7 +28,7 @@ class TestLease extends TrackedLease<Periods> {
 
 const names = (leases: ReadonlyArray<TestLease>) => leases.map(({ name }) => name)
 
-/** A layer that records the ends of its leases. `ends` has the batches of names. */
+/** A layer that records which leases end. `ends` has one list of names per batch. */
 const make = (clock: Clock.Clock) => {
   const ends: Array<ReadonlyArray<string>> = []
   const deadlines: DueLeases<TestLease> = new DueLeases<TestLease>(clock, (over) => {
@@ -60,7 +60,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual(ends, [])
       yield* TestClock.adjust(101)
       deadlines.sweep(deadlines.now())
-      // Each lease ends at its deadline, and not a millisecond later
+      // Each lease ends exactly at its deadline
       assert.deepStrictEqual(ends.map((batch) => [...batch].sort()), [["a", "b"]])
       assert.deepStrictEqual(names(deadlines.all()), ["c"])
     }))
@@ -87,7 +87,7 @@ describe("a sweep", () => {
         1000,
         true
       ])
-      // The lease is placed again before it is processed: it is still due, and only once
+      // Placing the lease again before it is processed keeps it due, once
       lease.nextRenewal = 500
       deadlines.place(lease)
       deadlines.sweep(deadlines.now())
@@ -132,7 +132,7 @@ describe("a sweep", () => {
 })
 
 describe("the loop", () => {
-  /** Runs the loop, and records its turns and renewals with their times. */
+  /** Runs the loop, and records the times of its turns and renewals. */
   const running = Effect.fnUntraced(function*({ deadlines }: ReturnType<typeof make>, clock: Clock.Clock) {
     const noted = { turns: 0, renewed: [] as Array<string>, late: [] as Array<number> }
     const loop = deadlines.loop({
@@ -180,7 +180,7 @@ describe("the loop", () => {
       layer.deadlines.sweep(layer.deadlines.now())
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(noted.renewed, ["a@500"])
-      // Nothing is due, so the loop sleeps on
+      // Nothing is due, so the loop keeps sleeping
       const { turns } = noted
       layer.deadlines.sweep(layer.deadlines.now())
       yield* TestClock.adjust(0)

@@ -1,4 +1,4 @@
-/** A lease that ends while its renewal is in flight is never renewed again, and delays no other. */
+/** A lease that ends while its renewal is in flight is never renewed again, and does not delay other leases. */
 import { type Lease, Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, type Fiber, Logger, Random, Scheduler } from "effect"

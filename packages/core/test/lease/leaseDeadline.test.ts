@@ -1,4 +1,4 @@
-/** The deadline of a lease, which counts on two clocks, and the time of its renewal. */
+/** The deadline of a lease, which two clocks limit, and the time of its renewal. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Instant } from "../../src/internal/lease/instant.ts"
 import { type Periods, TrackedLease } from "../../src/internal/lease/leaseDeadline.ts"
@@ -44,7 +44,7 @@ describe("the deadline of a lease", () => {
     assert.strictEqual(lease.nextRenewal, 500)
     assert.strictEqual(lease.left(at(200, 500)), 600)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [800, 200])
-    // The same suspension counts once
+    // The same suspension does not count twice
     assert.strictEqual(lease.left(at(200, 500)), 600)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [800, 200])
     assert.strictEqual(lease.left(at(300, 600)), 500)
@@ -79,7 +79,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(700))], [1600, Infinity, 900])
     lease.extend(at(900))
     assert.deepStrictEqual([lease.endsAt(), lease.left(at(1500))], [1600, 100])
-    // The same by the wall clock
+    // The limit also applies by the wall clock
     assert.strictEqual(lease.left(at(1550, 1600)), 0)
   })
 
@@ -89,7 +89,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(400))], [700, 300, 300])
     lease.cut(5000, 5000)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(400))], [700, 300, 300])
-    // The wall clock is set forward by 100 ms: the lease ends earlier
+    // The wall clock is set forward by 100 ms, so the lease ends earlier
     const other = make()
     other.cut(600, 200)
     assert.strictEqual(other.left(at(400, 500)), 200)

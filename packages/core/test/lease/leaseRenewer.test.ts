@@ -57,7 +57,7 @@ describe("renewing many leases", () => {
         assert.deepStrictEqual(yield* guards, [])
         yield* TestClock.adjust("300 millis")
         assert.deepStrictEqual(yield* guards, ["guard 1"])
-        // For a hundred seconds the timers are punctual
+        // Timers are punctual for a hundred seconds
         yield* TestClock.adjust("100 seconds")
         const { calls } = yield* Faults
         calls.length = 0
@@ -136,7 +136,7 @@ describe("renewing many leases", () => {
       assert.strictEqual((yield* guards).length, 360)
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("counts each mutex separately if metrics have its name", () =>
+  it.effect("counts each mutex separately if metricsByMutex is set", () =>
     Effect.gen(function*() {
       yield* acquireMany(3)
       yield* TestClock.adjust("25 seconds")
@@ -183,7 +183,7 @@ describe("renewing many leases", () => {
         faults.guard = "work"
         yield* TestClock.adjust("2 seconds")
         const warnings = lines.splice(0).filter((line) => line.includes("could not be renewed"))
-        // Jitter of earlier retries may have put the two leases into different calls, so there may be two warnings
+        // The jitter of earlier retries may have split the two leases into different calls, which makes two warnings
         assert.strictEqual(warnings.reduce((sum, line) => sum + Number.parseInt(line), 0), 2)
         for (const line of warnings) assert.include(line, "no reply within 1s")
       }
@@ -283,7 +283,7 @@ describe("renewing many leases", () => {
         yield* Mutex.acquire(`m${i}`, { ttl: 10_000 + 700 * i, transition: "1 minute" })
       }
       yield* TestClock.adjust("30 seconds")
-      // By then the pause has reached a second, less up to a fifth
+      // By now the pause has reached a second, less up to a fifth
       const late = asked.filter((at) => at > 9000)
       assert.isAbove(late.length, 10)
       for (const [i, at] of late.slice(1).entries()) assert.isAtLeast(at - late[i]!, 750)

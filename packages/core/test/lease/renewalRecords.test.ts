@@ -1,4 +1,4 @@
-/** What renewals log and count, and how their schedule continues after failures and crashes. */
+/** What renewals log and count, and how a renewal schedule continues after failures and crashes. */
 import { Mutex, MutexMetrics, type MutexSchedule } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Layer, Logger, Metric, Schedule, Scope } from "effect"

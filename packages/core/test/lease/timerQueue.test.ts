@@ -128,7 +128,7 @@ describe("the timer queue", () => {
       assert.strictEqual(rung, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("an overdue poll rings within a second of waking up", () =>
+  it.effect("an overdue poll fires within a second of waking up", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
@@ -140,7 +140,7 @@ describe("the timer queue", () => {
       assert.strictEqual(rung, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("timers keep up if turns are long: later slices are larger", () =>
+  it.effect("timers keep up with long turns, because later slices are larger", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)

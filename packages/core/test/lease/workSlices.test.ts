@@ -1,4 +1,4 @@
-/** Thousands of waiters or leases that are due at once do not block the event loop. */
+/** Thousands of waiters or leases that become due together do not block the event loop. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -86,7 +86,7 @@ describe("a thousand at once", () => {
       standing.interruptUnsafe()
     }).pipe(Effect.scoped, Effect.provide(HandsLive)))
 
-  it.effect("tasks keep up if turns are long: later slices are larger", () =>
+  it.effect("tasks keep up with long turns, because later slices are larger", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const pending: Array<() => void> = []
@@ -95,7 +95,7 @@ describe("a thousand at once", () => {
       for (let i = 0; i < count; i++) tasks.add(() => done++)
       const after = [done]
       while (pending.length > 0) {
-        // The second pause is so long that it does not count as work
+        // The second pause is too long to count as work
         stall.millis += after.length === 1 ? 400 : 3_600_000
         pending.shift()!()
         after.push(done)
@@ -103,7 +103,7 @@ describe("a thousand at once", () => {
       assert.deepStrictEqual(after, [32, 288, 928, count, count])
     }))
 
-  it.effect("a task that throws delays no other, and its error is uncaught", () =>
+  it.effect("a task that throws does not delay others, and its error is reported as uncaught", () =>
     Effect.gen(function*() {
       const thrown = yield* uncaught
       const tasks = new SlicedTasks(yield* Clock.Clock, (yield* Scheduler.Scheduler).makeDispatcher())
@@ -176,7 +176,7 @@ describe("a thousand at once", () => {
 
 describe("one slice", () => {
   const sliced = Effect.map(stalling, ({ clock, stall }) => {
-    // The clock does not start at zero
+    // Moves the clock, so that it does not start at zero
     stall.millis = 3_600_000
     return { clock, stall, slice: new Slice(clock) }
   })

@@ -69,7 +69,7 @@ describe("acquire", () => {
     { tags: ["H6"] }
   )
 
-  it.effect("times out with an error that names the owner, and leaves nothing behind", () =>
+  it.effect("times out with an error that names the owner, and leaves the queue", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -215,7 +215,7 @@ describe("acquire", () => {
         assert.strictEqual(yield* refused(Mutex.withLock("m", { timeout })(Effect.void)), "InvalidConfig")
         assert.strictEqual(yield* refused(Mutex.acquireAll(["m"], { timeout })), "InvalidConfig")
       }
-      // Effect reads each of these as zero, or ignores it
+      // Effect reads each of these values as zero, or ignores it
       for (const none of [NaN, [NaN, 0], { minutes: 1, seconds: NaN }] as const) {
         for (const option of ["timeout", "localTurn", "ttl", "transition", "maxHold"]) {
           const error = yield* Effect.flip(Mutex.acquire("m", { [option]: none }))
@@ -284,7 +284,7 @@ describe("configuration", () => {
       assert.strictEqual(yield* refusal({ processName: "@a" }), "processName")
       assert.strictEqual(yield* refusal({ processName: "a@" }), "processName")
       assert.strictEqual(yield* refusal({ processName: " " }), "processName")
-      // The margin of 0.8 s plus a command timeout of 1 s
+      // The safety margin of 0.8 s plus the command timeout of 1 s
       assert.strictEqual(yield* refusal({ ttl: "14200 millis", transition: "1800 millis" }), "transition")
       yield* MutexConfig.make({ ttl: "14200 millis", transition: "1900 millis" })
       const built = yield* Effect.exit(Layer.build(Mutex.layer({ ttl: 0 }).pipe(Layer.provide(FaultyStore.layer))))

@@ -9,7 +9,7 @@ import { stalling } from "../support/stalling.ts"
 
 describe("acquireAll", () => {
   it.effect.each([["timeout"], ["maxHold"]] as const)(
-    "names the whole %s in its error, although less was left for the last mutex",
+    "names the caller's %s in its error, not the time left for the last mutex",
     ([option]) =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -48,7 +48,7 @@ describe("acquireAll", () => {
   )
 })
 
-it.effect("a nested acquire with options fails with AlreadyHeld, too, after a check of its options", () =>
+it.effect("a nested acquire with options checks the options, then fails with AlreadyHeld", () =>
   Effect.gen(function*() {
     const nested = (options: Mutex.AcquireOptions) =>
       Effect.flip(Mutex.withLock("m", options)(Effect.void).pipe(Mutex.withLock("m")))

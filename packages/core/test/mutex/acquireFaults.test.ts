@@ -1,4 +1,4 @@
-/** Acquires whose surroundings fail: the tracer, the logger, a store that does not reply, a lease that ends early. */
+/** Acquires when other parts fail: the tracer, the logger, a store that does not reply, a lease that ends early. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Option, References, Scope, Tracer } from "effect"
@@ -14,7 +14,10 @@ const hold = (name: string) =>
     (scope) => Effect.as(Scope.provide(Mutex.acquire(name), scope), Scope.close(scope, Exit.void))
   )
 
-/** Throws for every span of this library: when it begins, when it is annotated with a lease, or when it ends. */
+/**
+ * A tracer that throws for every span of this library, when it begins, when it is annotated with a lease, or when it
+ * ends.
+ */
 const brokenTracer = (when: "begins" | "is annotated" | "ends") => {
   const broken: Array<string> = []
   const fail = (name: string) => {
@@ -214,7 +217,7 @@ describe("a timeout in an outage is not a busy mutex", () => {
       Effect.gen(function*() {
         const faults = yield* FaultyStore.Faults
         yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
-        // The layer knows that the mutex is held, so its next acquire queues at once
+        // The layer knows that the mutex is held, so its next acquire skips the try and queues
         yield* Mutex.acquireIfAvailable("m")
         faults.acquire = acquire
         const waiting = yield* start(timingOut)

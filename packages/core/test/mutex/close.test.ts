@@ -23,7 +23,7 @@ const open = Effect.gen(function*() {
 const test = <A, E>(body: Effect.Effect<A, E, MutexStore.MutexStore | FaultyStore.Faults | Scope.Scope>) =>
   body.pipe(Effect.scoped, Effect.provide(Layer.provideMerge(FaultyStore.layer, Logger.layer([]))))
 
-describe("a closed layer whose store lives on", () => {
+describe("a closed layer whose store stays open", () => {
   it.effect("grants nothing", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open

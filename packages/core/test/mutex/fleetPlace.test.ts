@@ -1,4 +1,4 @@
-/** When a waiter in the fleet's queue polls, what wakes it, and what it cleans up. */
+/** When a waiter in the fleet's queue polls, what wakes the waiter, and what it cleans up. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
@@ -160,14 +160,14 @@ describe("a waiter that sleeps", () => {
       yield* reply(Exit.fail(outage))
       notify({ _tag: "Gap" })
       yield* settle
-      assert.strictEqual(yield* waits, asked, "a gap ends no pause: every reconnection is one")
+      assert.strictEqual(yield* waits, asked, "a gap ends no pause, because every reconnection is a gap")
       notify({ _tag: "YourTurn" })
       yield* settle
       assert.strictEqual(yield* waits, asked + 1)
       notify({ _tag: "YourTurn" })
       yield* reply(Exit.fail(outage))
       yield* settle
-      assert.strictEqual(yield* waits, asked + 2, "a turn that came during the request skips the pause")
+      assert.strictEqual(yield* waits, asked + 2, "a turn that arrives during a failing request skips the pause")
       yield* reply(Exit.fail(outage))
       yield* settle
       assert.strictEqual(yield* waits, asked + 2, "only once")
@@ -298,7 +298,7 @@ describe("a waiter that sleeps", () => {
       assert.isTrue(isUndone)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("leaves no timer behind, however it is woken", () =>
+  it.effect("leaves no timer behind, no matter what wakes it", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       const { entry, open } = yield* entryOf({})
@@ -332,7 +332,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(open(), 1, "the limit of the request")
       yield* reply(Exit.succeed(refusal(undefined)))
       yield* settle
-      // The place judges the turn by this reply, and sends another request
+      // The place checks the turn with this reply, and then sends another request
       yield* reply(Exit.succeed(refusal(undefined)))
       yield* settle
       assert.strictEqual(entry.fibers.size, 0)

@@ -1,4 +1,4 @@
-/** Forced releases whose notification reaches the old owner before the reply that made it the owner. */
+/** Forced releases whose notification reaches the owner before the reply that granted it the mutex. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -9,7 +9,7 @@ import { another, start, TestLive } from "../support/setup.ts"
 
 const hold = (name: string, millis: number) => Mutex.withLock(name)(Effect.sleep(millis))
 
-/** Ways in which this layer is granted "m" while the reply is half a second late. */
+/** The ways in which this layer is granted "m" with a reply that is half a second late. */
 const grants = {
   "to the first request": Effect.gen(function*() {
     const faults = yield* Faults

@@ -1,4 +1,4 @@
-/** A grant by message: when its waiter relies on it, for how long, and what the confirmation changes. */
+/** When a waiter may rely on a grant that a message reports, for how long, and what the confirmation changes. */
 import * as FencingToken from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
@@ -110,7 +110,7 @@ describe("a grant by message", () => {
       assert.deepStrictEqual([Exit.isSuccess(young), Exit.isSuccess(old)], [true, false])
     }))
 
-  /** Asserts that a grant whose message takes this long is relied on. */
+  /** Asserts that the waiter relies on a grant whose message takes this long. */
   const at = (millis: number) =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
@@ -280,7 +280,7 @@ describe("the confirmation of a grant by message", () => {
       assert.deepStrictEqual(releases.map(({ requeue }) => requeue !== undefined), [true])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("with a reply lets the next fiber have the lease", () =>
+  it.effect("with a reply lets the lease be handed to the next fiber", () =>
     Effect.gen(function*() {
       const { releases } = yield* Backend
       const release = Latch.makeUnsafe(false)

@@ -21,7 +21,7 @@ it("a grant counts at the latest from its message's arrival, even if the server'
   const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
   const lease = leaseOfGrant(grant, refused, waiter, { id, now: { monotonic: 100, wall: 100 + forward } })
   assert.isDefined(lease)
-  // The waiter's wall clock is back: only its monotonic clock limits the lease
+  // The waiter's wall clock is back at its old time, so only its monotonic clock limits the lease
   assert.isAtMost(lease!.left({ monotonic: 100, wall: 100 }), 16_000)
 })
 

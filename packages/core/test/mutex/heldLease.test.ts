@@ -8,7 +8,7 @@ import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 import { suspending } from "../support/suspending.ts"
 
-/** Another program, which calls the store directly. */
+/** Another program, which calls the store without a layer. */
 const stranger = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const id = "1-aaaaaaaaaaaa:stranger" as MutexName.LeaseId

@@ -1,4 +1,4 @@
-/** Hooks may use services: those of the caller, or those of the layer that has the hook. */
+/** Hooks may use services: the caller's, or those of the layer that has the hook. */
 import { Contender, Mutex, type SimbaError } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, expectTypeOf, it } from "@effect/vitest"
@@ -37,7 +37,7 @@ describe("isAlive", () => {
   it.effect.each(holding)("has the services of its caller: %s", ([, hold]) => {
     const { calls, layer } = pager()
     return Effect.gen(function*() {
-      // The caller has the services, and the fiber that renews the lease does not
+      // The caller has the services, but the fiber that renews the lease does not
       yield* start(Effect.provide(Effect.andThen(hold, Effect.never), layer))
       yield* TestClock.adjust("11 seconds")
       assert.include(calls, "isAlive")

@@ -1,4 +1,4 @@
-/** Messages that arrive late, more than once, or never. */
+/** Messages that arrive late, repeatedly, or never. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
@@ -23,7 +23,7 @@ describe("late and lost messages", () => {
         assert.isUndefined(waiter.pollUnsafe())
         yield* TestClock.adjust("1 millis")
         assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
-        // The deaf waiter is served too: it polls when the last known lease should have ended
+        // The waiter that missed its message is served too: it polls when the last known lease should have ended
         yield* TestClock.adjust("20 seconds")
         lines[0]!.muted = false
         yield* Scope.close(next, Exit.void)
@@ -59,7 +59,7 @@ describe("late and lost messages", () => {
       assert.strictEqual(yield* calls("acquire"), 0)
     }).pipe(Effect.provide(HandsLive)), { tags: ["S9"] })
 
-  it.effect("a waiter subscribes once, however often it is woken for nothing", () =>
+  it.effect("a waiter subscribes once, even if it is woken in vain repeatedly", () =>
     Effect.gen(function*() {
       const { lines } = yield* Hands
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))

@@ -13,12 +13,12 @@ describe("leases of one name", () => {
     Effect.gen(function*() {
       const process = yield* Scope.make()
       const namesake = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ processName: "us" })), process)
-      // The counter and the name of both ids are equal, so that only the random part distinguishes them
+      // The two ids have the same counter and name, so only their random parts differ
       yield* Effect.provide(Effect.scoped(Mutex.acquire("x")), namesake)
       const lease = yield* Effect.provide(Mutex.acquire("m"), namesake)
       const own = yield* Mutex.acquire("n")
       assert.strictEqual(lease.id.split(":")[1], own.id.split(":")[1])
-      // Without its layer, nothing renews or releases the lease, as after a crash
+      // Without its layer, the lease is neither renewed nor released, as after a crash
       yield* Scope.close(process, Exit.void)
       const waiter = yield* start(Mutex.acquire("m"))
       yield* TestClock.adjust("16 seconds")
@@ -36,7 +36,7 @@ describe("leases of one name", () => {
         const store = yield* MutexStore
         const scope = yield* Scope.make()
         const old = yield* Scope.provide(Mutex.acquire("m"), scope)
-        // The lease is gone from the server, whose reply to the renewal is late
+        // The server has lost the lease, and its reply to the renewal is late
         yield* release(store, {
           mutex: old.mutex,
           id: old.id,
@@ -57,7 +57,7 @@ describe("leases of one name", () => {
     { tags: ["B28"] }
   )
 
-  it.effect("a former owner may acquire again at once", () =>
+  it.effect("an owner may acquire the mutex again at once after a release", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const first = yield* Effect.scoped(Mutex.acquire("m"))

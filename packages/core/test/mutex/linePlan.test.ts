@@ -1,4 +1,4 @@
-/** All short sequences of a line's events, and the diagram of its phases in the documentation. */
+/** Checks all short sequences of a line's events, and the diagram of its phases in the documentation. */
 import { assert, describe, it } from "@effect/vitest"
 import * as linePlan from "../../src/internal/mutex/linePlan.ts"
 import { diagramOf } from "../support/diagram.ts"
@@ -153,7 +153,7 @@ describe("the line of the fibers that want one mutex", () => {
       (line.phase === "idle") === (asking.length === 0 && waiting.length === 0 && !isHeld)
     ))
 
-  it("refuses events that it cannot have", () => {
+  it("refuses events that cannot occur in its phase", () => {
     const wrong: Array<string> = []
     explore(5, (_events, _before, after) => {
       const all: ReadonlyArray<linePlan.Event> = [
@@ -176,7 +176,7 @@ describe("the line of the fibers that want one mutex", () => {
     assert.deepStrictEqual([...new Set(wrong)], [])
   })
 
-  it("refuses events that no fiber can have", () => {
+  it("refuses events that cannot occur in a fiber's phase", () => {
     const fiber = (phase: linePlan.FiberPhase) => ({ phase })
     const idle = linePlan.make()
     const refused = (line: linePlan.Line, event: linePlan.FiberEvent, phase: linePlan.FiberPhase) =>
@@ -210,7 +210,7 @@ describe("the line of the fibers that want one mutex", () => {
     assert.strictEqual(linePlan.undoOf({ phase: "gone" }), "nothing")
   })
 
-  it("serves, refuses and lets go of each fiber once, in the steps that the documentation shows", () => {
+  it("serves, refuses or releases each fiber once, in the steps that the documentation shows", () => {
     const events: ReadonlyArray<linePlan.FiberEvent> = [
       "Asked",
       "Granted",

@@ -1,4 +1,4 @@
-/** One place in the queue for all waiters of a layer. */
+/** All waiters of a layer share one place in the queue. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
@@ -15,7 +15,7 @@ const collect = (() => {
   return runInNewContext("gc") as () => void
 })()
 
-/** One holder per turn. */
+/** Options that give each turn one holder. */
 const strict = { localTurn: 0 }
 
 describe("one place in the queue for all waiters of a layer", () => {
@@ -43,7 +43,7 @@ describe("one place in the queue for all waiters of a layer", () => {
         yield* Mutex.acquire("m")
         faults.acquire = "hang"
         faults.calls.length = 0
-        // No timer has fired yet, so the first request notices the end
+        // No timer has fired yet, so the first request detects the end
         stall.millis = 20_000
         for (let i = 0; i < 3; i++) yield* start(Mutex.acquire("m", i === 1 ? undefined : { timeout: "1 minute" }))
         yield* settle
@@ -137,7 +137,7 @@ describe("one place in the queue for all waiters of a layer", () => {
   )
 
   it.effect(
-    "a place that has had its turn queues behind the others, so that two layers with lines alternate",
+    "a place queues behind the others after its turn, so two layers with waiting fibers alternate",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -256,7 +256,7 @@ describe("what a layer remembers of its mutexes", () => {
         return process.memoryUsage().heapUsed
       })
       const before = yield* use(0, 500)
-      // A queue takes more than a thousand bytes
+      // A queue takes more than a thousand bytes of memory
       assert.isBelow((yield* use(500, 5000)) - before, 5000 * 200)
     }).pipe(Effect.provide(MemoryLive)))
 
@@ -304,7 +304,7 @@ describe("the patience of waiters", () => {
       assert.isUndefined(behind.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("ends for each after the duration of its own lease, wherever it is in line", () =>
+  it.effect("ends for each waiter after the duration of its own lease, regardless of its place in line", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -312,7 +312,7 @@ describe("the patience of waiters", () => {
         start(Mutex.withLock("m", { ttl: ttl * 1000, transition: "3 seconds" })(Effect.void))
       const [long, short, middle] = [yield* wait(30), yield* wait(3), yield* wait(20)]
       yield* TestClock.adjust("1 second")
-      // They poll when the holder's lease should have ended, and get no reply
+      // The waiters poll when the holder's lease should have ended, and get no reply
       faults.acquire = "hang"
       yield* TestClock.adjust(15_001 + 5999)
       assert.deepStrictEqual([long, short, middle].map((fiber) => fiber.pollUnsafe() === undefined), [true, true, true])

@@ -1,4 +1,4 @@
-/** Waiters of one place that leave, and what an outage or a loss does to the others. */
+/** Waiters that share one place: some leave, and outages or losses affect the others. */
 import { Mutex, MutexMetrics, type SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Metric, Scope } from "effect"
@@ -20,7 +20,7 @@ describe("a waiter that leaves", () => {
   ] as const
 
   it.effect.each(cases)(
-    "%s: the others keep their order, whichever leaves, and the last one leaves nothing behind",
+    "%s: the others keep their order, and the last one to leave empties the queue",
     ([, held]) =>
       Effect.gen(function*() {
         for (const leaving of [["a"], ["b"], ["c"], ["a", "b"], ["b", "c"], ["a", "c"], ["a", "b", "c"]]) {
@@ -89,7 +89,7 @@ describe("a waiter that leaves", () => {
         yield* TestClock.adjust("1 second")
         yield* Fiber.join(letting)
         assert.deepStrictEqual(line.served, rest)
-        for (const millis of line.left) assert.isAbove(millis, 20_000, "its own lease, not that of the one before it")
+        for (const millis of line.left) assert.isAbove(millis, 20_000, "its own lease, not its predecessor's")
         for (const name of rest) yield* line.letGo(name)
         assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
       }
@@ -110,7 +110,7 @@ describe("a waiter that leaves", () => {
         yield* Fiber.interrupt(leaving)
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(line.served, rest)
-        for (const millis of line.left) assert.isAbove(millis, 20_000, "its own lease, not that of the one before it")
+        for (const millis of line.left) assert.isAbove(millis, 20_000, "its own lease, not its predecessor's")
         faults.acquire = "work"
         for (const name of rest) yield* line.letGo(name)
         assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
@@ -206,7 +206,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.wait("long", { ttl: "40 seconds" })
       yield* settle
       faults.acquire = "fail"
-      // Nobody polls before the known lease could have ended
+      // No waiter polls before the known lease could have ended
       yield* TestClock.adjust("16 seconds")
       const failedAfter = Effect.fnUntraced(function*(millis: number) {
         yield* TestClock.adjust(millis)

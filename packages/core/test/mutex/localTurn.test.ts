@@ -1,4 +1,4 @@
-/** A turn that the fibers of a layer share: its lease goes from one to the next. */
+/** The fibers of a layer share a turn: its lease is handed from one to the next. */
 import { type Lease, Mutex, MutexMetrics } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { assert, describe, it } from "@effect/vitest"
@@ -261,7 +261,7 @@ describe("localTurn", () => {
       const faults = yield* Faults
       const holder = yield* hold(long)
       const line = makeLine(long)
-      // This many fibers continue in one slice; the next one continues in a later turn of the event loop
+      // At most this many fibers continue in one slice. The next one continues in a later turn of the event loop.
       const atOnce = 32
       for (let i = 0; i < atOnce; i++) yield* start(Mutex.withLock("m", long)(Effect.void))
       const gone = yield* line.wait("gone")

@@ -1,4 +1,4 @@
-/** A mutex in the in-memory store: memory, expiry, order and tokens. */
+/** A mutex in the in-process store: memory use, expiry, order and tokens. */
 import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -52,7 +52,7 @@ describe("a mutex in memory", () => {
   const confirm = Duration.toMillis(times.confirm)
   const at = (millis: number) => ({ monotonic: millis, wall: 1_000_000 + millis })
 
-  /** A mutex that was acquired at 1 s, with two waiters and the messages that they receive. */
+  /** A mutex that `a` acquired at 1 s, with two waiters and the messages that they receive. */
   const stage = () => {
     const one = new MemoryMutex({ token: 0, ticket: 0 })
     const received: Array<readonly [number, MutexStore.WakeUp]> = []
@@ -89,7 +89,7 @@ describe("a mutex in memory", () => {
     assert.deepStrictEqual(ask(3, "1001.000001" as MutexStore.Ticket), ["1001.000001", 1])
     assert.deepStrictEqual(ask(6, "2000.000000" as MutexStore.Ticket), ["1006.000253", 4])
     assert.deepStrictEqual(one.inspect(10).waiters.map((waiter) => waiter.id), [2, 3, 4, 5, 6].map(id))
-    // A request that does not wait is behind all of them
+    // A request that does not wait is placed behind all waiters
     const refused = one.acquire({ mutex, id: id(7), mode: "try", ...times })
     assert.deepInclude(refused, { _tag: "Refused", ticket: undefined, position: 5, foreign: false })
   })

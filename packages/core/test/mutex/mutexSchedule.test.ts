@@ -131,7 +131,7 @@ describe("when a waiter polls", { tags: ["H6"] }, () => {
   )
 
   it(
-    "a mutex that is held without end is polled once per lease",
+    "a mutex whose lease has no end is polled once per lease",
     { tags: ["S20"] },
     () => assert.strictEqual(delay({ ownership: { _tag: "Held", owner: "o" } }), 16_000)
   )

@@ -50,7 +50,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
       yield* start(Effect.flip(Effect.provide(Mutex.withLock("m")(stubborn("1 minute")), mutex)))
       const closing = yield* start(Scope.close(scope, Exit.void))
       yield* TestClock.adjust("700 millis")
-      assert.isUndefined(closing.pollUnsafe(), "it waits for the work")
+      assert.isUndefined(closing.pollUnsafe(), "the close waits for the work")
       yield* TestClock.adjust("1400 millis")
       yield* Fiber.join(closing)
       yield* TestClock.adjust("1 hour")

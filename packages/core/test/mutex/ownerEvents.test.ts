@@ -131,7 +131,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       yield* start(Effect.provide(Stream.runDrain(Mutex.events("m", { pollInterval: "100 millis" })), counting))
       yield* TestClock.adjust("10 seconds")
       assert.isAtLeast(polls, 95)
-      // Some are sent earlier, together with those of other mutexes
+      // Some polls are sent early, together with those of other mutexes
       assert.isAtMost(polls, 130)
     }).pipe(Effect.provide(TestLive)))
 
@@ -160,7 +160,7 @@ describe("what happened between two polls", () => {
       ["gone after its end", held("a", 100), nobody, 101, ["Expired"]],
       ["another before its end", held("a", 100), held("b", 200), 50, ["HandedOver"]],
       ["another after its end", held("a", 100), held("b", 200), 101, ["Expired", "Acquired"]],
-      ["held without end, then gone", held("a", Infinity), nobody, 1e9, ["Released"]]
+      ["held with no end, then gone", held("a", Infinity), nobody, 1e9, ["Released"]]
     ] as const
   )("%s", ([, before, after, now, expected]) =>
     Effect.sync(() => {

@@ -1,4 +1,4 @@
-/** How watches follow the owners of mutexes: their polls, and what each follower receives. */
+/** How watches follow the owners of mutexes: when they poll, and what each follower receives. */
 import { type FencingToken, Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -141,7 +141,7 @@ describe("followers of owners", () => {
       assert.deepStrictEqual(observed, ["Acquired", "Released"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a follower of an owner of this library polls when it should have renewed, not every second", () =>
+  it.effect("a follower polls when an effect-simba owner should have renewed, not every second", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const { asked, us } = yield* counted
@@ -275,7 +275,7 @@ describe("a watch", () => {
       assert.deepStrictEqual([...limits], [0], "requests no waiters")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("reports an owner without end", () =>
+  it.effect("reports an owner whose lease has no end", () =>
     Effect.gen(function*() {
       const ownership = { _tag: "Held", owner: "somebody" } as const
       const state = { ownership, token: undefined, waiting: 0, waiters: [] }

@@ -1,4 +1,4 @@
-/** All short sequences of a place's events, and the diagram of its phases in the documentation. */
+/** Checks all short sequences of a place's events, and the diagram of its phases in the documentation. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { Ticket } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -102,7 +102,7 @@ describe("a place in the queue of the fleet", () => {
     explore(length, (steps, _before, after) => {
       if (after.phase !== "asleep") return
       holds(after.heard === undefined && after.refused !== undefined && Number.isFinite(after.askAt), steps)
-      // The timer has the earliest time since the last request
+      // The timer is set to the earliest poll time since the last request
       const woke = steps.findLastIndex(({ commands }) => commands.some(isRequest))
       const isEarly = steps.slice(woke + 1).some(({ name }) => name === "AskBy")
       holds(after.askAt === (isEarly ? 1000 : after.askAt) && steps.at(-1)!.commands.at(-1) === "setTimer", steps)
@@ -121,7 +121,7 @@ describe("a place in the queue of the fleet", () => {
       if (!last.commands.includes("judge")) return
       holds(last.name === "Refused" || last.name === "Settled, refused" || before.refused !== undefined, steps)
       const names = steps.map(({ name }) => name)
-      // Messages from before the last request were handled
+      // Messages from before the last request were already handled
       const woke = steps.slice(0, -1).findLastIndex(({ commands }) =>
         commands.includes("askAfterOthers") || commands.includes("judge")
       )
@@ -151,13 +151,13 @@ describe("a place in the queue of the fleet", () => {
     assert.strictEqual(place.ticket, refused.ticket)
   })
 
-  it("H7: does nothing more once it is over", () =>
+  it("H7: does nothing once it has ended", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
       holds(last.from !== "over" || (last.to === "over" && last.commands.join() === "nothing"), steps)
     }))
 
-  it("is over for each event", () => {
+  it("ignores each event", () => {
     for (const event of Object.values(events)) {
       const place = { ...placePlan.make(), phase: "over" as const }
       assert.strictEqual(placePlan.next(place, event), "nothing", event._tag)
@@ -181,7 +181,7 @@ describe("a place in the queue of the fleet", () => {
         if (possible[phase].includes(name)) continue
         try {
           placePlan.next({ ...placePlan.make(), phase }, events[name])
-          // Messages and times to poll are kept in all phases
+          // All phases keep messages and poll times
           if (!hears(name) && name !== "AskBy" && phase !== "over") wrong.push(`${phase}, ${name}`)
         } catch {}
       }

@@ -13,7 +13,7 @@ const acquireAll = Effect.forEach(names, (name) => Mutex.acquire(name), { discar
 
 type Done = (exit: Exit.Exit<MutexStore.Released, SimbaError.BackendError | SimbaError.ProtocolError>) => void
 
-/** A mutex whose store accepts releases without being awaited, and replies to them on demand. */
+/** A mutex on a store that accepts releases without making the caller wait, and replies to them on demand. */
 const sending = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const sent: Array<{ readonly request: MutexStore.ReleaseRequest; readonly done: Done }> = []
@@ -93,7 +93,7 @@ describe("releasing", () => {
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("several releases that hang delay the close of their scope by one release timeout in total", () =>
+  it.effect("several hanging releases delay the close of their scope by one release timeout in total", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -105,7 +105,7 @@ describe("releasing", () => {
       yield* TestClock.adjust("1 millis")
       assert.isDefined(closing.pollUnsafe())
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, names.length)
-      // Once a release gets a reply, releases are awaited again
+      // After a release gets a reply, later releases are awaited again
       faults.release = "work"
       yield* Effect.scoped(Mutex.acquire("f"))
       faults.release = { late: "300 millis" }
@@ -114,7 +114,7 @@ describe("releasing", () => {
       assert.isUndefined(repeated.pollUnsafe())
       yield* TestClock.adjust("1 millis")
       assert.isDefined(repeated.pollUnsafe())
-      // Lets the releases that hang time out, so that closing the layer does not wait for them
+      // Lets the hanging releases time out, so that closing the layer does not wait for them
       yield* TestClock.adjust("10 seconds")
     }).pipe(Effect.provide(TestLive)))
 

@@ -1,4 +1,4 @@
-/** When a release is sent again, and what the log says about one that failed. */
+/** When a release is sent again, and what is logged when it fails. */
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -14,7 +14,7 @@ type Outcome = Parameters<Parameters<MutexStore.MutexStore["Service"]["release"]
 const request = { mutex: MutexName.make("m"), id: "1-aaaaaaaaaaaa:us" as LeaseId }
 const released: Outcome = Exit.succeed({ requeued: undefined })
 
-/** A sender on a store that replies with `state.outcome`, with the times of its attempts and its log lines. */
+/** A sender on a store that replies with `state.outcome`. Records the times of its attempts and its log lines. */
 const sending = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const begin = clock.currentTimeMillisUnsafe()
@@ -99,7 +99,7 @@ describe("a release that fails", () => {
       ])
     }).pipe(Effect.scoped))
 
-  it.effect("is retried once when the layer closes, and then given up", () =>
+  it.effect("is retried once when the layer closes, and not after that", () =>
     Effect.gen(function*() {
       const { at, close, lines, sender, state } = yield* sending
       state.outcome = Exit.fail(outage)

@@ -1,4 +1,4 @@
-/** A release that queues its layer's next waiter: what its reply may contain, and when its grant counts from. */
+/** A release that queues its layer's next waiter: what its reply may contain, and when the grant in it starts. */
 import { Mutex } from "@effect-simba/core"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -177,7 +177,7 @@ describe("a release that grants the mutex to another layer", () => {
     Effect.gen(function*() {
       const { asked } = replying({ _tag: "Held", owner: own, timeLeft: Duration.seconds(16) })
       assert.deepStrictEqual(yield* asked, [])
-      // Nor does it poll as it would beside Simba contenders
+      // The waiter does not poll as often as it would beside Simba contenders
       assert.deepStrictEqual(
         yield* replying(
           { _tag: "Held", owner: own, timeLeft: Duration.seconds(16) },

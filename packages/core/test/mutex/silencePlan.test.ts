@@ -1,4 +1,4 @@
-/** Every sequence of requests, replies, failures and arrivals of one line of fibers. */
+/** Checks every sequence of requests, replies, failures and arrivals in one line of fibers. */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
@@ -12,11 +12,11 @@ const leaseMillis = 1000
 
 type Event = "asked" | "replied" | "failed" | "joined"
 
-/** A record of the events, independent of the plan. Events are a millisecond apart. */
+/** Records the events independently of the plan. Events are a millisecond apart. */
 interface World {
   readonly silence: silencePlan.Silence
   now: number
-  /** When the first request or failure since the last reply came. */
+  /** The time of the first request or failure since the last reply. */
   silentSince: number | undefined
   hasReplied: boolean
   hasFailed: boolean
@@ -118,7 +118,7 @@ describe("the silence of a backend", () => {
     assert.strictEqual(giveUpAt([1000]).giveUpAt, 1100)
     assert.strictEqual(giveUpAt([3000, 1000, 2000]).giveUpAt, 1100)
     assert.strictEqual(giveUpAt([1000, 2000]).giveUpAt, 1100)
-    // The line was empty in between
+    // The line was empty before this waiter
     const silence = giveUpAt([1000])
     silencePlan.replied(silence)
     silencePlan.joined(silence, 200, 5000, true)
@@ -131,7 +131,7 @@ describe("the silence of a backend", () => {
     assert.strictEqual(silence.giveUpAt, Infinity)
   })
 
-  it("rings once, and only without a reply", () =>
+  it("fires once, and only without a reply", () =>
     explore(5, (events, { silence, silentSince }) => {
       const before = silence.giveUpAt
       const outage = silencePlan.rang(silence)

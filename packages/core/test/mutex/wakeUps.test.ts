@@ -112,7 +112,7 @@ describe("waking waiters", () => {
       const exit = yield* Fiber.join(waiter)
       const error = Exit.findErrorOption(exit)
       assert.isTrue(Option.isSome(error) && error.value instanceof SimbaError.BackendError)
-      // Later callers fail too, instead of polling without end
+      // Later callers fail too, instead of polling forever
       const late = yield* Effect.flip(Effect.scoped(Context.get(layer, Mutex.Mutex).acquire("m")))
       assert.strictEqual(late._tag, "BackendError")
       yield* letGo

@@ -1,4 +1,4 @@
-/** Programs as users write them, without annotations: the compiler infers errors and requirements. */
+/** Programs as users write them, without annotations: the compiler infers their errors and requirements. */
 import { Contender, Leadership, type Lease, Mutex, type SimbaError } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { StreamClient, type StreamLease, StreamMessages } from "@effect-simba/core/streams"
@@ -14,7 +14,7 @@ const live = Mutex.layerMemory()
 type Locked = SimbaError.AcquireError | SimbaError.LeaseLost
 type Tried = SimbaError.RequestError | SimbaError.LeaseLost
 
-/** Compiled and never run. */
+/** Compiled but never run. */
 const types = (title: string, check: () => void) => it(title, () => void check)
 
 describe("withLock infers", () => {

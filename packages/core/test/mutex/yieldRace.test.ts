@@ -86,7 +86,7 @@ it.effect("work under two leases does not begin if the check of the second ends 
 it.effect("a release requested by work that is starting awaits all work that is starting", () =>
   Effect.gen(function*() {
     const lease = leaseOf("m")
-    // One piece of work starts another, which synchronously closes the lease's scope
+    // The work starts other work, which synchronously closes the lease's scope
     lease.work.start()
     lease.work.start()
     const ending = yield* Effect.forkChild(lease.endWork()!, { startImmediately: true })

@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import * as Postgres from "../../../../examples/shared/postgresServer.ts"
 import * as Sqlite from "../../../../examples/shared/sqlite.ts"
 
-/** As large as those of Redis, which are microseconds since 1970. */
+/** As large as tokens from Redis, which are microseconds since 1970. */
 const token = (n: number) => FencingToken.make(1_795_227_205_908_240 + n)
 
 const by = (resource: string, token: FencingToken): Bearer => ({ resource, token })
@@ -100,7 +100,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           yield* Deferred.await(began)
           const second = yield* Effect.forkChild(
             SqlFence.withTransaction(by("alice", token(2)))(add(10)).pipe(
-              // A serializable transaction that had to wait is refused, and succeeds when it is retried
+              // A serializable transaction that had to wait is refused, and succeeds on a retry
               Effect.retry({
                 times: 1,
                 while: (error) => error._tag === "SqlError" && error.reason._tag === "SerializationError"
@@ -108,7 +108,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
             ),
             { startImmediately: true }
           )
-          // The second transaction waits for the row or for the connection. No addition may get lost
+          // The second transaction waits for the row or for the connection. No addition may be lost.
           yield* Effect.sleep("100 millis")
           assert.isUndefined(second.pollUnsafe())
           yield* Deferred.succeed(goOn, undefined)

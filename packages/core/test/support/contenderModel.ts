@@ -1,4 +1,4 @@
-/** Simulates contenders: random operations, some of them concurrent, and a check of what contenders promise. */
+/** Simulates contenders with random operations, some of them concurrent, and checks their guarantees. */
 import { type Contender, type Lease, Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Context, Effect, Exit, Fiber, Option, Random, Scope, Stream } from "effect"
@@ -12,13 +12,13 @@ interface Party {
   readonly name: string
   readonly jobs: Contender.Contender
   readonly scope: Scope.Closeable
-  /** The last request. */
+  /** Whether the last request asked the contender to lead. */
   wanted: boolean
   starts: number
   /** A stop has returned, and no start was requested after it. */
   stopped: boolean
   closing: boolean
-  /** How much work runs under each lease, by the id of the lease. Finalizers count. */
+  /** The number of pieces of work that run under each lease, by lease id. Running finalizers count. */
   readonly running: Map<string, number>
   probes: number
   probe: Fiber.Fiber<unknown, unknown>
@@ -27,7 +27,10 @@ interface Party {
 
 const isDone = (fiber: Fiber.Fiber<unknown, unknown>) => fiber.pollUnsafe() !== undefined
 
-/** Returns the problems found. With `outages`, the backend sometimes fails or replies late, so that leases are lost. */
+/**
+ * Runs a simulation, and returns the problems found. With `outages`, the backend sometimes fails or replies late, so
+ * that leases are lost.
+ */
 export const simulate = Effect.fnUntraced(function*(seed: string, outages: boolean) {
   const random = yield* Random.withSeed(Random.Random, seed)
   const chance = () => random.nextDoubleUnsafe()
@@ -127,7 +130,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   const asked: Array<Fiber.Fiber<unknown, unknown>> = []
   const workers: Array<Fiber.Fiber<unknown, unknown>> = []
 
-  /** Follows the state, and acts on some changes, or pauses after each of them. */
+  /** Follows the contender's state. Acts on some changes, or pauses after each of them. */
   const meddle = (party: Party) =>
     pick(
       Stream.runForEach(
@@ -188,7 +191,9 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
     if (party.probes !== (leads ? 1 : 0)) problem(party, `its work runs ${party.probes} times, leads: ${leads}`)
     if (leads && !party.wanted) problem(party, "leads although it was stopped")
   }
-  if (leaders.length !== (wanted.length === 0 ? 0 : 1)) problems.push(`${leaders.length} lead of ${wanted.length}`)
+  if (leaders.length !== (wanted.length === 0 ? 0 : 1)) {
+    problems.push(`${leaders.length} lead, ${wanted.length} want to`)
+  }
 
   const closed = yield* Effect.forEach(parties, (party) => fork(close(party)))
   yield* TestClock.adjust("1 minute")

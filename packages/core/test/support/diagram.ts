@@ -1,7 +1,7 @@
-/** The diagrams of states in the documentation. */
+/** Reads the state diagrams in the documentation. */
 import { readFileSync } from "node:fs"
 
-/** The arrows of the diagram of docs/protocol.md that begins with this state, sorted. */
+/** The sorted arrows of the diagram in docs/protocol.md that begins with this state. */
 export const diagramOf = (first: string): ReadonlyArray<string> => {
   const page = readFileSync(new URL("../../../../docs/protocol.md", import.meta.url), "utf8")
   const [, diagram = ""] = new RegExp(`stateDiagram-v2\\n(\\s*\\[\\*\\] --> ${first}\\n[^\`]*)\`\`\``).exec(page) ?? []

@@ -1,4 +1,4 @@
-/** The in-process store with a switch for each operation: to fail, to hang, to reply late. */
+/** The in-process store with a switch for each operation, which makes it fail, hang or reply late. */
 import type { ClaimResult } from "@effect-simba/core/JobStore"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
@@ -6,18 +6,19 @@ import { Clock, Context, type Duration, Effect, Layer } from "effect"
 
 export interface Switches {
   /**
-   * `fail`: the command never reaches the store. `hang`: likewise, without a reply. `late`: executed at once, with a
-   * late reply. `lost`: executed, but fails. `undone`: succeeds, but a failover loses the effect.
+   * `fail`: the command never reaches the store. `hang`: the command never reaches the store, and nothing replies.
+   * `late`: executed at once, with a late reply. `lost`: executed, but reports a failure. `undone`: succeeds, but a
+   * failover loses the effect.
    */
   acquire: "work" | "fail" | "hang" | "lost" | { readonly late: Duration.Input }
   guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   release: "work" | "fail" | "hang" | { readonly late: Duration.Input }
-  /** How many acquiring requests are refused permanently before the others follow `acquire`. */
+  /** How many acquire requests are permanently refused before the others follow `acquire`. */
   refusals: number
   inspect: "work" | "fail"
   owner: "work" | "fail"
   jobs: Switches["acquire"]
-  /** Instead of `jobs`, for single operations. */
+  /** Overrides `jobs` for single operations. */
   readonly jobOperations: {
     read?: Switches["acquire"]
     claim?: Switches["acquire"] | { readonly reply: (now: number) => ClaimResult }

@@ -1,4 +1,4 @@
-/** Several nodes on one in-process backend, each with its own wall clock. The backend's clock is the test's. */
+/** Several nodes on one in-process backend, each with its own wall clock. The backend uses the test's clock. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Clock, Context, Effect, Exit, Layer, Logger, Scope } from "effect"
@@ -33,7 +33,7 @@ export const make = Effect.gen(function*() {
   const context = yield* Layer.buildWithScope(FaultyStore.layer, scope)
   const store = Context.get(context, MutexStore.MutexStore)
 
-  /** `ahead`: by how many milliseconds its wall clock is ahead of the backend's. */
+  /** `ahead`: how many milliseconds the node's wall clock is ahead of the backend's. */
   const node = Effect.fnUntraced(
     function*(
       name: string,
@@ -67,7 +67,7 @@ export const make = Effect.gen(function*() {
         start: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
           here(Effect.forkIn(effect, nodeScope, { startImmediately: true })),
         close: Scope.close(nodeScope, Exit.void),
-        /** Nothing reaches the backend any more, and all work of the node ends. */
+        /** Kills the node: no request reaches the backend any more, and all its work ends. */
         kill: Effect.suspend(() => {
           dead = true
           return Effect.asVoid(Effect.forkIn(Scope.close(nodeScope, Exit.void), scope))

@@ -1,4 +1,4 @@
-/** A store whose replies and messages all come from the test, with its own clock. */
+/** A store with its own clock. The test makes all of its replies and messages. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import {
   type AcquireResult,
@@ -25,19 +25,19 @@ export const refusal = (stamp: Stamp | undefined): AcquireResult => ({
 })
 
 export class Backend extends Context.Service<Backend, {
-  /** `try`, `wait`, `confirm`, `renew`, `release`, in the order of sending. */
+  /** Requests in the order of sending: `try`, `wait`, `confirm`, `renew`, `release`. */
   readonly calls: Array<string>
-  /** Returns the `wait` that has been sent. */
+  /** Waits until a `wait` request has been sent, and returns it. */
   readonly reply: (exit: Exit.Exit<AcquireResult, StoreError>) => Effect.Effect<void>
   readonly confirmations: Array<{
     readonly request: ConfirmRequest
     readonly done: (exit: Exit.Exit<AcquireResult, StoreError>) => void
   }>
   readonly releases: Array<ReleaseRequest>
-  /** The waiters' listeners. */
+  /** The listeners of the waiters. */
   readonly listeners: ReadonlySet<(wakeUp: WakeUp) => void>
   readonly notify: (wakeUp: WakeUp) => void
-  /** The backend's clock, in microseconds, after this many milliseconds of the test. */
+  /** The backend's time in microseconds, this many milliseconds after the test began. */
   readonly micros: (millis: number) => number
 }>()("test/Backend") {}
 
@@ -53,7 +53,7 @@ const store = Layer.effectContext(Effect.gen(function*() {
   const confirmations: Array<Backend["Service"]["confirmations"][number]> = []
   const releases: Array<ReleaseRequest> = []
   const listeners = new Set<(wakeUp: WakeUp) => void>()
-  // Far from the test's clock, because different clocks must not be compared
+  // Far from the test's clock, because times of different clocks must not be compared
   const micros = (millis: number) => 1_700_000_000_000_000 + millis * 1000
   return Context.make(
     MutexStore,
@@ -117,7 +117,7 @@ export const GrantingLive = Mutex.layer({ processName: "us" }).pipe(
   Layer.provideMerge(Logger.layer([]))
 )
 
-/** The clock of the test, whose monotonic side stands still while the machine is suspended. */
+/** The test's clock. Its monotonic side stands still while the machine is suspended. */
 export const suspending = Effect.map(Clock.Clock, (base) => {
   const state = { millis: 0 }
   const clock: Clock.Clock = {

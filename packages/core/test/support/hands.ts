@@ -1,4 +1,4 @@
-/** A store whose messages the test forges and loses, and whose mutexes hang one by one. */
+/** A store whose messages the test can forge or lose, and whose mutexes it can make hang individually. */
 import { MutexName } from "@effect-simba/core"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { type Change, MutexStore, release, type WakeUp } from "@effect-simba/core/MutexStore"
@@ -10,13 +10,13 @@ import * as FaultyStore from "./faultyStore.ts"
 /** Runs every fiber that can run, without moving the clock. */
 export const settle = Effect.repeat(Effect.yieldNow, { times: 30 })
 
-/** How often the store received a request of a kind. */
+/** How often the store received requests of a kind. */
 export const calls = (name: string) =>
   Effect.map(Faults, (faults) => faults.calls.filter((call) => call.startsWith(name)).length)
 
 /** One waiter's channel, controlled by the test. */
 interface Line {
-  /** While set, no message is received. */
+  /** While set, the waiter receives no message. */
   muted: boolean
   readonly forge: (wakeUp: WakeUp) => void
 }
@@ -29,7 +29,7 @@ export class Hands extends Context.Service<Hands, {
   readonly stuck: Set<string>
 }>()("test/Hands") {}
 
-/** The faulty store, with messages that can be forged and lost, and mutexes that hang one by one. */
+/** The faulty store, extended with messages that can be forged or lost and mutexes that can hang. */
 const handsOn = Layer.effectContext(Effect.gen(function*() {
   const store = yield* MutexStore
   const lines: Array<Line> = []
@@ -69,7 +69,7 @@ export const HandsLive = Mutex.layer({ processName: "us" }).pipe(
   Layer.provideMerge(Logger.layer([]))
 )
 
-/** Takes the mutex away from an owner, like a foreign program with access to the store. */
+/** Takes the mutex from its owner, like another program with access to the store. */
 export const takeFrom = Effect.fnUntraced(function*(victim: MutexName.LeaseId) {
   const store = yield* MutexStore
   const mutex = MutexName.MutexName.make("m")

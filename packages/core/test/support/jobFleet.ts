@@ -1,4 +1,4 @@
-/** Nodes of a fleet that have the same jobs, and a log of what ran where and when. */
+/** Nodes of a fleet that have the same jobs, and a log of which node ran which job and when. */
 import { type Contender, Leadership, Mutex } from "@effect-simba/core"
 import { DateTime, Effect, Logger } from "effect"
 import * as Clock from "effect/Clock"
@@ -11,9 +11,9 @@ export const noon = 12 * 60 * 60 * 1000
 export interface Ran {
   readonly node: string
   readonly job: string
-  /** In seconds since the fleet was made, by the backend's time. */
+  /** Seconds since the fleet was made, by the backend's time. */
   readonly at: number
-  /** Likewise. */
+  /** Seconds since the fleet was made, by the backend's time. */
   readonly scheduledAt: number
   readonly isCatchUp: boolean
   readonly attempt: number
@@ -32,7 +32,7 @@ export const make = Effect.gen(function*() {
   })
   const seconds = () => (clock.currentTimeMillisUnsafe() - begin) / 1000
 
-  /** A job that records its runs, and then does `work`. */
+  /** A job that records its runs, and then runs `work`. */
   const job = (
     node: string,
     options: Options,
@@ -71,7 +71,7 @@ export const make = Effect.gen(function*() {
     fleet,
     ran,
     warnings,
-    /** What ran since the last call, as `node@second`. */
+    /** The runs since the last call, as `node@second`. */
     take: () => ran.splice(0).map(({ at, node }) => `${node}@${at}`)
   }
 })

@@ -1,4 +1,4 @@
-/** A lease of a data stream in memory: tests write its messages, revoke it, lose it, and break its backend. */
+/** A data stream's lease in memory. Tests write its messages, revoke it, lose it, and make its backend fail. */
 import { SimbaError } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamYielded } from "@effect-simba/core/streams/StreamError"
@@ -17,14 +17,14 @@ export const message = (id: string, fields: Record<string, string>): RawMessage 
 
 export class ScriptedLease {
   readonly stream: Array<RawMessage> = []
-  /** The requests to the lease, in order: commits, dead letters, progress, reads. */
+  /** Requests to the lease, in order: commits, dead letters, progress, reads. */
   readonly calls: Array<string> = []
   readonly dead: Array<readonly [id: string, reason: string]> = []
   checkpoint: EntryId | undefined
   /** The checkpoint's offset. */
   offset: number | undefined
   end: StreamEnd = "Open"
-  /** Messages that were ever added; undefined for a server that does not count them. */
+  /** The number of messages ever added. Undefined simulates a server that does not count them. */
   added: number | undefined = 0
   private lastAdded: EntryId | undefined
   /** How many operations fail before the next one succeeds. */

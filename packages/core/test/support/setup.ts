@@ -4,7 +4,7 @@ import type { Fiber } from "effect"
 import { Duration, Effect, Layer, Logger } from "effect"
 import * as FaultyStore from "./faultyStore.ts"
 
-/** A mutex on the in-process store with fault switches; its warnings are dropped. */
+/** A mutex on the in-process store with fault switches. Its warnings are dropped. */
 export const TestLive = Mutex.layer({ processName: "us" }).pipe(
   Layer.provideMerge(FaultyStore.layer),
   Layer.provideMerge(Logger.layer([]))
@@ -12,7 +12,7 @@ export const TestLive = Mutex.layer({ processName: "us" }).pipe(
 
 export const MemoryLive = Mutex.layer().pipe(Layer.provideMerge(MutexStore.layerMemory))
 
-/** Another layer on the same store: a separate place in the queue. */
+/** Another layer on the same store, with a separate place in the queue. */
 export const another = (processName: string) => Layer.build(Layer.fresh(Mutex.layer({ processName })))
 
 export const timeLeft = (lease: { readonly timeLeft: Effect.Effect<Duration.Duration> }) =>

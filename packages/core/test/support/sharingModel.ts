@@ -1,4 +1,7 @@
-/** A fleet that shares streams by `rebalancePlan.ts`: what each member knows is old, and hand-overs take time. */
+/**
+ * Simulates a fleet that shares data streams by `rebalancePlan.ts`. Members have outdated views, and hand-overs take
+ * time.
+ */
 import type { Member } from "@effect-simba/core/streams/StreamStore"
 import * as sharing from "../../src/streams/internal/rebalancePlan.ts"
 
@@ -19,7 +22,7 @@ interface Node {
   readonly member: Omit<Member, "owned">
   state: sharing.State
   streams: Map<number, sharing.Arrival | undefined>
-  /** What is revoked, and for which member. */
+  /** Revoked data streams, and the member that each is revoked for. */
   leaving: Map<number, string>
   left: boolean
 }
@@ -82,7 +85,7 @@ export class Fleet {
     return this.nodes.filter((node) => !node.left).map((node) => node.streams.size)
   }
 
-  /** Continues until nothing was handed over for three minutes, and returns whether that came within `limit`. */
+  /** Runs until no data stream was handed over for three minutes. Returns whether that happened within `limit`. */
   rest(limit = 4_000_000): boolean {
     const end = this.now + limit
     let since = this.now

@@ -1,4 +1,4 @@
-/** A clock that continues while the event loop stalls: no timer fires for the time that `stall` adds. */
+/** A clock for a stalled event loop: `stall` advances the time, but no timer fires meanwhile. */
 import { Clock, Effect } from "effect"
 
 export const stalling = Effect.map(Clock.Clock, (base) => {

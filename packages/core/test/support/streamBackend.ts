@@ -1,5 +1,5 @@
 /**
- * One service in memory, as the port describes it, and clients of it whose calls can fail, hang, or lose their reply.
+ * One service in memory that implements the port. Its clients' calls can fail, hang, or lose their replies.
  */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import * as SimbaError from "@effect-simba/core/SimbaError"
@@ -35,7 +35,7 @@ export const refusal = new SimbaError.BackendError({
   cause: new Error("NOPERM")
 })
 
-/** `hang`: never arrives. `lost`: arrives, and gets no reply. */
+/** `hang`: the call never arrives. `lost`: the call arrives, but its reply is lost. */
 export type Mode = "work" | "fail" | "refuse" | "hang" | "lost"
 
 export class Backend {
@@ -44,24 +44,24 @@ export class Backend {
   readonly entryLeases = new Map<string, Lease>()
   readonly streamLeases = new Map<string, Lease & { readonly token: number; readonly entry: string }>()
   readonly failures = new Map<string, number>()
-  /** When the first of them happened. */
+  /** The time of the first failure. */
   private readonly failingSince = new Map<string, number>()
   readonly running = new Map<string, string>()
   readonly checkpoints = new Map<string, StreamName.EntryId>()
   readonly dead: Array<StreamState.DeadLetter> = []
   readonly members = new Map<string, StreamStore.Member & { readonly until: number }>()
-  /** Data streams that ended, and under which entry. */
+  /** Data streams that are done, with the entry that announced each. */
   readonly ended = new Map<string, string>()
   /** Data streams that were deleted. */
   readonly deleted = new Set<string>()
-  /** Consumers of another kind. */
+  /** Consumers that run redis-stream-client-go. */
   readonly goConsumers = new Set<string>()
   readonly done: Array<string> = []
-  /** Whose checkpoints were to be kept, in order of the requests. */
+  /** The data streams whose checkpoints were to be kept, in order of the requests. */
   readonly kept: Array<string> = []
   /** When old data was removed, and for which idle time, in milliseconds. */
   readonly tidied: Array<{ readonly at: number; readonly idle: number }> = []
-  /** What the next removal finds. */
+  /** The data that the next removal finds. */
   rubbish = { consumers: 0, entries: 0 }
   private readonly hintQueues = new Set<Queue.Queue<StreamStore.Signal>>()
   private readonly expiryQueues = new Set<Queue.Queue<StreamStore.Expiry>>()
@@ -91,7 +91,7 @@ export class Backend {
 
   row = (entry: string) => this.rows.find((row) => row.entry === entry)
 
-  /** Adds what no announcement would: an entry that cannot be read, or a second one for a data stream. */
+  /** Adds an entry that no announcement would: an unreadable one, or a second one for a data stream. */
   add(
     content: { readonly stream: string; readonly info?: StreamStore.Announcement["info"] } | {
       readonly problem: string
@@ -141,7 +141,7 @@ export class Backend {
     for (const queue of this.expiryQueues) Queue.offerUnsafe(queue, expiry)
   }
 
-  /** Publishes expired leases, for as long as it runs. */
+  /** Publishes expired leases until it is interrupted. */
   readonly expiring: Effect.Effect<never> = Effect.forever(Effect.gen({ self: this }, function*() {
     yield* Effect.sleep("10 millis")
     for (const [entry, { expires }] of this.entryLeases) {
@@ -402,16 +402,16 @@ export class Backend {
 
 export interface Link {
   mode: Mode
-  /** If it is not `mode`. */
+  /** Overrides `mode` for single operations. */
   readonly modes: Partial<Record<keyof Service, Mode>>
-  /** Milliseconds before the call arrives. */
+  /** Milliseconds before a call arrives. */
   readonly delays: Partial<Record<keyof Service, number>>
-  /** Milliseconds for a call: each waits for those before it. */
+  /** Milliseconds that a call takes. Calls run one after another. */
   readonly busy: Partial<Record<keyof Service, number>>
   readonly calls: Array<string>
 }
 
-/** A way to the backend of one client, with switches. */
+/** One client's connection to the backend, with switches for faults. */
 export const connect = (
   backend: Backend
 ): { readonly link: Link; readonly layer: Layer.Layer<StreamStore.StreamStore> } => {

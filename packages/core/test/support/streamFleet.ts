@@ -4,7 +4,7 @@ import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Scope } from "effec
 import { TestClock } from "effect/testing"
 import { Backend, connect } from "./streamBackend.ts"
 
-/** Announcements of `s1`, `s2` and so on. */
+/** Announcements of data streams `s1`, `s2` and so on. */
 export const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
 
 /** `lines` is the log of all consumers. */
@@ -16,7 +16,7 @@ export const make = Effect.gen(function*() {
     lines.push(`${logLevel}: ${[message].flat().map(String).join(" ")}`)
   })
 
-  /** `open` builds the consumer's layer in its own scope: `close` closes that scope, `kill` cuts the connection first. */
+  /** `open` builds the consumer's layer in its own scope, which `close` closes. `kill` cuts the connection first. */
   const open = Effect.fnUntraced(function*(
     processName: string,
     options: Omit<StreamClient.Options, "service" | "processName"> = {}
@@ -64,7 +64,8 @@ export const ofOne = Effect.gen(function*() {
 })
 
 /**
- * Closes everything at the end, however long that takes in virtual time: the test also checks that closing terminates.
+ * Closes everything at the end, however long that takes in virtual time, because the test also checks that closing
+ * ends.
  */
 export const test = <A, E>(body: Effect.Effect<A, E, Scope.Scope>) =>
   Effect.gen(function*() {

@@ -1,4 +1,4 @@
-/** The table of data streams of a client, without the client. */
+/** A client's table of data streams, without the client. */
 import { Clock, Effect } from "effect"
 import * as metricsRecorder from "../../src/internal/lease/metricsRecorder.ts"
 import { slicedTasks } from "../../src/internal/lease/workSlices.ts"

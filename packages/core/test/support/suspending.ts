@@ -1,4 +1,4 @@
-/** A machine that sleeps for `millis`: its monotonic clock and its timers stand still. */
+/** A machine that is suspended for `millis`: its monotonic clock and its timers stand still. */
 import { Clock, Effect } from "effect"
 
 export const suspending = Effect.map(Clock.Clock, (base) => {

@@ -1,4 +1,4 @@
-/** Waiters of one layer, by name, that record when they are served. */
+/** Named waiters of one layer that record when they are served. */
 import { Mutex } from "@effect-simba/core"
 import { assert } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"

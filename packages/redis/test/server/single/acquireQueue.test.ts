@@ -50,12 +50,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
       yield* until("free", Effect.map(server.send("EXISTS", keysOf(m).owner, keysOf(m).queue), (n) => n === 0))
       const handing = yield* stats.calls
-      // The holder's release, the confirmation of the first if it waited for long, a release each
+      // The holder's release, the first waiter's confirmation if it waited long enough to need one, and a release per
+      // waiter
       assert.isAtMost(handing.get("evalsha")!, 1 + 1 + 1000)
       assert.deepStrictEqual([handing.has("subscribe"), handing.has("unsubscribe")], [false, false])
     }))
 
-  it.effect("they share turns, and another process gets a turn between two of theirs", () =>
+  it.effect("waiters of a process share turns, and another process gets a turn in between", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -78,7 +79,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
         Array.from({ length: 320 }),
         () => Effect.forkScoped(us.withLock(m)(work("us")))
       )
-      // Four in line, so that each release queues the next in the same script: they are always waiting
+      // Four waiters stand in line, so each release also queues the next one, and the line never empties
       const others = yield* Effect.forEach(
         Array.from({ length: 4 }),
         () => Effect.forkScoped(them.withLock(m)(work("them")))
@@ -89,12 +90,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       yield* Fiber.joinAll([holding, ...waiters, ...others])
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
       const runs = served.join(" ").split(/ ?them ?/).map((run) => run === "" ? 0 : run.split(" ").length)
-      assert.strictEqual(runs[0], tokenStride - 1, "behind the holder, who was the first of that turn")
+      assert.strictEqual(runs[0], tokenStride - 1, "the waiters that share a turn with the first holder")
       for (const run of runs.slice(0, -1)) assert.isAtMost(run, tokenStride)
       assert.isAtMost((yield* stats.calls).get("evalsha")!, 40)
     }))
 
-  it.effect("waiters continue after the server was flushed", () =>
+  it.effect("waiters get the mutex after the server is flushed", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { ttl: "300 millis", transition: "2 seconds", localTurn: "200 millis" })

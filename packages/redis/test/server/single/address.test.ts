@@ -30,7 +30,7 @@ describe("one address", () => {
         const subscriber = Context.get(context, Subscriber)
         const notices = yield* subscriber.subscribe("channel")
         relay.target = next.port
-        // The connections stay; messages at the new primary are counted there
+        // The connections to the old server stay open. Messages at the new primary are counted at that primary.
         yield* old.send("REPLICAOF", "127.0.0.1", String(next.port))
         const warnings: Array<Error> = []
         const onWarning = (warning: Error) => warnings.push(warning)
@@ -41,11 +41,11 @@ describe("one address", () => {
         const set = Effect.exit(Context.get(context, Redis).send("SET", "key", "value"))
         yield* Effect.all(Array.from({ length: 30 }, () => set), { concurrency: "unbounded" })
         yield* until(
-          "the new one has the mutexes",
+          "the new primary has the mutexes",
           Effect.map(Effect.exit(Mutex.withLock("m")(Effect.void).pipe(Effect.provide(context))), Exit.isSuccess)
         )
         yield* until(
-          "the new one is subscribed to",
+          "the layer has subscribed at the new primary",
           Effect.map(next.send("PUBSUB", "NUMSUB", "channel"), (counts) => Array.isArray(counts) && counts[1] === 1)
         )
         assert.deepInclude(yield* Queue.take(notices), { _tag: "Gap" })

@@ -24,14 +24,14 @@ import type { Server } from "../../support/redisServer.ts"
 const confirm = Duration.seconds(30)
 const hour = Duration.hours(1)
 
-/** A job as a fleet names it. */
+/** The record of a job as a fleet writes it. */
 const named = (name: string) => ({ name, schedule: "every 1000", keep: hour })
 const dayMillis = 24 * 60 * 60 * 1000
 
 const spoil = (server: Server, key: string) =>
   Effect.andThen(server.send("DEL", key), server.send("LPUSH", key, "not what it should be"))
 
-/** What Simba's acquire does when it gets the mutex. */
+/** Sets the owner key as Simba's acquire script does. */
 const simbaTakes = (server: Server, mutex: MutexName, id: string) =>
   Effect.map(server.send("SET", keysOf(mutex).owner, id, "NX", "PX", "60000"), (reply) => reply === "OK")
 
@@ -72,7 +72,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.deepStrictEqual(yield* store.forceRelease(m, confirm), { _tag: "Free" })
         yield* server.send("PUBLISH", channel, "the end")
         yield* until("all messages", Effect.sync(() => messages.at(-1)?.[1] === "the end"))
-        // The times of the grants are those of the server, a moment before or after their tokens
+        // The server takes the time of a grant a moment before or after it computes the token
         const read = messages.map(([channel, text]) => [channel, text!.replace(/(@@\d{16})@@\d{1,3}@@/, "$1@@ahead@@")])
         const counterOf = ({ id }: { readonly id: string }) => id.split("-")[0]
         assert.deepStrictEqual(read, [
@@ -88,7 +88,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         ])
       }))
 
-    it.effect("a forced release of a mutex without an owner grants the first waiter, in nobody's name", () =>
+    it.effect("a forced release of a mutex without an owner grants it to the first waiter", () =>
       Effect.gen(function*() {
         const { a, b, m, server, store } = yield* freshMutex("forced from nobody")
         yield* a.own
@@ -109,7 +109,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const [first, second] = [yield* b.subscribe, yield* c.subscribe]
         yield* b.wait
         yield* c.wait
-        // They have detected the Simba owner, listen on their own channels from now on, and poll again
+        // The waiters have detected the Simba owner: they now listen on their own channels and poll again
         for (const wakeUps of [first, second]) assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
         assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), simba)
         assert.include(yield* first.next, { _tag: "YourTurn" })
@@ -137,7 +137,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
 
     it.effect("a forced release to a Simba waiter reserves the mutex for it, as a release does", () =>
       Effect.gen(function*() {
-        const { a, b, m, server, store } = yield* freshMutex("forced to stock")
+        const { a, b, m, server, store } = yield* freshMutex("forced to Simba")
         const { owner, reserved } = keysOf(m)
         const { token } = yield* a.own
         const { heard, id } = yield* simbaWaits(server, m)
@@ -150,7 +150,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.deepStrictEqual([yield* server.send("GET", owner), yield* server.send("GET", reserved)], [null, id])
         assert.deepStrictEqual(yield* wakeUps.next, { _tag: "PollAfter", delay: confirm })
         assert.deepStrictEqual(refused(yield* b.ask("wait")).ownership, { _tag: "Free" })
-        // Forced again, the reservation is gone, and effect-simba comes next
+        // The second forced release removes the reservation, so effect-simba comes next
         yield* store.forceRelease(m, confirm)
         assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
         assert.isAbove((yield* b.confirm).token, token + 1)
@@ -167,7 +167,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_103)
       }), { tags: ["B32"] })
 
-    it.effect("the reservation ends once the Simba waiter that was notified has come, and not before", () =>
+    it.effect("a reservation ends only when the notified Simba waiter acquires the mutex", () =>
       Effect.gen(function*() {
         const { a, b, m, server } = yield* freshMutex("reservation")
         const { owner, reserved } = keysOf(m)
@@ -177,7 +177,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.wait
         yield* a.release
         assert.strictEqual(yield* server.send("GET", reserved), id)
-        // Another Simba contender barges in: the notified one has still not come
+        // Another Simba contender acquires the mutex first; the notified waiter still has not
         const barger = simbaId()
         assert.isTrue(yield* simbaTakes(server, m, barger))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), barger)
@@ -187,13 +187,14 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.isTrue(yield* simbaTakes(server, m, id))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), id)
         assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
-        // It works for less than the confirm period, and releases silently: nothing holds effect-simba back
+        // The Simba owner releases without a message within the confirm period. No reservation is left to block
+        // effect-simba.
         yield* server.send("DEL", owner)
         yield* b.confirm
       }))
 
     it.effect(
-      "a fence of the wrong type fails a release, and leaves no owner that does not know",
+      "a fence of the wrong type fails a release, and grants the mutex to no waiter unnoticed",
       () =>
         Effect.gen(function*() {
           const { a, b, m, server, store } = yield* freshMutex("spoilt fence")
@@ -229,7 +230,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       }))
 
     it.effect(
-      "a fence of the wrong type fails a forced release, which takes nothing from anybody",
+      "a fence of the wrong type fails a forced release, and the owner keeps the mutex",
       () =>
         Effect.gen(function*() {
           const { a, m, server, store } = yield* freshMutex("spoilt fence, forced")
@@ -242,7 +243,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "a wrong type is reported by an inspection, and left alone",
+      "an inspection reports a key of the wrong type and does not change it",
       () =>
         Effect.gen(function*() {
           const { m, server, store } = yield* freshMutex("spoilt jobs")
@@ -363,46 +364,54 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.deepStrictEqual<ReadonlyArray<string>>(yield* listOf(store), ["m"])
       }), { tags: ["B59"] })
 
-    it.effect("they only touch keys and channels of simba, so an ACL can be written", () =>
-      Effect.gen(function*() {
-        const server = yield* RedisServer.start()
-        const rules = ["reset", "on", ">secret", "~simba:*", "&simba:*", "+@all", "-@dangerous", "+info"]
-        yield* server.send("ACL", "SETUSER", "app", ...rules)
-        const store = yield* openStore(server, { url: `redis://app:secret@127.0.0.1:${server.port}` })
-        const m = freshName("acl")
-        const [a, b] = [contender(store, m), contender(store, m)]
-        const forced = yield* Queue.unbounded<string>()
-        yield* store.inbox(inboxOf(a.id), (id) => Queue.offerUnsafe(forced, id))
-        const changes = yield* store.changes(m)
-        yield* a.own
-        assert.deepStrictEqual(yield* changes.next, { _tag: "Acquired", owner: a.id })
-        yield* b.subscribe
-        yield* b.wait
-        assert.strictEqual((yield* store.inspect(m, 1)).waiting, 1)
-        assert.deepStrictEqual(yield* listOf(store), [m])
-        assert.strictEqual((yield* store.jobs.read({ mutex: m, jobs: [named("j")] })).jobs.size, 1)
-        assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), a.id)
-        assert.strictEqual(yield* Queue.take(forced), a.id)
-        yield* b.confirm
-      }), { tags: ["S18"] })
+    it.effect(
+      "the scripts use only keys and channels of simba, so an ACL can restrict them",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer.start()
+          const rules = ["reset", "on", ">secret", "~simba:*", "&simba:*", "+@all", "-@dangerous", "+info"]
+          yield* server.send("ACL", "SETUSER", "app", ...rules)
+          const store = yield* openStore(server, { url: `redis://app:secret@127.0.0.1:${server.port}` })
+          const m = freshName("acl")
+          const [a, b] = [contender(store, m), contender(store, m)]
+          const forced = yield* Queue.unbounded<string>()
+          yield* store.inbox(inboxOf(a.id), (id) => Queue.offerUnsafe(forced, id))
+          const changes = yield* store.changes(m)
+          yield* a.own
+          assert.deepStrictEqual(yield* changes.next, { _tag: "Acquired", owner: a.id })
+          yield* b.subscribe
+          yield* b.wait
+          assert.strictEqual((yield* store.inspect(m, 1)).waiting, 1)
+          assert.deepStrictEqual(yield* listOf(store), [m])
+          assert.strictEqual((yield* store.jobs.read({ mutex: m, jobs: [named("j")] })).jobs.size, 1)
+          assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), a.id)
+          assert.strictEqual(yield* Queue.take(forced), a.id)
+          yield* b.confirm
+        }),
+      { tags: ["S18"] }
+    )
 
-    it.effect("the server may forget these scripts, too, and its cache does not grow", () =>
-      Effect.gen(function*() {
-        const server = yield* RedisServer.start()
-        const store = yield* openStore(server)
-        for (let i = 0; i < 20; i++) {
-          const m = freshName("forgotten")
-          yield* contender(store, m).own
-          yield* server.send("SCRIPT", "FLUSH")
-          assert.strictEqual((yield* store.inspect(m, i)).ownership._tag, "Held")
-          yield* server.send("SCRIPT", "FLUSH")
-          assert.strictEqual((yield* store.jobs.read({ mutex: m, jobs: [named(`job ${i}`)] })).jobs.size, 1)
-          yield* server.send("SCRIPT", "FLUSH")
-          assert.strictEqual((yield* store.forceRelease(m, Duration.seconds(i + 1)))._tag, "Held")
-        }
-        yield* contender(store, freshName("last")).own
-        const cached = /number_of_cached_scripts:(\d+)/.exec(String(yield* server.send("INFO", "memory")))
-        assert.isAtMost(Number(cached![1]), 4)
-      }), { tags: ["B38", "B39"] })
+    it.effect(
+      "these scripts also work after SCRIPT FLUSH, and the script cache does not grow",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer.start()
+          const store = yield* openStore(server)
+          for (let i = 0; i < 20; i++) {
+            const m = freshName("forgotten")
+            yield* contender(store, m).own
+            yield* server.send("SCRIPT", "FLUSH")
+            assert.strictEqual((yield* store.inspect(m, i)).ownership._tag, "Held")
+            yield* server.send("SCRIPT", "FLUSH")
+            assert.strictEqual((yield* store.jobs.read({ mutex: m, jobs: [named(`job ${i}`)] })).jobs.size, 1)
+            yield* server.send("SCRIPT", "FLUSH")
+            assert.strictEqual((yield* store.forceRelease(m, Duration.seconds(i + 1)))._tag, "Held")
+          }
+          yield* contender(store, freshName("last")).own
+          const cached = /number_of_cached_scripts:(\d+)/.exec(String(yield* server.send("INFO", "memory")))
+          assert.isAtMost(Number(cached![1]), 4)
+        }),
+      { tags: ["B38", "B39"] }
+    )
   }
 )

@@ -1,11 +1,13 @@
-/** A process whose turns of the event loop are longer than its command timeout: replies wait in the socket, and count. */
+/**
+ * A process whose turns of the event loop exceed its command timeout still uses the replies that wait in its sockets.
+ */
 import { Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Array as Arr, Effect, Fiber, Layer } from "effect"
 import { capturingLogs, connections, RedisServer } from "../../support/harness.ts"
 
-/** Forty milliseconds without a pause, repeatedly: sixty of them make turns of 2.4 seconds. */
+/** Blocks the event loop for 40 ms at a time. Sixty such tasks make a turn of 2.4 seconds. */
 const busy = Effect.forever(Effect.andThen(
   Effect.sync(() => {
     const end = performance.now() + 40
@@ -32,10 +34,10 @@ it.live("a process with turns of five times the command timeout keeps its connec
       const works = yield* Effect.forEach(Arr.makeBy(60, () => busy), (work) => Effect.forkScoped(work))
       yield* Effect.sleep("12 seconds")
       for (const lease of leases) yield* lease.ensure
-      // The server check has its own timeout
+      // The server check has a separate timeout
       yield* Fiber.interruptAll(works)
       assert.deepStrictEqual(yield* clients, before)
     }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))
-    // It reports that it is busy, and nothing else
+    // The only report is that the process is busy
     assert.deepStrictEqual(lines.filter((line) => !line.startsWith("This process was paused or too busy")), [])
   }))

@@ -1,4 +1,4 @@
-/** What a contender that has ended leaves on a real server. */
+/** A contender that has ended leaves no owner on a real server. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
@@ -7,10 +7,10 @@ import { Redis } from "effect/persistence/Redis"
 import { RedisServer, until } from "../../support/harness.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("a contender on a server", (it) => {
-  it.effect("that is stopped has released its mutex: nobody sees the key any more", () =>
+  it.effect("releases its mutex before its stop returns", () =>
     Effect.gen(function*() {
       const { url } = yield* RedisServer
-      // A connection that is open already: nothing delays its request
+      // Opens the connection first, so that nothing delays the check
       const observer = Context.get(yield* Layer.build(IoRedis.layer({ url })), Redis)
       const observed: Array<unknown> = []
       yield* Effect.gen(function*() {

@@ -1,4 +1,4 @@
-/** What the doctor, and the server check when a layer is built, find on real servers. */
+/** The doctor, and the server check that runs when a layer is built, on real servers. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import { IoRedis, RedisDoctor, RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -22,7 +22,7 @@ const keysWithoutExpiry = Effect.fnUntraced(function*(server: Server) {
 const find = (report: RedisDoctor.Report, check: string) => report.findings.find((finding) => finding.check === check)
 
 describe("RedisDoctor", () => {
-  it.live("a good server is healthy, and nothing is left there", () =>
+  it.live("a well-configured server is healthy, and the doctor leaves nothing there", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--notify-keyspace-events Ex", "--appendonly yes"] })
       const report = yield* examine(server, { streams: true })
@@ -54,7 +54,7 @@ describe("RedisDoctor", () => {
       for (const part of ["orders (all)", "returns (1 data stream(s))"]) assert.include(message, part)
     }), 30_000)
 
-  it.live("settings that break leases are warnings with their cure", () =>
+  it.live("a setting that breaks leases is a warning that says what to set", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--maxmemory-policy allkeys-lru"] })
       const report = yield* examine(server, { streams: true })
@@ -65,7 +65,7 @@ describe("RedisDoctor", () => {
       assert.deepInclude(find(report, "persistence"), { status: "info" })
     }), 30_000)
 
-  it.live("a node of a Cluster, and a replica, are named", () =>
+  it.live("the doctor recognizes a node of a Cluster and a replica", () =>
     Effect.gen(function*() {
       const node = yield* RedisServer.start({ args: ["--cluster-enabled yes"] })
       const report = yield* examine(node)
@@ -75,7 +75,7 @@ describe("RedisDoctor", () => {
       assert.match(find(yield* examine(replica), "role")!.advice!, /Sentinels/)
     }), 30_000)
 
-  it.live("a user without permissions sees which are missing", () =>
+  it.live("the report names the permissions that a user lacks", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.send("ACL", "SETUSER", "app", "on", ">x", "~simba:*", "resetchannels", "+@all", "-zadd", "-evalsha")
@@ -97,7 +97,7 @@ describe("RedisDoctor", () => {
       Effect.gen(function*() {
         const server = yield* RedisServer.start({ args: ["--appendonly yes", "--notify-keyspace-events Ex"] })
         const url = `redis://locks:secret@127.0.0.1:${server.port}`
-        // The layer cannot connect without the first, and connects as well without the others
+        // Without the first permission the layer cannot connect. It connects without any one of the others.
         const unseen = ["+info", "+client|setname", "+unsubscribe"]
         for (const nth of [1, 2]) {
           const streams = nth === 2
@@ -117,7 +117,7 @@ describe("RedisDoctor", () => {
     60_000
   )
 
-  it.live("a user that must not receive the messages to a layer cannot build one", () =>
+  it.live("a user without permission to subscribe cannot build a layer", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const url = `redis://app:x@127.0.0.1:${server.port}`
@@ -132,18 +132,22 @@ describe("RedisDoctor", () => {
       assert.match((yield* Effect.flip(Effect.scoped(building))).message, /NOPERM/)
     }), 30_000)
 
-  it.live("a server that is full and refuses writes is not usable", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer.start()
-      yield* server.send("SET", "large", "x".repeat(100_000))
-      yield* server.send("CONFIG", "SET", "maxmemory", "1")
-      const report = yield* examine(server)
-      assert.isFalse(report.isUsable)
-      const writes = find(report, "writes")!
-      assert.strictEqual(writes.status, "error")
-      assert.match(writes.message, /^the server refuses writes: OOM/)
-      assert.strictEqual(writes.advice, "free memory or raise maxmemory")
-    }), 30_000)
+  it.live(
+    "a server that refuses writes because its memory is full is reported as unusable",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start()
+        yield* server.send("SET", "large", "x".repeat(100_000))
+        yield* server.send("CONFIG", "SET", "maxmemory", "1")
+        const report = yield* examine(server)
+        assert.isFalse(report.isUsable)
+        const writes = find(report, "writes")!
+        assert.strictEqual(writes.status, "error")
+        assert.match(writes.message, /^the server refuses writes: OOM/)
+        assert.strictEqual(writes.advice, "free memory or raise maxmemory")
+      }),
+    30_000
+  )
 
   it.live("each primary of a Cluster is examined", () =>
     Effect.gen(function*() {
@@ -164,7 +168,7 @@ describe("RedisDoctor", () => {
 })
 
 describe("the server check when a layer is built", () => {
-  /** The lines that are logged while it is built. */
+  /** Builds a layer, and returns the lines that it logged. */
   const linesOf = <A, E>(layer: Layer.Layer<A, E>) => {
     const lines: Array<string> = []
     const capturing = Logger.layer([Logger.make(({ logLevel, message }) => {
@@ -184,7 +188,7 @@ describe("the server check when a layer is built", () => {
         `Warn ${at}: the eviction policy is volatile-lru, which may evict a lease: set maxmemory-policy noeviction`,
         `Info ${at}: no append-only file: a restart loses at least the newest writes: set appendonly yes`
       ])
-      // Another layer of this process logs nothing new
+      // Another layer of this process does not log the findings again
       assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url })), [])
     }))
 
@@ -194,7 +198,7 @@ describe("the server check when a layer is built", () => {
       assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url, serverChecks: false })), [])
     }))
 
-  it.live("logs nothing for a good server", () =>
+  it.live("logs nothing for a well-configured server", () =>
     Effect.gen(function*() {
       const { url } = yield* RedisServer.start({ args: ["--appendonly yes"] })
       assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url })), [])
@@ -211,7 +215,7 @@ describe("the server check when a layer is built", () => {
       ])
       assert.deepStrictEqual(yield* lines({ redis: { serverChecks: false } }), [])
       assert.deepStrictEqual(yield* lines({ enableEvents: true }), [])
-      // The setting stays on the server
+      // The layer does not change the server's setting
       assert.deepStrictEqual(yield* lines(), [])
     }))
 

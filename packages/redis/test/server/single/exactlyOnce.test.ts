@@ -1,5 +1,6 @@
 /**
- * A handler that writes into Postgres, on a real Redis: each message changes the database once, even if an owner wakes up late.
+ * A handler that writes to Postgres, on a real Redis: each message changes the database once, even if its old owner
+ * resumes late.
  */
 import { StreamClient } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -17,7 +18,7 @@ const consumer = (name: string) =>
   )
 
 layer(Layer.merge(RedisServer.layer, Postgres.layer), { excludeTestServices: true })("exactly once", (it) => {
-  it.effect("a former owner that wakes up in the middle of a message is refused, and nothing is booked twice", () =>
+  it.effect("an old owner that resumes in the middle of a message is refused, and no deposit is booked twice", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       yield* createTables
@@ -32,7 +33,7 @@ layer(Layer.merge(RedisServer.layer, Postgres.layer), { excludeTestServices: tru
       yield* Effect.forEach([1, 2, 4], deposit)
       yield* StreamClient.announce("deposits:eu").pipe(Effect.provideContext(a))
 
-      // The first owner hangs, uninterruptibly, before its transaction for the second deposit
+      // The first owner hangs uninterruptibly before its transaction for the second deposit
       const [began, goOn, failed] = [
         Deferred.makeUnsafe<void>(),
         Deferred.makeUnsafe<void>(),
@@ -51,12 +52,12 @@ layer(Layer.merge(RedisServer.layer, Postgres.layer), { excludeTestServices: tru
 
       yield* StreamClient.seek("deposits:eu", "beginning", { force: true }).pipe(Effect.provideContext(b))
       yield* StreamClient.run(handler()).pipe(Effect.provideContext(b), Effect.forkChild)
-      yield* until("the successor has booked the rest", Effect.map(balance, (amount) => amount === 7))
+      yield* until("the successor has booked the other deposits", Effect.map(balance, (amount) => amount === 7))
       yield* Deferred.succeed(goOn, undefined)
       assert.include(yield* Deferred.await(failed), "stale")
       yield* deposit(8)
-      yield* until("the successor continues", Effect.map(balance, (amount) => amount === 15))
-      // A refused transaction is not a failure of the message
+      yield* until("the successor books the next deposit", Effect.map(balance, (amount) => amount === 15))
+      // A refused transaction does not count as a failure of the message
       assert.deepStrictEqual(
         yield* StreamClient.deadMessages("deposits:eu").pipe(Effect.provideContext(b)),
         []

@@ -1,4 +1,4 @@
-/** The message of a grant and its confirmation, as the scripts of a real server make them. */
+/** The messages of grants and their confirmations, made by the scripts on a real server. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { type AcquireResult, type ConfirmRequest, type MutexStore, release } from "@effect-simba/core/MutexStore"
 import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
@@ -23,7 +23,7 @@ const confirmed = (store: MutexStore["Service"], request: Omit<ConfirmRequest, "
   Effect.callback<AcquireResult, BackendError | ProtocolError>((resume) => store.confirm({ ...request, lease }, resume))
 
 layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it) => {
-  /** `b` waits, and is granted the mutex by `a`. */
+  /** `b` waits, and the release by `a` grants it the mutex. */
   const handOver = Effect.fnUntraced(function*(label: string) {
     const { a, b, m, server, store } = yield* freshMutex(label)
     yield* a.own

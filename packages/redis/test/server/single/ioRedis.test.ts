@@ -26,7 +26,7 @@ const open = (server: Server, options?: IoRedis.Options) =>
     client: Context.get(context, IoRedis.IoRedis).client
   }))
 
-/** Builds and closes at once; fails as the layer does. */
+/** Builds a layer and closes it at once. Fails if the layer cannot be built. */
 const build = (options: IoRedis.Options) =>
   Effect.asVoid(Effect.scoped(Layer.build(Layer.fresh(IoRedis.layer(options)))))
 
@@ -35,7 +35,7 @@ const sum = Redis.script((key: string, a: number, b: number) => [key, a, b], {
   lua: "return tostring(ARGV[1] + ARGV[2])"
 }).withReturnType<string>()
 
-/** The next notice; fails the test if none comes. */
+/** Returns the next notice. Fails the test if none arrives. */
 const next = (queue: Queue.Dequeue<Notice>) =>
   Effect.timeoutOrElse(Queue.take(queue), {
     duration: "10 seconds",
@@ -54,7 +54,7 @@ const closedPort = Effect.callback<number>((resume) => {
   })
 })
 
-/** How many connections arrive at a port within some time. */
+/** Counts the connections that a port receives within this time. */
 const arrivals = (port: number, millis: number) =>
   Effect.callback<number>((resume) => {
     let count = 0
@@ -67,7 +67,7 @@ const arrivals = (port: number, millis: number) =>
         listener.close(() => resume(Effect.succeed(count))), millis))
   })
 
-/** A server that reports that it is loading on the first request, and for how many seconds it expects to. */
+/** A server that replies to the first request that it is loading, and predicts how many seconds that takes. */
 const loading = (seconds: number) =>
   Effect.map(
     Effect.acquireRelease(
@@ -122,7 +122,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.deepStrictEqual(stored, [...texts.flatMap((text) => [text, "ascii"]), ...texts])
     }).pipe(Effect.scoped))
 
-  it.effect("a value that is not a string, against its type, arrives as ioredis writes it, and affects nobody", () =>
+  it.effect("a value that is not a string arrives as ioredis encodes it and does not affect other commands", () =>
     Effect.gen(function*() {
       const { redis } = yield* open(yield* RedisServer)
       const key = freshName("untyped")
@@ -146,14 +146,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.match(String(error.cause), /wrong number of arguments/)
     }))
 
-  it.effect("a blocking command on a reserved connection delays nobody", () =>
+  it.effect("a blocking command on a reserved connection delays no other command", () =>
     Effect.gen(function*() {
       const { redis } = yield* open(yield* RedisServer)
       const list = freshName("list")
       const popped = yield* Effect.forkScoped(
         Effect.scoped(Effect.flatMap(redis.reserve, (reserved) => reserved.send("BLPOP", list, "0")))
       )
-      // Longer than the timeout of other commands: a reserved connection has none
+      // Longer than the timeout of other commands; commands on a reserved connection have no timeout
       yield* Effect.sleep("1200 millis")
       assert.strictEqual(yield* redis.send("PING"), "PONG")
       assert.isUndefined(popped.pollUnsafe())
@@ -223,19 +223,19 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.strictEqual((yield* connections(server, "simba:subscriber")).length, 1)
     }), { tags: ["B35"] })
 
-  it.effect("a channel stays while one of its listeners is left", () =>
+  it.effect("a channel stays subscribed until its last listener leaves", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { redis, subscriber } = yield* open(server)
       const stays = yield* subscriber.subscribe("shared")
       yield* Effect.scoped(subscriber.subscribe("shared"))
-      // Arrives after everything that the end of the other has sent
+      // The message arrives after everything that the other listener's end has sent
       yield* subscriber.subscribe("barrier")
       assert.strictEqual(yield* redis.send("PUBLISH", "shared", "still"), 1)
       assert.deepStrictEqual(yield* next(stays), { _tag: "Message", channel: "shared", text: "still" })
     }))
 
-  it.effect("a channel that is left and joined again at once receives messages", () =>
+  it.effect("a channel that is left and rejoined at once receives messages", () =>
     Effect.gen(function*() {
       const { redis, subscriber } = yield* open(yield* RedisServer)
       for (let i = 0; i < 50; i++) {
@@ -250,7 +250,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
     }))
 
   it.effect(
-    "a lost subscriber connection is a gap in every subscription, and all work again",
+    "a lost subscriber connection is a gap in every subscription, and all are restored",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -274,7 +274,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
     { tags: ["B1", "B2"] }
   )
 
-  it.effect("a channel that is left while others are restored is not restored", () =>
+  it.effect("a channel whose listener leaves during the restoration is not restored", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { subscriber } = yield* open(server, { client: { connectionName: "restoring" } })
@@ -285,7 +285,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       yield* listen("restored first", (text) => {
         if (text === undefined) run(Scope.close(leaving, Exit.void))
       })
-      // More than are restored at once
+      // More channels than are restored in one batch
       for (let i = 0; i < 600; i++) yield* listen(`restored between ${i}`, () => undefined)
       yield* Scope.provide(listen("left", () => undefined), leaving)
       const last = yield* subscriber.subscribe("restored last")
@@ -363,7 +363,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
 })
 
 describe("an outage", () => {
-  it.live("a server that is gone: commands fail fast, as outages, and work once it is back", () =>
+  it.live("while a server is down, commands fail fast with a retryable error; they work once it is back", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const store = yield* openStore(server)
@@ -376,10 +376,10 @@ describe("an outage", () => {
         assert.isTrue((error as BackendError).isRetryable)
       }
       yield* server.restart
-      yield* until("it replies again", Effect.map(Effect.exit(store.owner(m)), Exit.isSuccess))
+      yield* until("the server replies again", Effect.map(Effect.exit(store.owner(m)), Exit.isSuccess))
     }))
 
-  it.live("a server that hangs: commands fail by commandTimeout, and the connection is replaced", () =>
+  it.live("when a server hangs, commands fail after commandTimeout and the connection is replaced", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const { redis } = yield* open(server, { commandTimeout: "500 millis" })
@@ -393,35 +393,38 @@ describe("an outage", () => {
         /no reply from 127\.0\.0\.1:\d+ within 500ms: whether the server ran the command is unknown/
       )
       assert.isAtLeast(performance.now() - begun, 490)
-      // Nobody waits for a reply that does not come
+      // The connection was replaced, so no caller waits for the missing reply
       for (let i = 0; i < 5; i++) {
         assert.instanceOf(yield* Effect.flip(Effect.timeout(redis.send("PING"), "5 seconds")), Redis.RedisError)
       }
       yield* Effect.sleep("1500 millis")
       yield* server.resume
-      yield* until("it replies again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+      yield* until("the server replies again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
       assert.notStrictEqual(yield* redis.send("CLIENT", "ID"), before)
     }))
 
-  it.live("a server that hangs is a gap for the subscriptions, once it is back", () =>
+  it.live("after a server has hung, every subscription reports a gap", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const { redis, subscriber } = yield* open(server, { commandTimeout: "500 millis" })
       const queue = yield* subscriber.subscribe("hanging")
       yield* server.pause
-      // Until the heartbeat of the subscriber has noticed
+      // Long enough for the subscriber's heartbeat to notice
       yield* Effect.sleep("5 seconds")
       yield* server.resume
       assert.deepStrictEqual(yield* next(queue), { _tag: "Gap" })
-      yield* until("it receives again", Effect.map(Effect.exit(redis.send("PUBLISH", "hanging", "x")), Exit.isSuccess))
+      yield* until(
+        "the subscription receives messages again",
+        Effect.map(Effect.exit(redis.send("PUBLISH", "hanging", "x")), Exit.isSuccess)
+      )
     }))
 })
 
 describe("building the layer", () => {
-  /** Against the types, which do not have it. */
+  /** Options that the types do not allow. */
   const prefixed: object = { keyPrefix: "app:" }
 
-  it.live("a wrong password is refused, and nothing is left running", () =>
+  it.live("a wrong password is refused, and no connection is left open", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--requirepass", "right"] })
       const error = yield* Effect.flip(build({ url: `redis://:wrong@127.0.0.1:${server.port}` }))
@@ -443,7 +446,7 @@ describe("building the layer", () => {
       yield* build({ url: `redis://127.0.0.1:${port}` })
     }).pipe(Effect.scoped))
 
-  it.live("a refused database is an error: nobody continues in database 0", () =>
+  it.live("a refused database is an error, and no command runs in database 0", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.send("ACL", "SETUSER", "app", "on", ">pass", "~*", "&*", "+@all", "-select")
@@ -466,12 +469,12 @@ describe("building the layer", () => {
         }
         assert.isNull(yield* server.send("GET", "key"), "nothing has been written to database 0")
         yield* server.send("ACL", "SETUSER", "app", "+select")
-        yield* until("it is back", Effect.map(Effect.exit(redis.send("GET", "key")), Exit.isSuccess))
+        yield* until("the connection is back", Effect.map(Effect.exit(redis.send("GET", "key")), Exit.isSuccess))
         assert.strictEqual(yield* redis.send("GET", "key"), "2")
       }))
     }))
 
-  it.live("a refused password is in no error", () =>
+  it.live("errors never contain a refused password", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--requirepass", "right"] })
       const error = yield* Effect.flip(build({ url: server.url, client: { password: "mistyped" } }))
@@ -498,7 +501,7 @@ describe("building the layer", () => {
       ["a text", (port: number) => ` app:secret@127.0.0.1:${port}`],
       ["a URL with TLS", (port: number) => `rediss://app:secret@127.0.0.1:${port}`]
     ] as const
-  )("the password of a node of a Cluster in %s is in no error", ([, nodeAt]) =>
+  )("errors never contain the password of a Cluster node in %s", ([, nodeAt]) =>
     Effect.gen(function*() {
       const cluster = IoRedis.layerCluster({ nodes: [nodeAt(yield* closedPort)] })
       const error = yield* Effect.flip(Effect.scoped(Layer.build(cluster)))
@@ -509,7 +512,7 @@ describe("building the layer", () => {
       assert.notInclude(inspect(error, { depth: 10 }), "secret")
     }))
 
-  it.live("the TLS of one node of a Cluster and the password of another one count for all nodes", () =>
+  it.live("TLS from one Cluster node and the password from another apply to all nodes", () =>
     Effect.gen(function*() {
       const port = yield* closedPort
       const cluster = IoRedis.layerCluster({ nodes: [`app:secret@127.0.0.1:${port}`, `rediss://127.0.0.1:${port}`] })
@@ -534,7 +537,7 @@ describe("building the layer", () => {
       })
   )
 
-  it.live("numbers are numbers, even if an option of ioredis says otherwise", () =>
+  it.live("numbers are returned as numbers despite stringNumbers", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const untyped: object = { stringNumbers: true }
@@ -552,7 +555,7 @@ describe("building the layer", () => {
       assert.strictEqual(yield* arrivals(port, 700), 0)
     }))
 
-  it.live("a host that does not reply is given up after connectTimeout", () =>
+  it.live("connecting to a host that does not reply fails after connectTimeout", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.pause
@@ -575,7 +578,7 @@ describe("building the layer", () => {
       })
   )
 
-  it.live("an option of the connection beside those of the mutex, where it would name no server, is refused", () =>
+  it.live("a connection option next to the mutex options, where it would have no effect, is refused", () =>
     Effect.gen(function*() {
       const options = { service: "s", ttl: "10 seconds", url: "redis://nowhere.invalid:1" } as const
       for (
@@ -649,7 +652,7 @@ describe("building the layer", () => {
   )
 
   it.live.each([IoRedis.layer({ client: { ...prefixed } }), IoRedis.layerFromEnv({ client: { ...prefixed } })])(
-    "a prefix for keys is refused, as channels would not have it (%#)",
+    "keyPrefix is refused, because channels would lack it (%#)",
     (layer) =>
       Effect.gen(function*() {
         const error = yield* Effect.flip(Effect.scoped(Layer.build(Layer.fresh(layer))))
@@ -658,7 +661,7 @@ describe("building the layer", () => {
       })
   )
 
-  it.live("a prefix for keys is refused for a Cluster, too", () =>
+  it.live("keyPrefix is refused for a Cluster", () =>
     Effect.gen(function*() {
       const nodes = [{ host: "127.0.0.1", port: 1 }]
       for (const options of [{ nodes, client: { ...prefixed } }, { nodes, cluster: { ...prefixed } }]) {
@@ -711,9 +714,13 @@ describe("building the layer", () => {
           Layer.fresh(IoRedis.layerFromEnv({ url: passed })).pipe(Layer.provide(others))
         ),
         "5",
-        "so do the parts of a URL in code"
+        "the parts of a URL in code win"
       )
-      assert.strictEqual(yield* Effect.provide(database, withEnv({ url: server.url })), "3", "and only those")
+      assert.strictEqual(
+        yield* Effect.provide(database, withEnv({ url: server.url })),
+        "3",
+        "only the parts in that URL win"
+      )
       const invalid = ConfigProvider.layer(ConfigProvider.fromEnv({ env: { ...env, REDIS_DB: "three" } }))
       const error = yield* Effect.flip(
         Effect.provide(database, Layer.fresh(IoRedis.layerFromEnv()).pipe(Layer.provide(invalid)))

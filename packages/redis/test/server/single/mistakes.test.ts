@@ -1,4 +1,6 @@
-/** Makes the usual mistakes, and keeps the table of their messages in docs/errors.md. `UPDATE_DOCS=1` writes it. */
+/**
+ * Makes common mistakes, and checks the table of their messages in docs/errors.md. `UPDATE_DOCS=1` writes the table.
+ */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
@@ -26,7 +28,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
 )
 
-/** A server with TLS on one port, and without on another. */
+/** A server with TLS on one port and without TLS on another. */
 const tlsServer = Effect.gen(function*() {
   const path = yield* folder
   const cert = join(path, "cert.pem")
@@ -72,7 +74,7 @@ const m = MutexName.make("m")
 
 type Failure = BackendError | InvalidConfig | RedisError
 
-/** The failure of building a layer, which closes with it. */
+/** Builds a layer that must fail, and returns its failure. */
 const refusal = (layer: ReturnType<typeof IoRedis.layer>) =>
   Effect.map(Effect.flip(Effect.scoped(Layer.build(Layer.fresh(layer)))), (error) => error as Failure)
 
@@ -267,7 +269,7 @@ const mistakes: ReadonlyArray<Mistake> = [
   }
 ]
 
-/** Without the parts that differ from run to run. */
+/** Replaces the parts of a message that differ between runs. */
 const stable = (text: string) =>
   text.replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1:6379").replaceAll(/\bslot \d+/g, "slot 1")
 
@@ -285,20 +287,24 @@ const rowsIn = (text: string) =>
     line.split("|").slice(1, -1).map((cell) => cell.trim())
   )
 
-it.live("each mistake has a message that names its cure, and the documentation shows it", () =>
-  Effect.gen(function*() {
-    const rows: Array<ReadonlyArray<string>> = []
-    for (const mistake of mistakes) rows.push(yield* rowOf(mistake))
-    const text = yield* Effect.promise(() => readFile(page, "utf8"))
-    if (process.env["UPDATE_DOCS"] !== undefined) {
-      const table = [
-        "| mistake | message | try again |",
-        "| - | - | - |",
-        ...rows.map((row) => `| ${row.join(" | ")} |`)
-      ]
-      const parts = text.split("<!-- mistakes -->")
-      parts[1] = `\n\n${table.join("\n")}\n\n`
-      yield* Effect.promise(() => writeFile(page, parts.join("<!-- mistakes -->")))
-    }
-    assert.deepStrictEqual(rows, rowsIn(yield* Effect.promise(() => readFile(page, "utf8"))))
-  }), 120_000)
+it.live(
+  "the message of each mistake says how to correct it, and the documentation shows the message",
+  () =>
+    Effect.gen(function*() {
+      const rows: Array<ReadonlyArray<string>> = []
+      for (const mistake of mistakes) rows.push(yield* rowOf(mistake))
+      const text = yield* Effect.promise(() => readFile(page, "utf8"))
+      if (process.env["UPDATE_DOCS"] !== undefined) {
+        const table = [
+          "| mistake | message | try again |",
+          "| - | - | - |",
+          ...rows.map((row) => `| ${row.join(" | ")} |`)
+        ]
+        const parts = text.split("<!-- mistakes -->")
+        parts[1] = `\n\n${table.join("\n")}\n\n`
+        yield* Effect.promise(() => writeFile(page, parts.join("<!-- mistakes -->")))
+      }
+      assert.deepStrictEqual(rows, rowsIn(yield* Effect.promise(() => readFile(page, "utf8"))))
+    }),
+  120_000
+)

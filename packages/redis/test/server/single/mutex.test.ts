@@ -33,7 +33,7 @@ type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
 /** On the server that all of these tests share. */
 const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => scenario(stageOn(server)))
 
-/** On a separate server, because it will be damaged. */
+/** On a separate server, because the scenario damages it. */
 const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
 
 layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it) => {

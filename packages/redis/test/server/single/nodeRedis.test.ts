@@ -12,7 +12,7 @@ import { RedisServer } from "../../support/redisServer.ts"
 import { append } from "../../support/streams.ts"
 import { contract, mutexes } from "../../support/topologyContract.ts"
 
-/** A process of its own each time that it is built. */
+/** Opens new connections each time it is built, as a separate process would. */
 const to = (url: string) => Layer.fresh(NodeRedis.layer({ url }))
 
 const alone = Layer.unwrap(Effect.map(RedisServer, ({ url }) => to(url))).pipe(Layer.provide(RedisServer.layer))
@@ -27,7 +27,7 @@ StreamStoreSuite.suite("a real Redis, by NodeRedis", RedisStreams.layerStore.pip
 contract("NodeRedis", mutexes(alone))
 
 it.live(
-  "a release by one process wakes the waiter of another, long before its lease would end",
+  "a release by one process wakes another's waiter long before the lease would expire",
   () =>
     Effect.gen(function*() {
       const { url } = yield* RedisServer.start()

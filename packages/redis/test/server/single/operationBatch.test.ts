@@ -77,7 +77,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       assert.strictEqual(yield* server.send("EXISTS", keysOf(released.mutex).owner), 0)
     }))
 
-  it.effect("tokens grow past a fence that is ahead of the clock, and past the tokens that belong to its grant", () =>
+  it.effect("tokens grow past a fence that is ahead of the clock, by at least the stride of the previous grant", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -88,7 +88,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
         assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).fence), String(token))
         assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).owner), request.id)
       }
-      // Within one call the clock stands still
+      // The server's clock does not advance within one call
       const first = requestOf("same instant")
       const second = { ...first, id: freshId() }
       const [before, , after] = yield* Effect.all(
@@ -116,7 +116,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       assert.strictEqual(yield* server.send("GET", keysOf(first.mutex).owner), last)
     }))
 
-  it.effect("a fiber that releases and acquires again does both in one call", () =>
+  it.effect("a fiber that releases and reacquires does both in one call", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server)
@@ -130,7 +130,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
         assert.isAbove(token, last)
         last = token
       }
-      // The last release has no acquire behind it
+      // No acquire follows the last release
       assert.isAtMost((yield* stats.calls).get("evalsha")!, 201)
       assert.isUndefined((yield* stats.calls).get("subscribe"))
       yield* until("released", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 0))

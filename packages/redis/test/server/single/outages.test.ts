@@ -1,4 +1,4 @@
-/** Outages of a real server. */
+/** Outages of a real server cause no unhandled rejection. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"

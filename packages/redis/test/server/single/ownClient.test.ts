@@ -1,4 +1,4 @@
-/** The layer on the application's own ioredis client. */
+/** The layer on a client of ioredis that the application created. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
@@ -22,7 +22,7 @@ const made = (port: number, options: RedisOptions = {}, Class = Client) =>
     (client) => Effect.sync(() => client.disconnect())
   )
 
-/** A program whose packages do not share one installation of ioredis. */
+/** Loads a second copy of ioredis, as in a program whose packages do not share one installation. */
 const anotherCopy = Effect.sync((): typeof Client => {
   const require = createRequire(import.meta.url)
   const known = { ...require.cache }
@@ -55,7 +55,10 @@ describe("IoRedis.layerClient", () => {
           assert.notStrictEqual(reserved, yield* redis.send("CLIENT", "ID"))
         }))
         assert.strictEqual(yield* Effect.promise(() => client.ping()), "PONG")
-        yield* until("its connection alone is left", Effect.map(connections(server, "app"), (ids) => ids.length === 1))
+        yield* until(
+          "only the application's connection is left",
+          Effect.map(connections(server, "app"), (ids) => ids.length === 1)
+        )
         const none = Effect.map(connections(server, "simba:subscriber"), (ids) => ids.length === 0)
         yield* until("the subscriber is gone", none)
         assert.strictEqual(client.listenerCount("close") + client.listenerCount("ready"), 0)
@@ -103,11 +106,11 @@ describe("IoRedis.layerClient", () => {
         yield* server.restart
         assert.match(String((yield* Fiber.join(inFlight)).cause), /lost before the reply/)
         yield* server.kill()
-        yield* until("the client notices the loss", Effect.sync(() => client.status !== "ready"))
+        yield* until("the client notices the lost connection", Effect.sync(() => client.status !== "ready"))
         const gone = yield* Effect.flip(redis.send("SET", "gone", "1"))
         yield* server.restart
         assert.match(String(gone.cause), /not connected/)
-        yield* until("it is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+        yield* until("the connection is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
         yield* Effect.promise(() => client.ping())
         assert.deepStrictEqual(yield* server.send("KEYS", "*"), [])
       }),
@@ -157,14 +160,14 @@ describe("IoRedis.layerClient", () => {
       assert.strictEqual(error.message, "Configuration \"client\": it is not a client of ioredis.")
     }))
 
-  it.live("a client that subscribes, or is closed, is refused", () =>
+  it.live("a client that subscribes or is closed is refused", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const client = yield* made(server.port, { protocol: 2 })
       yield* Effect.promise(() => client.subscribe("news"))
       assert.match((yield* Effect.flip(open(client))).message, /it subscribes or monitors/)
       client.disconnect()
-      yield* until("it is closed", Effect.sync(() => client.status === "end"))
+      yield* until("the client is closed", Effect.sync(() => client.status === "end"))
       assert.match((yield* Effect.flip(open(client))).message, /it is closed/)
     }))
 
@@ -174,7 +177,7 @@ describe("IoRedis.layerClient", () => {
       assert.match(error.message, /nothing is listening at 127\.0\.0\.1:1 \(ECONNREFUSED\)/)
     }))
 
-  it.live("a client given as options is refused by name", () =>
+  it.live("a client that is passed as the options is refused, and the error names the option", () =>
     Effect.gen(function*() {
       const client = yield* made(1, { lazyConnect: true })
       for (
@@ -214,7 +217,7 @@ describe("Redis.send", () => {
       })
   )
 
-  it.live("SUBSCRIBE within a transaction on a reserved connection fails, and the process lives", () =>
+  it.live("SUBSCRIBE within a transaction on a reserved connection fails without crashing the process", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const { redis } = yield* open(yield* made(server.port))
@@ -228,7 +231,7 @@ describe("Redis.send", () => {
 })
 
 describe("a command that fails", () => {
-  it.live("cannot be written: it fails, and blocks nobody", () =>
+  it.live("fails if it cannot be encoded, and blocks no other command", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const { redis } = yield* open(yield* made(server.port), { commandTimeout: "5 seconds" })

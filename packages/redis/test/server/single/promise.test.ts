@@ -44,7 +44,7 @@ const until = async (holds: () => boolean) => {
 }
 
 describe("@effect-simba/redis/promise", () => {
-  it("runs work under a lock, one at a time, with growing tokens, and returns its value", () =>
+  it("runs one piece of work at a time under a lock, with increasing tokens, and returns its value", () =>
     withSimba(async (simba) => {
       const name = freshName()
       let inside = 0
@@ -63,7 +63,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.strictEqual(new Set(tokens).size, 3)
     }))
 
-  it("rejects with the work's own error, even one that it throws at once", () =>
+  it("rejects with the work's own error, even if the work throws synchronously", () =>
     withSimba(async (simba) => {
       const own = new RangeError("own")
       assert.strictEqual(await rejection(simba.withLock(freshName(), () => Promise.reject(own))), own)
@@ -197,7 +197,7 @@ describe("@effect-simba/redis/promise", () => {
     }
   })
 
-  it("stops waiting when the caller's signal aborts, and keeps no place", () =>
+  it("stops waiting when the caller's signal aborts, and leaves the queue", () =>
     withSimba(async (simba) => {
       const name = freshName()
       const held = await simba.acquire(name)
@@ -213,12 +213,12 @@ describe("@effect-simba/redis/promise", () => {
       assert.isTrue((await simba.withLockIfAvailable(name, () => Promise.resolve())).acquired)
     }))
 
-  it("does not begin work that other work aborted while it got its mutex", () =>
+  it("does not begin work if its signal aborts while the mutex is granted", () =>
     withSimba(async (simba) => {
       const controller = new AbortController()
       const reason = new Error("not needed any more")
       let isRun = false
-      // One request, and one reply, for both
+      // Both acquires share one request and one reply
       const [first, second] = [freshName(), freshName()]
       const aborting = simba.withLock(first, async () => controller.abort(reason))
       const needless = simba.withLock(second, { signal: controller.signal }, async () => void (isRun = true))
@@ -228,7 +228,7 @@ describe("@effect-simba/redis/promise", () => {
       await simba.withLock(second, { timeout: 0 }, async () => undefined)
     }))
 
-  it("leads in one place, each time it gains the leadership, and lets another lead when it stops or its work fails", () =>
+  it("leads in one process at a time, and lets another lead when it stops or its work fails", () =>
     withSimba(async (simba) => {
       const name = freshName()
       const other = await createSimba({ url, ...options })
@@ -250,7 +250,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.isFalse(second.isLeader)
     }))
 
-  it("runs work by cron, and refuses an expression that cannot work", () =>
+  it("runs work by cron, and refuses an invalid expression", () =>
     withSimba(async (simba) => {
       let runs = 0
       await using _cron = await simba.lead(freshName(), { cron: "* * * * * *" }, () => Promise.resolve(++runs))
@@ -302,7 +302,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.instanceOf(await rejection(simba.acquire(nothing)), SimbaError.InvalidName)
     }))
 
-  it("refuses a signal that is none, and options that are none, with a rejection", () =>
+  it("rejects if the signal or the options have the wrong type", () =>
     withSimba(async (simba) => {
       const name = freshName()
       let isRun = false
@@ -323,7 +323,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.isTrue(isRun)
     }))
 
-  it("names a mistake in the options although the server is down", async () => {
+  it("reports a mistake in the options even if the server is down", async () => {
     const down = "redis://127.0.0.1:1"
     const bad = { ttl: "1 second", transition: 0 } as const
     assert.instanceOf(await rejection(createSimba({ url: down, ...bad })), SimbaError.InvalidConfig)
@@ -338,7 +338,7 @@ describe("@effect-simba/redis/promise", () => {
     assert.instanceOf(await Effect.runPromise(Effect.flip(building)), SimbaError.InvalidConfig)
   })
 
-  it("refuses at once what cannot work", async () => {
+  it("refuses options that cannot work, before it connects", async () => {
     assert.instanceOf(await rejection(createSimba({ url, ttl: -1 })), SimbaError.InvalidConfig)
     assert.instanceOf(await rejection(createSimba({ url: "redis://127.0.0.1:1" })), SimbaError.BackendError)
   })

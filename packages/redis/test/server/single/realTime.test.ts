@@ -10,7 +10,7 @@ import { capturingLogs, connections, killConnections, RedisServer, until } from 
 import { relayTo } from "../../support/relay.ts"
 
 it.effect(
-  "a clock that is moved fails no command in flight, and a frozen clock does not prevent reconnecting",
+  "advancing the clock fails no command in flight, and a frozen clock does not prevent reconnecting",
   () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
@@ -62,7 +62,7 @@ it.live(
   30_000
 )
 
-it.live("a lost connection that returns is one warning and one line", () =>
+it.live("a lost connection logs one warning, and its return one line", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     yield* Effect.gen(function*() {
@@ -76,7 +76,7 @@ it.live("a lost connection that returns is one warning and one line", () =>
       yield* Effect.sleep("700 millis")
       assert.match((yield* Effect.flip(health)).message, /not connected/)
       yield* server.restart
-      yield* until("it is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+      yield* until("the connection is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
       yield* health
     }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))
     assert.strictEqual(lines.length, 2, lines.join("\n"))
@@ -85,7 +85,7 @@ it.live("a lost connection that returns is one warning and one line", () =>
   }), 30_000)
 
 it.live(
-  "a subscriber that cannot return is a warning with the reason, a count, and no health",
+  "a subscriber that cannot reconnect is logged with the reason, counted, and unhealthy",
   () =>
     Effect.gen(function*() {
       const lines: Array<string> = []
@@ -99,15 +99,18 @@ it.live(
         yield* health
         const before = (yield* Metric.value(IoRedis.connectionsDown.subscriber)).value
         yield* server.send("ACL", "SETUSER", "app", "resetchannels")
-        yield* until("it is known", Effect.map(Effect.exit(health), Exit.isFailure))
-        yield* until("it is tried", Effect.sync(() => lines.some((line) => line.includes("cannot be restored"))))
+        yield* until("the loss is counted", Effect.map(Effect.exit(health), Exit.isFailure))
+        yield* until(
+          "the failed attempt is logged",
+          Effect.sync(() => lines.some((line) => line.includes("cannot be restored")))
+        )
         assert.match((yield* Effect.flip(health)).message, /NOPERM/)
         assert.strictEqual((yield* Metric.value(IoRedis.connectionsDown.subscriber)).value - before, 1)
         yield* Effect.sleep("1 second")
         assert.lengthOf(lines.filter((line) => line.includes("subscriber")), 2, lines.join("\n"))
         assert.match(lines.join("\n"), /cannot be restored yet: .*NOPERM/)
         yield* server.send("ACL", "SETUSER", "app", "allchannels")
-        yield* until("it is healthy again", Effect.map(Effect.exit(health), Exit.isSuccess))
+        yield* until("the subscriber is healthy again", Effect.map(Effect.exit(health), Exit.isSuccess))
         yield* until("one", Effect.map(connections(server, "simba:subscriber"), (ids) => ids.length === 1))
       }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))
     }),

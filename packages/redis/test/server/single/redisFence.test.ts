@@ -90,7 +90,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       }
     }))
 
-  it.effect("raise refuses former holders before the first write", () =>
+  it.effect("raise refuses earlier holders before the first write", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("guard")
@@ -183,7 +183,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       const [stalled, successor] = yield* Effect.all([openMutex(server, periods), openMutex(server, periods)])
       const m = freshName("stalled")
       const key = `${m} document`
-      // Neither renewed nor interrupted: how a stopped process appears to the others
+      // The lease is neither renewed nor interrupted, as if its process had stopped
       const held = yield* stalled.acquire(m, { isAlive: Effect.succeed(false), maxHold: "1 hour" })
       yield* RedisFence.set(by(key, held.token), key, "written in time")
       yield* successor.withLock(m)((lease) => {

@@ -1,4 +1,4 @@
-/** What a program gets from the fake Redis has the same shape as from `IoRedis.layer`, in either protocol. */
+/** Replies of the fake Redis have the same shapes as those of `IoRedis.layer`, over RESP2 and RESP3. */
 import { IoRedis } from "@effect-simba/redis"
 import { TestRedis } from "@effect-simba/testkit"
 import { assert, layer } from "@effect/vitest"
@@ -103,14 +103,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (
       })
   )
 
-  it.effect("have that of IoRedis.layer by default", () =>
+  it.effect("have the default shapes of IoRedis.layer", () =>
     Effect.gen(function*() {
       const { url } = yield* RedisServer
       const real = yield* Effect.provide(replies, IoRedis.layer({ url }))
       assert.deepStrictEqual(yield* Effect.provide(replies, TestRedis.layer()), real)
     }))
 
-  it.effect("Redis.send refuses what would break a connection that callers share, on both", () =>
+  it.effect("Redis.send refuses commands that would break a shared connection, on the fake and on ioredis", () =>
     Effect.gen(function*() {
       const { url } = yield* RedisServer
       const real = yield* Effect.provide(refusals, IoRedis.layer({ url }))

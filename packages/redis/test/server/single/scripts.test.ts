@@ -24,7 +24,7 @@ import {
 } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 
-/** The commands of the tests themselves, and those that connections send on their own. */
+/** Commands that the test itself sends, and commands that connections send on their own. */
 const own = new Set(["info", "config|resetstat", "ping", "client|setinfo", "client|setname", "hello"])
 
 const serverStats = Effect.gen(function*() {
@@ -51,7 +51,7 @@ const openStoreThatCannotCount = (server: Server) =>
 
 layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it) => {
   it.effect(
-    "they only touch declared keys and channels of simba, so an ACL can be written",
+    "the scripts use only declared keys and channels of simba, so an ACL can restrict them",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -82,12 +82,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         assert.strictEqual(ownerOf(yield* c.release), b.id)
         assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
         assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
-        // The same with a Simba waiter, which uses the reservation
+        // Repeat with a Simba waiter, which uses the reservation
         yield* a.own
         const simba = "1:1@stock"
         const notified = yield* messagesOn(server, RedisKeys.contenderChannel(m, simba))
         yield* server.send("ZADD", keysOf(m).queue, "1700000000", simba)
-        // A waiter of effect-simba that detects it listens on its own channel
+        // The waiter of effect-simba that detects it listens on its own channel
         const d = contender(store, m)
         const wakeUps = yield* d.subscribe
         assert.isTrue((yield* d.wait).foreign)
@@ -119,7 +119,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.strictEqual(yield* infoField(server, "memory", "number_of_cached_scripts"), before)
     }), { tags: ["B38"] })
 
-  it.effect("the server may lose the scripts at any time", () =>
+  it.effect("calls work even if the server loses the scripts", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -184,7 +184,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "a wrong type at the queue or the fence is refused permanently, and nobody is granted",
+    "a wrong type at the queue or the fence is refused permanently, and grants nobody the mutex",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -218,7 +218,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     { tags: ["S21"] }
   )
 
-  it.effect("an acquire meets a wrong type once, without a storm of retries", () =>
+  it.effect("an acquire that meets a wrong type fails without retries", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -250,7 +250,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.strictEqual(yield* server.send("PTTL", keysOf(m).owner), -1)
     }), { tags: ["S20"] })
 
-  it.effect("a waiter behind a key without expiry does not hammer the server", () =>
+  it.effect("a waiter behind a key without expiry polls once per confirm period", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -261,12 +261,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       yield* reset
       const error = yield* Effect.flip(Effect.scoped(mutex.acquire(m, { timeout: "1700 millis" })))
       assert.strictEqual(error._tag, "AcquireTimeout")
-      // try, wait, once more because it listens for the operator, a poll every confirm period, undo
+      // A try, a wait, a poll once it listens for the operator, one poll per confirm period, and the undo
       assert.isAtMost((yield* calls).get("evalsha") ?? 0, 7)
       assert.strictEqual((yield* calls).get("subscribe"), 1)
     }), { tags: ["S20"] })
 
-  it.effect("the fence expires, and a lost fence still grows", () =>
+  it.effect("the fence expires, and tokens still grow after it is lost", () =>
     Effect.gen(function*() {
       const { a, m, server, store } = yield* freshMutex("fence")
       const first = yield* a.own
@@ -280,7 +280,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       const second = yield* b.own
       assert.isAbove(second.token, first.token)
       yield* b.release
-      // A fence ahead of the clock, as after a failover to a server whose clock is behind
+      // A fence that is ahead of the clock, as after a failover to a server whose clock is behind
       yield* server.send("SET", keysOf(m).fence, "8000000000000000")
       assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_101)
     }), { tags: ["B37"] })
@@ -296,8 +296,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         const waits = Number(yield* server.send("PTTL", keysOf(m).owner))
         assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).queue)), waits)
       }
-      // H7: what a dead waiter leaves behind is deleted with the queue, a lease after the last live one should have
-      // polled
+      // H7: a dead waiter's entry is deleted with the queue, one lease after the last live waiter should have polled
       const waits = Number(yield* server.send("PTTL", keysOf(m).owner))
       assert.isAtMost(Number(yield* server.send("PTTL", keysOf(m).queue)), waits + 161_000)
       yield* server.send("PERSIST", keysOf(m).owner)
@@ -306,7 +305,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).queue)), 100_000)
     }), { tags: ["S6"] })
 
-  it.effect("everything that is left behind expires", () =>
+  it.effect("every key that is left behind expires", () =>
     Effect.gen(function*() {
       const { a, b, m, server, store } = yield* freshMutex("expiries")
       yield* a.own
@@ -353,7 +352,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "dead waiters are skipped in bounded steps: 500 of them in one round trip and a few commands",
+    "500 dead waiters are skipped in one round trip and a few commands",
     () =>
       Effect.gen(function*() {
         const { a, b, m, server, store } = yield* freshMutex("many dead")
@@ -427,7 +426,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     { tags: ["H4"] }
   )
 
-  it.effect("one renewal call renews each lease to its own length", () =>
+  it.effect("one renewal call gives each lease its own duration", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -453,7 +452,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       }
     }))
 
-  it.effect("a renewal call renews the neighbours of a key of the wrong type", () =>
+  it.effect("a renewal call renews the other leases beside a key of the wrong type", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -484,14 +483,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.strictEqual(yield* server.send("EXISTS", keysOf(names[3]!).owner), 0)
     }))
 
-  it.effect("a release that deleted nothing hands over nothing that somebody owns", () =>
+  it.effect("a release by a former owner does not hand over a mutex that has an owner", () =>
     Effect.gen(function*() {
       const { a, b, c, m, server } = yield* freshMutex("nothing to release")
       yield* a.own
       const wakeUps = yield* b.subscribe
       yield* b.wait
       yield* server.send("DEL", keysOf(m).owner)
-      // Nobody owns it, and a Simba release may have notified the caller alone
+      // The mutex is free, and a Simba release may have notified only the caller
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       assert.include(yield* wakeUps.next, { _tag: "YourTurn" })
       const later = yield* c.subscribe

@@ -1,4 +1,4 @@
-/** What a server must allow, and which of its settings are left alone. */
+/** What a server must allow, and which of its settings the library leaves alone. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { assert, layer } from "@effect/vitest"
@@ -62,7 +62,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("settings of the server"
       assert.isFalse((yield* stats.calls).has("psubscribe"))
     }), { tags: ["B48"] })
 
-  it.effect("a user that must not run scripts is notified when the layer is built, with what is missing", () =>
+  it.effect("a layer for a user that must not run scripts fails to build, and its error names the missing permission", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       yield* server.send("ACL", "SETUSER", "noscripts", "reset", "on", ">x", "~*", "&*", "+@all", "-@scripting")

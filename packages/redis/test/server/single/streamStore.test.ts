@@ -1,4 +1,4 @@
-/** The whole contract of the stream store on a real server. */
+/** Runs the contract of the stream store on a real server. */
 import { IoRedis } from "@effect-simba/redis"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"

@@ -1,4 +1,4 @@
-/** The cost of the connections of a layer, and what happens to waiters when subscriptions are lost. */
+/** How many connections and subscriptions a layer uses, and what happens to its waiters when subscriptions are lost. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseId } from "@effect-simba/core/MutexName"
 import { assert, it, layer } from "@effect/vitest"
@@ -24,7 +24,7 @@ import {
 } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 
-/** A proxy whose connections can be made to drop all data while they stay open. */
+/** A proxy whose connections can drop all data while they stay open. */
 const proxyTo = (server: Server) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly deafen: () => void; readonly close: () => void }>((resume) => {
@@ -56,7 +56,7 @@ const proxyTo = (server: Server) =>
 
 layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a layer", (it) => {
   it.effect(
-    "late messages on the wire change nothing for a holder, nor for one that lost",
+    "late messages affect neither the holder nor a former holder",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -101,7 +101,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       yield* queued(server, m, 1)
       const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [LeaseId]
       for (let i = 0; i < 20; i++) {
-        // One by one, because many messages at once cause only one poll
+        // Publish one by one, because simultaneous messages cause only one poll
         assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id.split("-")[0]}@@look@@0`), 1)
         yield* until("it polled", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3 + i))
       }
@@ -128,36 +128,40 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       assert.strictEqual((yield* connections(server, "budget")).length, 2)
     }), { tags: ["B40"] })
 
-  it.effect("after lost subscriptions every waiter receives its hand-off again", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer
-      const holder = yield* openMutex(server, patient)
-      const waiter = yield* openMutex(server, patient)
-      const names = Array.from({ length: 30 }, () => freshName("resubscribed"))
-      const letGo = yield* Deferred.make<void>()
-      const holding = yield* Effect.forEach(
-        names,
-        (m) => Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
-      )
-      yield* Effect.forEach(names, (m) => held(server, m), { concurrency: 8 })
-      const waiting = yield* Effect.forEach(names, (m) => Effect.forkScoped(Effect.scoped(waiter.acquire(m))))
-      yield* Effect.forEach(names, (m) => queued(server, m, 1), { concurrency: 8 })
-      const [id] = (yield* server.send("ZRANGE", keysOf(names[0]!).queue, "0", "-1")) as [LeaseId]
-      const inbox = inboxChannelOf(id)
-      const stats = commandStats(server)
-      for (let i = 0; i < 2; i++) {
-        yield* stats.reset
-        assert.isAtLeast(yield* killConnections(server, "simba:subscriber"), 1)
-        yield* until(
-          "it is restored",
-          Effect.map(server.send("PUBSUB", "NUMSUB", inbox), (counts) => (counts as Array<unknown>)[1] === 1)
+  it.effect(
+    "after subscriptions are lost and restored, every waiter receives its hand-off",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer
+        const holder = yield* openMutex(server, patient)
+        const waiter = yield* openMutex(server, patient)
+        const names = Array.from({ length: 30 }, () => freshName("resubscribed"))
+        const letGo = yield* Deferred.make<void>()
+        const holding = yield* Effect.forEach(
+          names,
+          (m) => Effect.forkScoped(holder.withLock(m)(Deferred.await(letGo)))
         )
-        // It is a gap for each of them: all poll, with their tickets
-        yield* until("all look", Effect.map(stats.calls, (calls) => (calls.get("zscore") ?? 0) >= names.length))
-      }
-      yield* Deferred.succeed(letGo, undefined)
-      yield* Effect.timeout(Fiber.joinAll([...holding, ...waiting]), "40 seconds")
-    }), { tags: ["B43"] })
+        yield* Effect.forEach(names, (m) => held(server, m), { concurrency: 8 })
+        const waiting = yield* Effect.forEach(names, (m) => Effect.forkScoped(Effect.scoped(waiter.acquire(m))))
+        yield* Effect.forEach(names, (m) => queued(server, m, 1), { concurrency: 8 })
+        const [id] = (yield* server.send("ZRANGE", keysOf(names[0]!).queue, "0", "-1")) as [LeaseId]
+        const inbox = inboxChannelOf(id)
+        const stats = commandStats(server)
+        for (let i = 0; i < 2; i++) {
+          yield* stats.reset
+          assert.isAtLeast(yield* killConnections(server, "simba:subscriber"), 1)
+          yield* until(
+            "the subscription is restored",
+            Effect.map(server.send("PUBSUB", "NUMSUB", inbox), (counts) => (counts as Array<unknown>)[1] === 1)
+          )
+          // Each waiter has a gap, so all poll with their tickets
+          yield* until("all look", Effect.map(stats.calls, (calls) => (calls.get("zscore") ?? 0) >= names.length))
+        }
+        yield* Deferred.succeed(letGo, undefined)
+        yield* Effect.timeout(Fiber.joinAll([...holding, ...waiting]), "40 seconds")
+      }),
+    { tags: ["B43"] }
+  )
 })
 
 /** The subscriptions of a layer whose first connection waits for `gate`. */
@@ -168,7 +172,7 @@ const gated = Effect.fnUntraced(function*(server: Server, gate: Deferred.Deferre
   return yield* subscriptions.make(open, settings.commandTimeout, { lost: () => undefined, back: () => undefined })
 })
 
-it.live("a listener that leaves during the first connect does not make others fail", () =>
+it.live("a listener that leaves while the first connection is made does not make others fail", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
     const gate = yield* Deferred.make<void>()
@@ -182,7 +186,7 @@ it.live("a listener that leaves during the first connect does not make others fa
     yield* Deferred.succeed(gate, undefined)
     yield* Fiber.joinAll([second, third])
     yield* server.send("PUBLISH", "x", "hello")
-    yield* until("both receive it", Effect.sync(() => heard.length === 2))
+    yield* until("both listeners receive the message", Effect.sync(() => heard.length === 2))
     assert.deepStrictEqual(heard, ["second hello", "third hello"])
   }))
 
@@ -197,7 +201,7 @@ it.live("listeners that wait for the first connection fail when the layer closes
   }), 10_000)
 
 it.live(
-  "a subscriber whose connection is dead without having closed is replaced, and its waiter continues",
+  "a half-open subscriber connection is replaced, and its waiter continues",
   () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()

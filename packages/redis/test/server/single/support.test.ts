@@ -46,7 +46,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a server for a test fil
 })
 
 describe("servers for a scope", () => {
-  it.live("are gone when it closes, even paused", () =>
+  it.live("end when the scope closes, even if they are paused", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const server = yield* Scope.provide(RedisServer.start({ args: ["--requirepass", "secret"] }), scope)
@@ -56,13 +56,13 @@ describe("servers for a scope", () => {
       assert.isFalse(isAlive(server.pid))
     }))
 
-  it.effect("start on real time, even under a test clock", () =>
+  it.effect("start in real time, even under a test clock", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       assert.strictEqual(yield* server.send("PING"), "PONG")
     }))
 
-  it.live("take another port if theirs is taken, unless it was requested", () =>
+  it.live("take another port if theirs is in use, unless it was requested", () =>
     Effect.gen(function*() {
       const first = yield* RedisServer.start()
       const error = yield* Effect.flip(RedisServer.start({ port: first.port }))

@@ -1,4 +1,4 @@
-/** A timeout while the server is unreachable says so: an outage must not look like a busy mutex. */
+/** An acquire that times out while the server is unreachable reports an outage, not a busy mutex. */
 import type { SimbaError } from "@effect-simba/core"
 import { createSimba } from "@effect-simba/redis/promise"
 import { assert, describe, it } from "@effect/vitest"
