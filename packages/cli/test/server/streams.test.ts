@@ -7,7 +7,7 @@ import { RedisServer, until } from "../../../redis/test/support/harness.ts"
 import * as commandLine from "../support/commandLine.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", (it) => {
-  it.effect("list, inspect and redrive show and handle the consumers, lag, orphans and dead letters of a service", () =>
+  it.effect("inspect shows consumers, owners, lag and orphans, and redrive announces dead letters again", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const service = "orders"
@@ -182,7 +182,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.match((yield* commandLine.run(["streams", "list"], server)).output, /early .* 6\+ /)
     }))
 
-  it.effect("seek and rewind move a checkpoint, require --force while the data stream is owned, and say who reads on", () =>
+  it.effect("seek and rewind move a checkpoint, require --force while the data stream is owned, and say whether the data stream has a reader", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const service = "moved"

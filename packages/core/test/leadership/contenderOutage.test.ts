@@ -84,7 +84,7 @@ describe("a contender", () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["S15"] })
 
   it.effect(
-    "stopping a contender during an outage takes at most the release timeout, and blocks no other lease",
+    "stopping a contender during an outage takes at most the release timeout, and delays no other lease",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults

@@ -248,7 +248,7 @@ describe("what a layer remembers of its mutexes", () => {
       assert.deepStrictEqual(faults.calls, ["acquire try", "release"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("is nothing once nobody uses them, however many there were", () =>
+  it.effect("is nothing once they are unused", () =>
     Effect.gen(function*() {
       const use = Effect.fnUntraced(function*(from: number, count: number) {
         for (let i = from; i < from + count; i++) yield* Mutex.withLock(`m ${i}`)(Effect.void)
@@ -260,7 +260,7 @@ describe("what a layer remembers of its mutexes", () => {
       assert.isBelow((yield* use(500, 5000)) - before, 5000 * 200)
     }).pipe(Effect.provide(MemoryLive)))
 
-  it.effect("is nothing once nobody uses them, also if fibers waited for each other a moment ago", () =>
+  it.effect("is nothing once they are unused, even right after fibers waited for each other", () =>
     Effect.gen(function*() {
       const use = Effect.fnUntraced(function*(from: number, count: number) {
         for (let i = from; i < from + count; i++) {

@@ -31,7 +31,7 @@ const collect = (() => {
   return runInNewContext("gc") as () => void
 })()
 
-it.effect("mutexes that nobody uses take no memory, however many there were", () =>
+it.effect("unused mutexes take no memory", () =>
   Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
     const use = Effect.fnUntraced(function*(from: number, count: number) {
@@ -84,7 +84,7 @@ describe("a mutex in memory", () => {
     one.advance(at(6000.25))
     assert.deepStrictEqual(ask(4), ["1006.000250", 2])
     assert.deepStrictEqual(ask(5), ["1006.000251", 3])
-    // A waiter that left keeps its ticket, and a ticket from the future becomes one of the present
+    // A waiter that left keeps its ticket. A ticket from the future is replaced by the current time.
     one.release({ mutex, id: id(3), ...times })
     assert.deepStrictEqual(ask(3, "1001.000001" as MutexStore.Ticket), ["1001.000001", 1])
     assert.deepStrictEqual(ask(6, "2000.000000" as MutexStore.Ticket), ["1006.000253", 4])

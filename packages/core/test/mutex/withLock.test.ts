@@ -116,7 +116,7 @@ describe("withLock", () => {
       assert.strictEqual(yield* Fiber.join(fiber), "BackendGone")
     }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("can be interrupted from outside like any effect", () =>
+  it.effect("can be interrupted from outside, as any effect can", () =>
     Effect.gen(function*() {
       const fiber = yield* start(Mutex.withLock("m")(Effect.never))
       yield* Fiber.interrupt(fiber)

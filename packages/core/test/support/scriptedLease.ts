@@ -29,9 +29,9 @@ export class ScriptedLease {
   private lastAdded: EntryId | undefined
   /** How many operations fail before the next one succeeds. */
   outages = 0
-  /** Whether no operation gets a reply. */
+  /** While true, operations get no reply. */
   isSilent = false
-  /** Whether a count gets no reply. */
+  /** While true, a count gets no reply. */
   isCountSilent = false
   private readonly arrival = Latch.makeUnsafe(false)
   private readonly asked = Latch.makeUnsafe(false)
