@@ -12,7 +12,7 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type { FencingToken } from "./FencingToken.ts"
 import type { LeaseId, MutexName } from "./MutexName.ts"
-import type { StoreError } from "./SimbaError.ts"
+import type { ProtocolError, StoreError } from "./SimbaError.ts"
 
 /**
  * How a run ended. An `unstarted` run was claimed but never started.
@@ -73,6 +73,8 @@ export interface JobsRecord {
   /** The id of the leader that was asked to step down. */
   readonly leaving: string | undefined
   readonly jobs: ReadonlyMap<string, JobRecord>
+  /** The jobs whose state cannot be read, each with the reason. They are not in `jobs`. */
+  readonly malformed: ReadonlyMap<string, ProtocolError>
 }
 
 /**

@@ -135,19 +135,22 @@ export const list = (mutex: string): Effect.Effect<
     readonly isPaused: boolean
     /** Sorted by name. */
     readonly jobs: ReadonlyArray<JobState>
+    /** The jobs that do not run because their state in the backend cannot be read, each with the reason. */
+    readonly malformed: ReadonlyArray<{ readonly name: string; readonly problem: string }>
   },
   StoreError | InvalidName,
   Mutex
 > =>
   Effect.gen(function*() {
-    const { isPaused, jobs } = yield* withJobs(mutex, (jobs, mutex) => jobs.read({ mutex, jobs: [] }))
+    const { isPaused, jobs, malformed } = yield* withJobs(mutex, (jobs, mutex) => jobs.read({ mutex, jobs: [] }))
     const names = [...jobs.keys()].sort()
     return {
       isPaused,
       jobs: yield* Effect.forEach(names, (name) => {
         const record = jobs.get(name)!
         return toState(name, record, isPaused || record.isPaused)
-      })
+      }),
+      malformed: [...malformed.keys()].sort().map((name) => ({ name, problem: malformed.get(name)!.message }))
     }
   })
 

@@ -53,9 +53,9 @@ const list = Command.make(
   "list",
   { name: nameArgument },
   Effect.fnUntraced(function*({ name }) {
-    const { isPaused, jobs } = yield* Jobs.list(name)
-    if (jobs.length === 0) return yield* unknown(name, Option.none())
-    yield* print({ isPaused, jobs: jobs.map(toJson) }, (paint) => [
+    const { isPaused, jobs, malformed } = yield* Jobs.list(name)
+    if (jobs.length + malformed.length === 0) return yield* unknown(name, Option.none())
+    yield* print({ isPaused, jobs: jobs.map(toJson), malformed }, (paint) => [
       ...table(jobs, {
         JOB: ({ name }) => name,
         SCHEDULE: ({ isRescheduled, schedule }) =>
@@ -66,6 +66,9 @@ const list = Command.make(
         NEXT: ({ isPaused, next }) => isPaused ? "paused" : show(next),
         MISSED: ({ missed }) => missed
       }, paint),
+      ...malformed.map(({ name, problem }) =>
+        paint("red", `"${printable(name)}" is malformed and does not run: ${printable(problem)}`)
+      ),
       ...(isPaused ? [paint("yellow", "all jobs are paused")] : [])
     ])
   }, Effect.provide(mutexes))

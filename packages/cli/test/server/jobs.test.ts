@@ -60,6 +60,19 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba jobs", (it
       assert.strictEqual((yield* commandLine.run(zone, server)).code, 64)
       assert.strictEqual((yield* list).jobs[0].schedule, "every 3600000")
 
+      const jobs = `simba:{${name}}:jobs`
+      yield* server.send("HSET", jobs, "at:broken", "soon")
+      const broken = yield* list
+      assert.deepStrictEqual(
+        [broken.jobs.length, broken.malformed.length, broken.malformed[0].name],
+        [1, 1, "broken"]
+      )
+      assert.include((yield* commandLine.run(["jobs", "list", name], server)).output, "\"broken\" is malformed")
+      const before = runs
+      yield* commandLine.run(["jobs", "run", name, "report"], server)
+      yield* until("the other job runs", Effect.sync(() => runs === before + 1))
+      yield* server.send("HDEL", jobs, "at:broken")
+
       const absent = freshName("nosuch")
       const none = yield* commandLine.run(["jobs", "list", absent], server)
       assert.deepStrictEqual([none.code, none.output], [1, ""])

@@ -1,7 +1,9 @@
 /** What a job's runs log, and the format of schedules that the backend stores. */
 import { Leadership } from "@effect-simba/core"
+import type { JobStore } from "@effect-simba/core/JobStore"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
+import { ProtocolError } from "@effect-simba/core/SimbaError"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -61,6 +63,40 @@ it.effect("a run that fails on its own while its leadership ends has failed", ()
     })
     assert.strictEqual(jobs.get("job")!.run!.outcome, "failure")
     assert.include(warnings, "Run of \"job\" failed")
+  }))
+
+it.effect("a job whose state is malformed does not run, and is logged once per change, while the others run", () =>
+  Effect.gen(function*() {
+    yield* TestClock.setTime(JobFleet.noon)
+    const { fleet, job, node, take, warnings } = yield* JobFleet.make
+    const jobs = Context.get(fleet.store, MutexStore.MutexStore).jobs as {
+      -readonly [K in keyof JobStore]: JobStore[K]
+    }
+    const { read } = jobs
+    let problem: string | undefined = "first"
+    jobs.read = (request) =>
+      Effect.map(read(request), (records) => {
+        if (problem === undefined) return records
+        const malformed = new Map([["bad", ProtocolError.of("the job", "x", problem)]])
+        return { ...records, jobs: new Map([...records.jobs].filter(([name]) => name !== "bad")), malformed }
+      })
+    yield* node("a", () => [
+      job("bad", { name: "bad", schedule: Leadership.every("10 seconds") }),
+      job("good", { name: "good", schedule: Leadership.every("10 seconds") })
+    ])
+    const pass = (next: string | undefined) =>
+      Effect.gen(function*() {
+        problem = next
+        yield* TestClock.adjust("20 seconds")
+        const ran = new Set(take().map((run) => run.split("@")[0]))
+        return [[...ran].sort(), warnings.splice(0).filter((line) => line.includes("does not run"))]
+      })
+    const line = (problem: string) => `"bad" does not run: ${ProtocolError.of("the job", "x", problem).message}`
+    assert.deepStrictEqual(yield* pass("first"), [["good"], [line("first")]])
+    assert.deepStrictEqual(yield* pass("first"), [["good"], []])
+    assert.deepStrictEqual(yield* pass("second"), [["good"], [line("second")]])
+    assert.deepStrictEqual(yield* pass(undefined), [["bad", "good"], []])
+    assert.deepStrictEqual(yield* pass("second"), [["good"], [line("second")]])
   }))
 
 it.effect("a schedule from the backend is a period or a cron expression", () =>

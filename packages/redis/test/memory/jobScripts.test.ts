@@ -269,6 +269,22 @@ describe("the hash of a mutex's jobs", () => {
       }
     }))
 
+  it.effect("is read, paused and resumed even if one job is malformed, which a process that runs it repairs in part", () =>
+    Effect.gen(function*() {
+      const { real, send } = yield* setup
+      const { read, steer } = real.jobs
+      for (const garbage of ["soon", "", "nan", "inf", "-1", "1e3", "9".repeat(400)]) {
+        yield* read({ mutex, jobs: [job("a", 60_000), job("b", 60_000), job("c", 60_000)] })
+        yield* send("HSET", key, "until:a", garbage, "at:b", garbage)
+        const { jobs, malformed } = yield* read({ mutex, jobs: [] })
+        assert.deepStrictEqual([[...jobs.keys()], [...malformed.keys()]], [["c"], ["a", "b"]], garbage)
+        yield* read({ mutex, jobs: [job("a", 60_000)] })
+        yield* steer(mutex, { _tag: "Pause" })
+        assert.isTrue(yield* steer(mutex, { _tag: "Resume" }))
+        assert.sameMembers([...(yield* read({ mutex, jobs: [] })).jobs.keys()], ["a", "b", "c"])
+      }
+    }))
+
   it.effect("has no expiry if the retention of a job is unknown", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup

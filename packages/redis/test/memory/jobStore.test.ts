@@ -56,7 +56,12 @@ describe("the job store", () => {
   it.effect("decodes all fields of a job, whose name may contain colons", () =>
     Effect.gen(function*() {
       const { jobs, ...rest } = yield* poll({ ...whole, paused: "1", leaving: "2-bbbbbbbbbbbb:q" })
-      assert.deepStrictEqual(rest, { now: 1_750_000_000_000, isPaused: true, leaving: "2-bbbbbbbbbbbb:q" })
+      assert.deepStrictEqual(rest, {
+        now: 1_750_000_000_000,
+        isPaused: true,
+        leaving: "2-bbbbbbbbbbbb:q",
+        malformed: new Map()
+      })
       assert.deepStrictEqual([...jobs], [["a:b", {
         at: 10,
         schedule: "rate 5",
@@ -96,11 +101,15 @@ describe("the job store", () => {
       }
     }))
 
-  it.effect("names a job that cannot be decoded in the error", () =>
+  it.effect("of which one cannot be decoded are read nevertheless, and that one is named with the reason", () =>
     Effect.gen(function*() {
-      const error = yield* Effect.flip(poll({ ...whole, "at:c": "soon" }))
+      const { jobs, malformed } = yield* poll({ ...whole, "at:c": "soon", "until:d": "x", "at:d": "1", "at:e": "2" })
+      assert.deepStrictEqual([...jobs.keys()], ["a:b", "e"])
+      assert.deepStrictEqual([...malformed.keys()], ["c", "d"])
+      const error = malformed.get("c")!
       assert.strictEqual(error._tag, "ProtocolError")
-      assert.include(error.message, "\"c\"")
+      assert.include(error.message, "the job \"c\"")
+      assert.include(error.message, "soon")
     }))
 
   it.effect("passes the owner and the jobs to a read, with a period only for rates", () =>

@@ -26,6 +26,7 @@ import { type Cause, type Decision, inForce, plan } from "./jobPlan.ts"
 import * as jobRun from "./jobRun.ts"
 import * as jobSchedule from "./jobSchedule.ts"
 import { type JobSpec, keepOf } from "./jobSpec.ts"
+import * as malformedJobs from "./malformedJobs.ts"
 
 /** How often a leader reads operators' requests. */
 const readIntervalMillis = 5000
@@ -137,6 +138,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         // Created last, so it is closed first: that interrupts the runs and waits for them
         const fibers = yield* FiberSet.make()
 
+        const reportMalformed = malformedJobs.reporter()
         const adopt = Effect.fnUntraced(function*(latest: JobsRecord, number: number) {
           view = latest
           readAt = instant(clock).monotonic
@@ -145,6 +147,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             if (!job.isBusy && number > job.outdated) job.record = record
             yield* jobMetrics.note(contender.mutex, job.spec.name, record)
           }
+          yield* reportMalformed(latest.malformed)
         })
 
         /** The schedules in the backend's records, each parsed once. */

@@ -42,7 +42,7 @@ export class MemoryJobs {
       }
     }
     const copies = [...this.entries].map(([name, entry]) => [name, Struct.omit(entry, ["until"])] as const)
-    return { now, isPaused: this.isPaused, leaving: this.leaving, jobs: new Map(copies) }
+    return { now, isPaused: this.isPaused, leaving: this.leaving, jobs: new Map(copies), malformed: new Map() }
   }
 
   claim(request: ClaimRequest, owner: string | undefined, now: number): ClaimResult {

@@ -4,10 +4,9 @@ import type { MutexName } from "@effect-simba/core/MutexName"
 import type { ProtocolError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { Count } from "../client/codecs.ts"
-import { reader } from "../client/decode.ts"
 import type { Redis } from "../client/effectRedis.ts"
 import { malformed } from "../client/malformedInput.ts"
 import { call } from "../client/script.ts"
@@ -25,13 +24,14 @@ const Fields = Schema.Struct({
   start: Schema.optional(Count),
   success: Schema.optional(Count),
   token: Schema.optional(Count),
+  until: Schema.optional(Count),
   wanted: Schema.optional(Count)
 })
 
-const decodeFields = reader("the state of a job", Fields)
+const decodeFields = Schema.decodeUnknownResult(Fields)
 
 const toRecord = (fields: Readonly<Record<string, string>>) =>
-  Exit.map(
+  Result.map(
     decodeFields(fields),
     ({ at, attempt, changed, end, missed, outcome, scheduled, start, success, token, wanted }): JobRecord => ({
       at,
@@ -57,7 +57,7 @@ const toRecord = (fields: Readonly<Record<string, string>>) =>
     })
   )
 
-const toRecords = ([now, entries]: typeof scripts.readJobs.reply.Type): Exit.Exit<JobsRecord, ProtocolError> => {
+const toRecords = ([now, entries]: typeof scripts.readJobs.reply.Type): JobsRecord => {
   const whole = new Map<string, string>()
   const byJob = new Map<string, Record<string, string>>()
   for (let i = 0; i < entries.length; i += 2) {
@@ -73,14 +73,16 @@ const toRecords = ([now, entries]: typeof scripts.readJobs.reply.Type): Exit.Exi
     byJob.set(job, fields)
   }
   const jobs = new Map<string, JobRecord>()
+  const malformedJobs = new Map<string, ProtocolError>()
   for (const [job, fields] of byJob) {
     const record = toRecord(fields)
-    if (Exit.isFailure(record)) {
-      return Exit.fail(malformed("the state of a job", fields, `of ${JSON.stringify(job)}`))
-    }
-    jobs.set(job, record.value)
+    if (Result.isSuccess(record)) jobs.set(job, record.success)
+    else {malformedJobs.set(
+        job,
+        malformed(`the state of the job ${JSON.stringify(job)}`, fields, record.failure.message)
+      )}
   }
-  return Exit.succeed({ now, isPaused: whole.has("paused"), leaving: whole.get("leaving"), jobs })
+  return { now, isPaused: whole.has("paused"), leaving: whole.get("leaving"), jobs, malformed: malformedJobs }
 }
 
 const keysOf = (mutex: MutexName) => ({ owner: keys.owner(mutex), jobs: keys.jobs(mutex) })
@@ -92,7 +94,7 @@ export const make = (redis: Redis["Service"]): JobStore => {
   const steer = call(redis, "steer jobs", scripts.steerJobs)
   return {
     read: ({ id = "", jobs, mutex }) =>
-      Effect.flatMap(
+      Effect.map(
         read({
           ...keysOf(mutex),
           id,

@@ -23,7 +23,7 @@ for i = 2, #ARGV, 4 do
     set(jobs, 'at', job, text(every and math.floor(millis() / every) * every - 1 or millis()))
   end
   local til = millis() + keep
-  if til > tonumber(get(jobs, 'until', job) or '0') then
+  if til > (count(get(jobs, 'until', job)) or 0) then
     set(jobs, 'until', job, text(til))
   end
   if current and current == id and get(jobs, 'schedule', job) ~= schedule then
@@ -37,9 +37,10 @@ local over = {}
 for i = 1, #fields, 2 do
   local attribute, job = string.match(fields[i], '^(%l+):(.*)$')
   isPaused = isPaused or fields[i] == 'paused' or attribute == 'paused'
-  if attribute == 'until' then
-    latest = math.max(latest, tonumber(fields[i + 1]))
-    over[job] = tonumber(fields[i + 1]) < millis() and not get(jobs, 'paused', job)
+  local til = attribute == 'until' and count(fields[i + 1])
+  if til then
+    latest = math.max(latest, til)
+    over[job] = til < millis() and not get(jobs, 'paused', job)
   end
 end
 local kept = {}

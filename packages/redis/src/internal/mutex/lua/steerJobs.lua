@@ -27,7 +27,7 @@ end
 
 -- Skips the instants that passed during the pause
 local function resume(name)
-  set(jobs, 'at', name, text(math.max(millis(), tonumber(get(jobs, 'at', name) or '0'))))
+  set(jobs, 'at', name, text(math.max(millis(), count(get(jobs, 'at', name)) or 0)))
 end
 
 if redis.call('EXISTS', jobs) == 0 then

@@ -13,6 +13,11 @@ local function get(jobs, attribute, job)
   return redis.call('HGET', jobs, attribute .. ':' .. job)
 end
 
+-- Returns nil if another program has written something else
+local function count(value)
+  return value and #value <= 16 and string.match(value, '^%d+$') and tonumber(value) or nil
+end
+
 local function set(jobs, attribute, job, value)
   redis.call('HSET', jobs, attribute .. ':' .. job, value)
 end

@@ -1,0 +1,20 @@
+/** Logs the jobs that do not run because their state cannot be read, each once per change. `jobRunner` uses it. */
+import * as Effect from "effect/Effect"
+import type { JobsRecord } from "../../JobStore.ts"
+import * as log from "../log.ts"
+
+/** One for each leadership: a new leader logs them again. */
+export const reporter = (): (malformed: JobsRecord["malformed"]) => Effect.Effect<void> => {
+  let reported = new Map<string, string>()
+  return (malformed) =>
+    Effect.suspend(() => {
+      const known = reported
+      reported = new Map([...malformed].map(([name, { message }]) => [name, message]))
+      return Effect.forEach(
+        reported,
+        ([name, problem]) =>
+          known.get(name) === problem ? Effect.void : log.error(`"${name}" does not run: ${problem}`),
+        { discard: true }
+      )
+    })
+}
