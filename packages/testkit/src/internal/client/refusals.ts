@@ -11,14 +11,14 @@ const refusals: ReadonlyArray<readonly [commands: RegExp, problem: string]> = [
     /^(QUIT|MONITOR|RESET|HELLO|AUTH|SELECT|READONLY|READWRITE|ASKING)\b/,
     "all callers share the connection: set it in the options of the layer"
   ],
-  [/^(SYNC|PSYNC|REPLCONF)\b/, "the server would take this connection for a replica's"],
+  [/^(SYNC|PSYNC|REPLCONF)\b/, "the server would treat this connection as a replica's"],
   [
     /^(MULTI|EXEC|DISCARD|WATCH|UNWATCH)\b/,
-    "other callers' commands would come in between: use Redis.reserve, or a script"
+    "other callers' commands would end up in the transaction: use Redis.reserve, or a script"
   ],
   [
     /^(BLPOP|BRPOP|BLMOVE|BLMPOP|BRPOPLPUSH|BZPOPMIN|BZPOPMAX|BZMPOP|WAIT|WAITAOF|XREAD(GROUP)?( NOACK| COUNT \S*| GROUP \S* \S*)* BLOCK)( |$)/,
-    "it would hold up all other callers: use Redis.reserve"
+    "it would block all other callers: use Redis.reserve"
   ],
   [/^CLIENT (REPLY|TRACKING|CACHING)( |$)/, "all callers share the connection: use Redis.reserve"]
 ]
