@@ -5,6 +5,8 @@ import { createSimba, type Lease, type LogLine, type Simba } from "@effect-simba
 import { afterAll, assert, beforeAll, describe, it, vi } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Exit, Layer, Scope } from "effect"
 import { Redis } from "ioredis"
+import { execFile } from "node:child_process"
+import { promisify } from "node:util"
 import { RedisServer } from "../../support/redisServer.ts"
 
 const scope = Scope.makeUnsafe()
@@ -336,6 +338,16 @@ describe("@effect-simba/redis/promise", () => {
       Effect.provideService(ConfigProvider.ConfigProvider, env)
     )
     assert.instanceOf(await Effect.runPromise(Effect.flip(building)), SimbaError.InvalidConfig)
+  })
+
+  it("leaves no timer behind if it cannot connect, so that the process can end", async () => {
+    const program = `import { createSimba } from "@effect-simba/redis/promise"
+      await createSimba({ url: "redis://127.0.0.1:1" }).catch((error) => console.log(error._tag))
+      await new Promise(setImmediate)
+      console.log(process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length)`
+    const args = ["--input-type=module", "--eval", program]
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname })
+    assert.strictEqual(stdout, "BackendError\n0\n")
   })
 
   it("refuses options that cannot work, before it connects", async () => {

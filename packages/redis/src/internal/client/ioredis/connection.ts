@@ -95,7 +95,12 @@ const opened = <C extends Client | Cluster>(
         })
         return client
       }),
-      (client) => Effect.sync(() => client.disconnect())
+      (client) =>
+        Effect.sync(() => {
+          client.disconnect()
+          // ioredis now waits two seconds for `close`, and keeps the process alive, even if that was emitted before
+          if (!isCluster(client) && client.stream?.closed) client.stream.emit("close")
+        })
     )
     const ready = Effect.callback<void, Redis.RedisError>((resume) => {
       // If only a later node was reachable, a Cluster emits `ready` but rejects `connect`
