@@ -1,8 +1,14 @@
 --- Defines the only functions that move an entry from one state to another.
 ---
 --- Each line below shows a transition. The heads of scripts list the transitions that they make, and protocol.md has a
---- diagram of all of them. announceEntry (none), dead -> announced ownEntry announced, owned -> owned yieldEntry owned
---- -> announced disownEntry owned -> announced finishEntry owned -> done buryEntry announced, owned -> dead
+--- diagram of all of them.
+---
+--- announceEntry  (none), dead -> announced
+--- ownEntry       announced, owned -> owned
+--- yieldEntry     owned -> announced
+--- disownEntry    owned -> announced
+--- finishEntry    owned -> done
+--- buryEntry      announced, owned -> dead
 --- @include addDeadLetter.lua
 
 -- Adds an entry, which has not been delivered to a consumer yet
