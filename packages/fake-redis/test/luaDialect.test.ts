@@ -52,6 +52,8 @@ const rows: ReadonlyArray<readonly [source: string, reply: unknown]> = [
   ["return cjson.decode('{\"a\":[1,{\"b\":null}]}').a[1]", 1],
   ["return tostring(cjson.decode('[null]')[1] == cjson.null)", "true"],
   ["return cjson.decode('[1,]')", /Expected value but found T_ARR_END at character 4/],
+  ["return cjson.decode('[\"\\\\udc00\"]')", /Expected value but found invalid unicode escape code at character 3/],
+  ["return cjson.decode('\"a\\tb\"')", "a\tb"],
   ["return bit.tohex(bit.bxor(bit.lshift(1, 31), 1))", "80000001"],
   ["return redis.sha1hex('a')", "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"],
   ["return #'é'", 2]

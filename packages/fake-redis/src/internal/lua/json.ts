@@ -7,7 +7,7 @@ import { encodeJson } from "./jsonEncoder.ts"
 import { JsonError } from "./jsonError.ts"
 import type { JsonSettings } from "./jsonSettings.ts"
 import type { LuaStack } from "./stack.ts"
-import { T } from "./wasmModule.ts"
+import { T, TYPE_NAMES } from "./wasmModule.ts"
 
 const failed = (stack: LuaStack, L: number, error: unknown): number =>
   stack.fail(L, error instanceof JsonError ? error.message : String(error))
@@ -26,9 +26,12 @@ export const encode = (stack: LuaStack, L: number, settings: JsonSettings): numb
 
 export const decode = (stack: LuaStack, L: number, settings: JsonSettings): number => {
   const type = stack.m._lua_type(L, 1)
-  if (type !== T.string && type !== T.number) {
-    return stack.fail(L, "bad argument #1 to 'decode' (string expected, got no value)")
-  }
+  const problem = stack.m._lua_gettop(L) !== 1
+    ? "expected 1 argument"
+    : type !== T.string && type !== T.number
+    ? `string expected, got ${TYPE_NAMES[type]}`
+    : undefined
+  if (problem !== undefined) return stack.fail(L, `bad argument #1 to 'decode' (${problem})`)
   try {
     decodeJson(stack, L, stack.read(L, 1), settings)
   } catch (error) {

@@ -1,10 +1,24 @@
-/** `cjson.decode` as Redis ships it, with the same error messages. */
+/**
+ * Implements `cjson.decode` as Redis ships it. Reads the same tokens, also those that are not JSON, such as `0x10` or
+ * control characters in strings, and has the same error messages. `json.ts` makes it a Lua function.
+ */
 import { refuse } from "./jsonError.ts"
 import type { JsonSettings } from "./jsonSettings.ts"
 import type { LuaStack } from "./stack.ts"
 
-const NUMBER =
-  /[-+]?(?:0[xX][0-9a-fA-F]+|[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|inf(?:inity)?|nan)/iy
+/** What `strtod` accepts. The groups are the digits and the exponent of a hexadecimal number. */
+const NUMBER = new RegExp(
+  [
+    "[-+]?(?:0x([0-9a-f]+\\.?[0-9a-f]*|\\.[0-9a-f]+)(?:p([-+]?[0-9]+))?",
+    "(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:e[-+]?[0-9]+)?",
+    "inf(?:inity)?",
+    "nan(?:\\([0-9a-z_]*\\))?)"
+  ].join("|"),
+  "iy"
+)
+
+/** Numbers that JSON does not have, but `cjson` reads unless `decode_invalid_numbers` is off. */
+const INVALID_NUMBER = /\+|-?(?:0[x0-9]|inf|nan)/iy
 
 const TOKENS: Readonly<Record<string, string>> = {
   "{": "T_OBJ_BEGIN",
@@ -12,7 +26,8 @@ const TOKENS: Readonly<Record<string, string>> = {
   "[": "T_ARR_BEGIN",
   "]": "T_ARR_END",
   ":": "T_COLON",
-  ",": "T_COMMA"
+  ",": "T_COMMA",
+  "\0": "T_END"
 }
 
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -26,166 +41,169 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: "\t"
 }
 
-/** Parses JSON, and pushes the result onto the Lua stack. */
+/** Parses JSON, and pushes the result onto the Lua stack. The text, one character per byte, ends at the first NUL. */
 export const decodeJson = (stack: LuaStack, L: number, text: string, settings: JsonSettings): void => {
   const { m } = stack
   let at = 0
-  const skip = () => {
+  let depth = 0
+  // The current token: its name in error messages, its index and its value
+  let token = ""
+  let start = 0
+  let value: string | number | boolean = ""
+
+  const unexpected = (wanted: string): never =>
+    refuse(`Expected ${wanted} but found ${token} at character ${start + 1}`)
+
+  /** Makes an error the current token. The caller refuses it, and names what it expected instead. */
+  const wrong = (problem: string) => {
+    token = problem
+    start = at
+  }
+
+  const advance = (name: string, content: string | number | boolean, end: number) => {
+    token = name
+    value = content
+    at = end
+  }
+
+  const next = (): void => {
     while (at < text.length && " \t\n\r".includes(text[at]!)) at++
-  }
-  const tokenName = (): string => {
-    if (at >= text.length) return "T_END"
-    const char = text[at]!
+    start = at
+    const char = text[at] ?? "\0"
     const name = TOKENS[char]
-    if (name !== undefined) return name
-    if (char === "\"") {
-      string()
-      return "T_STRING"
-    }
-    if (text.startsWith("true", at) || text.startsWith("false", at)) return "T_BOOLEAN"
-    if (text.startsWith("null", at)) return "T_NULL"
+    INVALID_NUMBER.lastIndex = at
+    if (name !== undefined) advance(name, "", name === "T_END" ? at : at + 1)
+    else if (char === "\"") string()
+    else if (char === "-" || (char >= "0" && char <= "9")) {
+      if (settings.decodesInvalid === "off" && INVALID_NUMBER.test(text)) wrong("invalid number")
+      else number()
+    } else if (text.startsWith("true", at)) advance("T_BOOLEAN", true, at + 4)
+    else if (text.startsWith("false", at)) advance("T_BOOLEAN", false, at + 5)
+    else if (text.startsWith("null", at)) advance("T_NULL", "", at + 4)
+    else if (settings.decodesInvalid === "on" && INVALID_NUMBER.test(text)) number()
+    else wrong("invalid token")
+  }
+
+  const number = () => {
     NUMBER.lastIndex = at
-    return NUMBER.test(text) ? "T_NUMBER" : "invalid token"
+    const found = NUMBER.exec(text)
+    if (found === null) wrong("invalid number")
+    else advance("T_NUMBER", toNumber(found[0].toLowerCase(), found[1], found[2]), at + found[0].length)
   }
-  const unexpected = (wanted: string): never => {
-    const start = at
-    const name = tokenName()
-    return refuse(`Expected ${wanted} but found ${name} at character ${start + 1}`)
-  }
-  const string = (): string => {
-    const start = at
+
+  const string = () => {
     at++
     let out = ""
     for (;;) {
-      if (at >= text.length) {
-        return refuse(`Expected value but found unexpected end of string at character ${start + 1}`)
-      }
-      const char = text[at]!
-      if (char === "\"") {
-        at++
-        return out
-      }
+      const char = text[at] ?? "\0"
+      if (char === "\"") return advance("T_STRING", out, at + 1)
+      if (char === "\0") return wrong("unexpected end of string")
       if (char !== "\\") {
-        if (char < " ") return refuse(`Expected value but found invalid token at character ${start + 1}`)
         out += char
         at++
         continue
       }
-      const next = text[at + 1]
-      if (next === "u") {
-        let code = hex(at + 2)
-        at += 6
-        if (code >= 0xd800 && code < 0xdc00 && text.startsWith("\\u", at)) {
-          const low = hex(at + 2)
-          code = ((code & 0x3ff) << 10) + (low & 0x3ff) + 0x10000
-          at += 6
-        }
+      const letter = text[at + 1] ?? ""
+      if (letter === "u") {
+        const code = codePoint(text, at)
+        if (code === undefined) return wrong("invalid unicode escape code")
         out += utf8(code)
-      } else if (next !== undefined && ESCAPES[next] !== undefined) {
-        out += ESCAPES[next]
+        at += code < 0x10000 ? 6 : 12
+      } else if (ESCAPES[letter] !== undefined) {
+        out += ESCAPES[letter]
         at += 2
-      } else return refuse(`Expected value but found invalid escape code at character ${at + 1}`)
+      } else return wrong("invalid escape code")
     }
   }
-  const hex = (from: number): number => {
-    const digits = text.slice(from, from + 4)
-    if (!/^[0-9a-fA-F]{4}$/.test(digits)) {
-      return refuse(`Expected value but found invalid unicode escape code at character ${from - 1}`)
+
+  /** Pushes the value that begins with the current token. */
+  const push = (): void => {
+    switch (token) {
+      case "T_STRING":
+        return stack.push(L, value as string)
+      case "T_NUMBER":
+        return m._lua_pushnumber(L, value as number)
+      case "T_BOOLEAN":
+        return m._lua_pushboolean(L, value === true ? 1 : 0)
+      case "T_NULL":
+        return m._lua_pushlightuserdata(L, 0)
+      case "T_OBJ_BEGIN":
+        return object()
+      case "T_ARR_BEGIN":
+        return array()
+      default:
+        return unexpected("value")
     }
-    return parseInt(digits, 16)
   }
-  const value = (depth: number): void => {
-    skip()
-    const char = text[at]
-    if (char === "\"") return stack.push(L, string())
-    if (char === "{") return object(depth + 1)
-    if (char === "[") return array(depth + 1)
-    if (text.startsWith("true", at)) {
-      at += 4
-      return m._lua_pushboolean(L, 1)
-    }
-    if (text.startsWith("false", at)) {
-      at += 5
-      return m._lua_pushboolean(L, 0)
-    }
-    if (text.startsWith("null", at)) {
-      at += 4
-      return m._lua_pushlightuserdata(L, 0)
-    }
-    NUMBER.lastIndex = at
-    const found = NUMBER.exec(text)
-    if (found === null) return unexpected("value")
-    const lower = found[0].toLowerCase()
-    if (settings.decodesInvalid === "off" && /[nx]/.test(lower)) {
-      return refuse(`Expected value but found invalid number at character ${at + 1}`)
-    }
-    at += found[0].length
-    m._lua_pushnumber(
-      L,
-      lower.includes("n")
-        ? lower.includes("nan") ? NaN : lower.startsWith("-") ? -Infinity : Infinity
-        : lower.startsWith("-0x")
-        ? -Number(lower.slice(1))
-        : Number(found[0])
-    )
-  }
-  const descend = (depth: number) => {
-    at++
-    if (depth > settings.decodeDepth || m._lua_checkstack(L, 6) === 0) {
+
+  /** Pushes a table, and adds `item` after `item` to it until the token `end`. */
+  const table = (end: string, wanted: string, slots: number, item: (index: number) => void): void => {
+    depth++
+    if (depth > settings.decodeDepth || m._lua_checkstack(L, slots) === 0) {
       refuse(`Found too many nested data structures (${depth}) at character ${at}`)
     }
-  }
-  const object = (depth: number): void => {
-    descend(depth)
     m._lua_createtable(L, 0, 0)
-    skip()
-    if (text[at] === "}") {
-      at++
-      return
+    next()
+    for (let i = 1; i > 1 || token !== end; i++) {
+      item(i)
+      next()
+      if (token === end) break
+      if (token !== "T_COMMA") unexpected(wanted)
+      next()
     }
-    for (;;) {
-      skip()
-      if (text[at] !== "\"") return unexpected("object key string")
-      stack.push(L, string())
-      skip()
-      if (text[at] !== ":") return unexpected("colon")
-      at++
-      value(depth)
+    depth--
+  }
+
+  const object = () =>
+    table("T_OBJ_END", "comma or object end", 3, () => {
+      if (token !== "T_STRING") unexpected("object key string")
+      stack.push(L, value as string)
+      next()
+      if (token !== "T_COLON") unexpected("colon")
+      next()
+      push()
       m._lua_rawset(L, -3)
-      skip()
-      if (text[at] === "}") {
-        at++
-        return
-      }
-      if (text[at] !== ",") return unexpected("comma or object end")
-      at++
-    }
-  }
-  const array = (depth: number): void => {
-    descend(depth)
-    m._lua_createtable(L, 0, 0)
-    skip()
-    if (text[at] === "]") {
-      at++
-      return
-    }
-    for (let i = 1;; i++) {
-      value(depth)
-      m._lua_rawseti(L, -2, i)
-      skip()
-      if (text[at] === "]") {
-        at++
-        return
-      }
-      if (text[at] !== ",") return unexpected("comma or array end")
-      at++
-    }
-  }
-  value(0)
-  skip()
-  if (at < text.length) unexpected("the end")
+    })
+
+  const array = () =>
+    table("T_ARR_END", "comma or array end", 2, (index) => {
+      push()
+      m._lua_rawseti(L, -2, index)
+    })
+
+  if (text.length > 1 && text.slice(0, 2).includes("\0")) refuse("JSON parser does not support UTF-16 or UTF-32")
+  next()
+  push()
+  next()
+  if (token !== "T_END") unexpected("the end")
 }
 
+/** Converts a number as `strtod` does. `digits` and `exponent` are set if it is hexadecimal. */
+const toNumber = (text: string, digits: string | undefined, exponent: string | undefined): number => {
+  const sign = text.startsWith("-") ? -1 : 1
+  if (text.includes("nan")) return NaN
+  if (text.includes("inf")) return sign * Infinity
+  if (digits === undefined) return Number(text)
+  const [whole = "", fraction = ""] = digits.split(".")
+  return sign * Number(`0x${whole}${fraction}`) * 2 ** (Number(exponent ?? 0) - 4 * fraction.length)
+}
+
+const hex = (text: string, from: number): number => {
+  const digits = text.slice(from, from + 4)
+  return /^[0-9a-fA-F]{4}$/.test(digits) ? parseInt(digits, 16) : -1
+}
+
+/** Returns the code point of the escape sequence at `at`, or of a surrogate pair. Undefined if it is invalid. */
+const codePoint = (text: string, at: number): number | undefined => {
+  const code = hex(text, at + 2)
+  if (code < 0) return undefined
+  if (code < 0xd800 || code > 0xdfff) return code
+  const low = text.startsWith("\\u", at + 6) ? hex(text, at + 8) : -1
+  if (code > 0xdbff || low < 0xdc00 || low > 0xdfff) return undefined
+  return ((code & 0x3ff) << 10) + (low & 0x3ff) + 0x10000
+}
+
+/** Encodes a code point in UTF-8, one character per byte. */
 const utf8 = (code: number): string =>
   code < 0x80
     ? String.fromCharCode(code)
