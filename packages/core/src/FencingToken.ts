@@ -6,7 +6,7 @@
 import * as Schema from "effect/Schema"
 
 /**
- * A number that grows with every grant of a mutex.
+ * A number that grows with every grant of a mutex or data stream.
  *
  * **When to use**
  *

@@ -42,6 +42,7 @@ export interface JobState {
   readonly schedule: Option.Option<string>
   /** Whether an operator has replaced the schedule. */
   readonly isRescheduled: boolean
+  /** Whether an operator has paused this job, or all jobs of the mutex. */
   readonly isPaused: boolean
   /** Whether an operator has requested a run that has not started yet. */
   readonly isWanted: boolean

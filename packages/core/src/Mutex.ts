@@ -142,13 +142,13 @@ export class Mutex extends Context.Service<Mutex, {
  */
 export interface Options<R = never> {
   /**
-   * How long an owner works before it renews its lease. A renewal may be sent up to an eighth earlier, together with
-   * others. Default: 10 seconds.
+   * How long an owner works before it renews its lease. A renewal may be sent earlier: by up to an eighth together with
+   * others, by more in a busy process. Default: 10 seconds.
    */
   readonly ttl?: Duration.Input | undefined
   /**
    * Grace period after `ttl`, in which the owner may still renew and nobody else can take over. Failed renewals are
-   * retried within it. It must exceed the safety margin (5 % of `ttl` plus `transition`, at least 100 milliseconds)
+   * retried within it. It must exceed the safety margin (5% of `ttl` plus `transition`, at least 100 milliseconds)
    * plus `commandTimeout`. Default: 6 seconds.
    */
   readonly transition?: Duration.Input | undefined
@@ -343,7 +343,7 @@ export const acquireAll = <R = never>(
   Mutex.use((mutex) => mutex.acquireAll(names, options))
 
 /**
- * Tries to acquire the mutex in one round trip, without waiting.
+ * Tries to acquire the mutex without waiting, in at most one round trip.
  *
  * **Details**
  *
@@ -704,9 +704,9 @@ export interface LeaseOptions<R = never> {
   /** Grace period after `ttl`, in which the owner may still renew. Default: the layer's `transition`. */
   readonly transition?: Duration.Input | undefined
   /**
-   * Maximum total duration of the lease, measured from just before the granting request was sent; at least 1
-   * millisecond. When it is reached, the lease is lost (`Expired`), and the mutex is released once protected work has
-   * ended. Protects against stuck work and leaked leases. Default: no limit.
+   * Maximum total duration of the lease, measured from its grant or, if a request was granted, from just before it was
+   * sent; at least 1 millisecond. When it is reached, the lease is lost (`Expired`), and the mutex is released once
+   * protected work has ended. Protects against stuck work and leaked leases. Default: no limit.
    */
   readonly maxHold?: Duration.Input | undefined
   /**

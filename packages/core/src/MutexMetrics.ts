@@ -124,7 +124,7 @@ export const mutex = {
   }),
   /** Shows how many leases are held. */
   held: Metric.gauge("simba_mutex_held", { description: "Leases that are held" }),
-  /** Measures how long leases lasted, from just before the granting request was sent to the release or loss. */
+  /** Measures how long leases lasted, from the grant, or just before its request was sent, to the release or loss. */
   holdTime: milliseconds(
     "simba_mutex_hold_time",
     "Time from the grant of a lease to its release or loss",

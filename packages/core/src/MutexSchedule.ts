@@ -24,7 +24,7 @@ export type Renewal = { readonly _tag: "Renewed"; readonly ttl: Duration.Duratio
  *
  * The delay after `Renewed`, and after the grant, is the time until the next renewal; it is capped at `ttl`. The delay
  * after `Failed` is the time until the next attempt. After the schedule has ended, renewals continue at intervals of
- * `ttl`, and of one second after failures. Only the deadline, or a reply that reports the lease as lost, ends the renewals.
+ * `ttl`, and of one second after failures, until the lease is released or lost.
  *
  * **Example** (Renewing after half the ttl)
  *
@@ -49,7 +49,7 @@ export type MutexSchedule = Schedule.Schedule<unknown, Renewal>
  *
  * **Details**
  *
- * After a failure it waits 100 milliseconds, doubling up to one second, with a jitter of 20 %.
+ * After a failure it waits 100 milliseconds, doubling up to one second, with a jitter of 20%.
  *
  * **Example** (Using the guard for your own lease)
  *

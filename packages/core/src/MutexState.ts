@@ -1,5 +1,5 @@
 /**
- * The state of a mutex in the backend at one instant.
+ * The state of a mutex in the backend at one instant, which `Mutex.owner` and `Mutex.inspect` return.
  *
  * @since 0.1.0
  */
@@ -48,7 +48,7 @@ export const Ownership = Schema.TaggedUnion({
 export type Ownership = typeof Ownership.Type
 
 /**
- * The state of a mutex in the backend.
+ * The state of a mutex in the backend. `Mutex.inspect` returns it.
  *
  * **Example** (How long the first waiter has waited)
  *
@@ -63,10 +63,10 @@ export type Ownership = typeof Ownership.Type
  */
 export interface MutexState {
   readonly ownership: Ownership
-  /** The owner's token. Undefined if nobody owns the mutex, or if the owner is a Simba contender. */
+  /** The owner's token. Undefined if nobody owns the mutex, or if the owner runs the original Simba library. */
   readonly token: FencingToken | undefined
   /** The number of waiters, including dead ones that have not been detected yet. */
   readonly waiting: number
-  /** The first waiters, in queue order. */
+  /** The first waiters, up to the `limit` of `Mutex.inspect`, in queue order. */
   readonly waiters: ReadonlyArray<{ readonly id: string; readonly waited: Duration.Duration }>
 }

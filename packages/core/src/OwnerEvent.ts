@@ -1,5 +1,5 @@
 /**
- * Changes of a mutex's ownership, as observers see them.
+ * Changes of a mutex's ownership, as observers see them. `Mutex.events` and `Contender.events` emit them.
  *
  * @since 0.1.0
  */
@@ -14,14 +14,14 @@ const token = Schema.optionalKey(FencingToken)
  * **Details**
  *
  * - `Acquired`: `owner` now owns the mutex.
- * - `Renewed`: `owner` extended its lease.
- * - `Released`: `owner` released the mutex, and nobody owned it at the next poll.
- * - `HandedOver`: `owner` released the mutex, and `successor` owns it now. The successor may not have been waiting: the
- *   mutex may have been free for a moment between two polls.
+ * - `Renewed`: `owner` extended its lease. Only `Mutex.events` emits it, with the option `renewals`.
+ * - `Released`: `owner` released the mutex or lost it to a forced release, and nobody owned it at the next poll.
+ * - `HandedOver`: `owner` released the mutex or lost it to a forced release, and `successor` owns it now. The successor
+ *   may not have been waiting: the mutex may have been free for a moment between two polls.
  * - `Expired`: `owner` neither renewed nor released in time.
  * - `Gap`: events may have been missed. The next events describe the state found afterwards.
  *
- * `token` is absent for Simba owners, because they have none.
+ * `token` is the owner's fencing token. It is absent for owners that run the original Simba library, which have none.
  *
  * **Example** (Logging events as JSON)
  *

@@ -134,14 +134,14 @@ export * as MutexName from "./MutexName.ts"
 export * as MutexSchedule from "./MutexSchedule.ts"
 
 /**
- * The state of a mutex in the backend at one instant.
+ * The state of a mutex in the backend at one instant, which `Mutex.owner` and `Mutex.inspect` return.
  *
  * @since 0.1.0
  */
 export * as MutexState from "./MutexState.ts"
 
 /**
- * Changes of a mutex's ownership, as observers see them.
+ * Changes of a mutex's ownership, as observers see them. `Mutex.events` and `Contender.events` emit them.
  *
  * @since 0.1.0
  */

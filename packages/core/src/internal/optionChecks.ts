@@ -1,4 +1,4 @@
-/** Validates options of all kinds. */
+/** Validates the options of mutexes, contenders, jobs and the stream client, wherever they enter the library. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -10,7 +10,7 @@ export const refuse = (option: string, problem: string): Effect.Effect<never, In
 
 /**
  * The safety margin: how long before the end of the server's lease an owner stops. It stops before another owner can
- * start, even if the rates of their clocks differ by 5 %.
+ * start, even if the owner's clock and the server's run at rates that differ by up to 5%.
  */
 export const marginMillis = (leaseMillis: number): number => Math.max(100, leaseMillis * 0.05)
 
@@ -23,7 +23,7 @@ export const checkOptions = (options: unknown): Effect.Effect<void, InvalidConfi
     ? Effect.void
     : refuse("options", `${excerpt(options)} is not an object`)
 
-/** Also refuses `NaN`, and objects with a `NaN` field, which `Duration.fromInput` would read as zero. */
+/** Like `Duration.fromInput`, but returns `None` for `NaN` and for objects with a `NaN` field instead of zero. */
 export const durationOf = (input: Duration.Input): Option.Option<Duration.Duration> => {
   const numbers: ReadonlyArray<unknown> = typeof input === "object" && input !== null ? Object.values(input) : [input]
   return numbers.some(Number.isNaN) ? Option.none() : Duration.fromInput(input)

@@ -1,4 +1,4 @@
-/** Names this process without importing a runtime, and generates keys that no other process generates. */
+/** Names this process without importing a runtime's modules, and generates random keys for its ids. */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 

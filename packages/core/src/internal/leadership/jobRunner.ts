@@ -28,7 +28,7 @@ import * as jobSchedule from "./jobSchedule.ts"
 import { type JobSpec, keepOf } from "./jobSpec.ts"
 import * as malformedJobs from "./malformedJobs.ts"
 
-/** How often a leader reads operators' requests. */
+/** How often a leader reads the state of its jobs, including operators' requests. */
 const readIntervalMillis = 5000
 
 /** Minimum time between two resignations of a node whose clock is wrong. */

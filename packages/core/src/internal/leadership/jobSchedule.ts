@@ -1,5 +1,6 @@
 /**
- * Schedules of jobs, whose instants every node of a fleet computes in the same way, and their text form in the backend.
+ * Schedules of jobs, and their text form in the backend. Every node of a fleet computes the same instants, in
+ * milliseconds since 1970. `Leadership` exports `every` and `cron`. `jobRunner` and `Jobs` parse the texts.
  */
 import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
@@ -16,7 +17,7 @@ export interface Instants {
   /** `every <milliseconds>`, or `cron <zone> <expression>`. */
   readonly text: string
   readonly next: cronInstants.Next
-  /** The period in milliseconds, if it is constant. */
+  /** The period of `every`: the backend starts a new job with the current one, and it is the default of `catchUp`. */
   readonly everyMillis: number | undefined
 }
 
@@ -26,6 +27,7 @@ export interface JobSchedule {
   readonly [TypeId]: Effect.Effect<Instants, InvalidConfig>
 }
 
+/** The instants are the multiples of the period since 1970. */
 const periodic = (everyMillis: number): Instants => ({
   text: `every ${everyMillis}`,
   next: (after) => (Math.floor(after / everyMillis) + 1) * everyMillis,
@@ -75,6 +77,7 @@ const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | Da
   }
   const parsed = Cron.parse(expression, zone.value)
   if (Result.isFailure(parsed)) return yield* refusal(shown, parsed.failure.message)
+  // The fourth field from the end is the hour, with or without a field for seconds
   const next = cronInstants.make(parsed.success, zone.value, expression.split(" ").at(-4)!.startsWith("*"))
   // The search throws if the expression never matches
   if (Result.isFailure(Result.try(() => next(0)))) return yield* refusal(shown, "it never occurs")

@@ -1,9 +1,12 @@
-/** Logs the jobs that do not run because their state cannot be read, each once per change. `jobRunner` uses it. */
+/**
+ * Logs the jobs that do not run because their state in the backend cannot be read, each once until the reason changes.
+ * `jobRunner` uses it.
+ */
 import * as Effect from "effect/Effect"
 import type { JobsRecord } from "../../JobStore.ts"
 import * as log from "../log.ts"
 
-/** One for each leadership: a new leader logs them again. */
+/** Create one for each leadership, so that a new leader logs them again. */
 export const reporter = (): (malformed: JobsRecord["malformed"]) => Effect.Effect<void> => {
   let reported = new Map<string, string>()
   return (malformed) =>

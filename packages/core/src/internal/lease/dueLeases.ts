@@ -1,6 +1,7 @@
 /**
- * The open leases of one layer, ordered by their next renewal or end, and the loop that renews and ends them.
- * `leaseRenewer` uses it. `leaseDeadline` computes when a single lease ends.
+ * The open leases of a layer or a stream client, ordered by their next renewal or end, and the loop that renews and
+ * ends them. `leaseTable` creates it, and `leaseRenewer` runs the loop. `leaseDeadline` computes when a single lease
+ * ends.
  *
  * Timers of a `timerQueue` run in slices. This loop is separate because it must end all overdue leases before it
  * yields: their work may keep the process busy.
@@ -100,8 +101,9 @@ export class DueLeases<L extends AnyLease> {
 
   /**
    * Ends all leases whose deadlines have passed, before anything else runs, because their work may keep the process
-   * busy. Also collects the leases that are due for renewal, which only the loop renews. Terminates, because a lease
-   * that returns to the heap ends after `now`.
+   * busy. Also collects the leases that are due for renewal, which only the loop renews. The loop calls it in each turn
+   * and, because timers may be late, `leaseTable` before it relies on a lease. Terminates, because a lease that returns
+   * to the heap ends after `now`.
    */
   sweep(now: Instant): void {
     const over: Array<L> = []
@@ -112,6 +114,7 @@ export class DueLeases<L extends AnyLease> {
         over.push(lease)
         continue
       }
+      // `leaseRenewer` sets it again when the renewal has succeeded or failed
       lease.nextRenewal = Infinity
       this.heap.place(lease, lease.endsAt())
       if (lease.isDue) continue

@@ -17,7 +17,7 @@ export interface Periods {
   readonly renewAfter: number
   /** How early a renewal may be sent, to join one that is due. */
   readonly early: number
-  /** Maximum time from the granting request to the end, with or without renewals. */
+  /** Maximum time from `since` to the end, with or without renewals. */
   readonly maxHold: number
 }
 
@@ -25,16 +25,19 @@ type Step = (now: number, renewal: Renewal) => Pull.Pull<[unknown, Duration.Dura
 
 export abstract class TrackedLease<P extends Periods> implements Item {
   readonly options: P
-  /** The time just before the granting request was sent. */
+  /**
+   * When the lease began: just before the granting request was sent, at the hand-off from another fiber, or at the
+   * earliest time of a grant by message.
+   */
   readonly since: Instant
   /**
-   * The time just before the last granting or renewing request was sent. After a hand-off to another fiber, it is the
-   * `adjustedRenewal` of the previous lease.
+   * Initially `since`, then the time just before the last successful renewal was sent. After a hand-off from another
+   * fiber, it is the `adjustedRenewal` of the previous lease.
    */
   protected renewed: Instant
   private monotonicDeadline = 0
   private wallDeadline = 0
-  /** When to renew, in monotonic milliseconds. Infinite while a renewal is in flight. */
+  /** When to renew, in monotonic milliseconds. Infinite from then until the result is known, and under `maxHold`. */
   nextRenewal = 0
   key = 0
   position = -1

@@ -26,7 +26,7 @@ export const noReply = (operation: string, within: Duration.Duration): BackendEr
     cause: new Error(`no reply within ${Duration.format(within)}`)
   })
 
-/** The delay before the next attempt in milliseconds: doubles from `first` up to `longest`, with a jitter of 20 %. */
+/** The delay before the next attempt in milliseconds: doubles from `first` up to `longest`, with a jitter of 20%. */
 const backoff = (first: number, longest: number) => (failures: number): Effect.Effect<number> =>
   Effect.map(Random.nextBetween(0.8, 1.2), (factor) => Math.min(first * 2 ** failures, longest) * factor)
 
@@ -74,7 +74,7 @@ export const retryPauses = (): RetryPauses => {
   }
 }
 
-/** A loop also survives an unreadable reply, because it has other work, and an operator may fix the data. */
+/** Loops also retry after a malformed reply, because they have other work, and an operator may fix the data. */
 const isOutlasted = (error: StoreError) => isTransient(error) || error._tag === "ProtocolError"
 
 /** Retries until the request succeeds or is refused, with pauses of at most 5 seconds. Logs the first failure. */

@@ -42,8 +42,8 @@ const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.
 }
 
 /**
- * Applies the timeout, if there is one. Fails with `AcquireTimeout` only if the backend last reported the mutex as
- * taken. With a timeout of zero, `granting` is a single request, whose reply is awaited.
+ * Applies the timeout, if there is one. If an outage hides whether the mutex is taken, a timeout fails with the outage
+ * instead of `AcquireTimeout`. With a timeout of zero, `granting` is at most one request, whose reply is awaited.
  */
 const withTimeout = (
   { mutex }: Attempt,
@@ -125,8 +125,8 @@ const obtain = (
   })
 
 /**
- * Waits for the mutex, for at most `timeout`. A timeout of zero sends one request that never queues; it has no timer,
- * which would race with the reply. Call it uninterruptibly, and pass the function that restores interruptibility.
+ * Waits for the mutex, for at most `timeout`. A timeout of zero works like `acquireIfAvailable` and sets no timer, since
+ * a timer would race with the reply. Call it uninterruptibly, and pass the function that restores interruptibility.
  */
 export const acquire = (
   queues: LocalQueues,
@@ -138,6 +138,9 @@ export const acquire = (
   return obtain(queues, attempt, mode, timeout, restore) as Effect.Effect<HeldLease, StoreError | AcquireTimeout>
 }
 
-/** Sends one request that never queues, or none if the result is already known. Call it like `acquire`. */
+/**
+ * Sends one request that never queues, or none if a fiber of this layer holds the mutex or waits for it. Call it like
+ * `acquire`.
+ */
 export const acquireIfAvailable = (queues: LocalQueues, attempt: Attempt, restore: Restore) =>
   obtain(queues, attempt, "try", undefined, restore) as Effect.Effect<HeldLease | undefined, StoreError>

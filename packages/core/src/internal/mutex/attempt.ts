@@ -56,9 +56,9 @@ export const closed = (operation = "acquire") =>
   })
 
 /**
- * Sends the request. The lease period starts just before that. If the reply is so late that little of the server's lease
- * is left, the request is repeated, and the store recognizes the owner. `maxHold` is not checked here, because
- * repeating the request would not extend it.
+ * Sends the request. The lease starts just before that. If the reply is so late that little of the server's lease is
+ * left, the request is repeated, and the store recognizes the owner. `maxHold` is not checked here: if the backend took
+ * longer than that to reply, the request would be repeated forever.
  */
 export const send = (
   context: AttemptContext,

@@ -1,6 +1,6 @@
 /**
- * A layer's place in the fleet's queue of one mutex, under its own id, from the subscription to the grant. `localQueue`
- * creates one when fibers wait, and `placePlan` decides what it does.
+ * A layer's place in the fleet's queue of one mutex, under its own id, from the subscription until it is granted the
+ * mutex or gives up. `localQueue` creates one when fibers wait, and `placePlan` decides what it does.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

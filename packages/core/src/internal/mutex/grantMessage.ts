@@ -1,6 +1,7 @@
 /**
  * Decides whether a message that grants the mutex is recent enough for the waiter to start work without a request.
- * `fleetPlace` calls it. `placePlan` ensures that the reply is the latest one and that no gap followed it.
+ * `fleetPlace` calls it. `placePlan` ensures that the reply is the latest one and that no messages may have been missed
+ * since. The confirm period is `confirmTimeout` of `Mutex.Options`.
  *
  * A waiter that queued within the last confirm period is granted a whole lease, which needs no confirmation unless the
  * waiter wants a lease of another length. Any other grant lasts one confirm period, and a confirmation is sent before
@@ -14,7 +15,7 @@ import type { Refused } from "./attempt.ts"
 import { HeldLease } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 
-/** How far the two clocks may differ although neither was set. */
+/** The wall clock may fall behind the monotonic clock this far without having been set back. */
 const roundingMillis = 10
 
 /**

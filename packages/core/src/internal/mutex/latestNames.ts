@@ -1,6 +1,8 @@
-/** A set of names that is limited in size and drops the oldest, because applications may use any number of mutexes. */
+/** What a layer remembers about mutexes and leases. `localQueues` and `heldLeases` use it. */
+
 const most = 10_000
 
+/** A set of names that is limited in size and drops the oldest, because applications may use any number of mutexes. */
 export class LatestNames {
   private readonly names = new Set<string>()
 

@@ -42,7 +42,7 @@ export class LocalQueue implements QueueContext {
   private readonly waiters = new LocalWaiterList()
   /** The lease that one fiber of this layer holds while the others wait for it. */
   held: HeldLease | undefined
-  /** When the backend granted `held` to this process, in monotonic milliseconds. */
+  /** When the turn began: the time of the backend's grant. Passing the lease on within the process keeps it. */
   private turnBegan = 0
   /** The place of the waiters in the fleet's queue. */
   private place: FleetPlace | undefined
@@ -72,7 +72,7 @@ export class LocalQueue implements QueueContext {
     return this.waiters.first
   }
 
-  /** Loses the held lease if it is overdue, even if no timer has fired yet. */
+  /** Marks the held lease as lost if its deadline has passed, because its timer may be late. */
   check(): void {
     if (this.held !== undefined) this.layer.leases.check(this.held, this.context.now())
   }
@@ -108,7 +108,7 @@ export class LocalQueue implements QueueContext {
     this.lastOwner = ownership._tag === "Held" ? ownership.owner : undefined
   }
 
-  /** The caller was refused and does not want to wait. */
+  /** Called when the caller's own request was refused or undone, and it does not join the line. */
   abandon(waiter: LocalWaiter): void {
     this.happens("Refused", waiter)
   }
@@ -132,8 +132,8 @@ export class LocalQueue implements QueueContext {
   }
 
   /**
-   * Undoes an acquire that failed or was interrupted. It does so in one step: the mutex could be granted during a
-   * yield.
+   * Undoes an acquire that failed or was interrupted. Chooses how and leaves the line in one step: during a yield, the
+   * caller could be granted the mutex.
    */
   giveUp(waiter: LocalWaiter): Effect.Effect<void> {
     return Effect.suspend(() => {
@@ -312,7 +312,7 @@ export class LocalQueue implements QueueContext {
   }
 
   private ownPlace(): FleetPlace {
-    if (this.place === undefined) throw new Error(`a line that is ${this.line.phase} has no place`)
+    if (this.place === undefined) throw new Error(`the line is ${this.line.phase} but has no place`)
     return this.place
   }
 

@@ -64,7 +64,7 @@ export class LocalWaiter implements LineFiber {
   }
 }
 
-/** A first-in, first-out list. */
+/** The fibers in line, as a doubly linked list, because any of them may leave. */
 export class LocalWaiterList {
   first: LocalWaiter | undefined
   last: LocalWaiter | undefined

@@ -32,10 +32,10 @@ type Listener = (wakeUp: WakeUp) => void
 const toTicket = (micros: number) => (micros / 1e6).toFixed(6) as Ticket
 const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
 
-/** The last token and ticket of idle mutexes, which are not stored themselves. */
+/** The largest token and ticket of all mutexes that have been idle, because idle mutexes are not stored. */
 export interface Last {
   readonly token: number
-  /** When its waiter queued by the backend's clock, in microseconds. */
+  /** In microseconds since 1970. */
   readonly ticket: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * Detects self-deadlock from the locks that the running fiber already holds. `service` checks them before each acquire.
- * They are in the context of the work that `withLock` runs.
+ * Detects self-deadlock from the locks that the running fiber already holds, which are in the context of the work that
+ * `withLock` runs. `service` checks them before each acquire that may wait.
  */
 import * as Context from "effect/Context"
 import type * as Fiber from "effect/Fiber"
@@ -25,7 +25,7 @@ export const provide =
   (leases: HeldLeases, lease: HeldLease) => (context: Context.Context<never>): Context.Context<never> =>
     Context.add(context, Current, { leases, lease, outer: Context.get(context, Current) })
 
-/** The enclosing lock that an acquire would wait for. A lease that has ended blocks nobody. */
+/** Returns the error for the enclosing lock that an acquire would wait for. A lease that has ended does not count. */
 export const find = (
   fiber: Fiber.Fiber<unknown, unknown>,
   leases: HeldLeases,

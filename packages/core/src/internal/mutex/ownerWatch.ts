@@ -1,6 +1,6 @@
 /**
- * Follows the owners of mutexes without contending. A layer has one watch for each followed mutex, shared by its
- * followers.
+ * Follows the owners of mutexes without contending, for contenders and `Mutex.events`. A layer has one watch for each
+ * followed mutex, shared by its followers.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

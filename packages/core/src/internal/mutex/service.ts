@@ -1,4 +1,4 @@
-/** Implements the operations of `Mutex` on a store and a configuration. */
+/** Implements the operations of `Mutex` on a store. `Mutex.layer` calls `make`. */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -26,8 +26,9 @@ export interface OrphanSweep {
    */
   readonly own: Effect.Effect<void, StoreError>
   /**
-   * Whether orphans may be waiting for free capacity. If so, `announcementReader` sweeps before it reads new
-   * announcements, because orphans have waited longer.
+   * Whether orphans may be waiting for free capacity, and the last sweep with free capacity began at least
+   * `minDistanceMillis` ago. If so, `announcementReader` sweeps before it reads new announcements, because orphans have
+   * waited longer.
    */
   readonly isRequested: () => boolean
   /**
@@ -43,7 +44,10 @@ export interface OrphanSweep {
 
 type Source = "start" | "sweep"
 
-/** The minimum pause between two sweeps. Otherwise handlers that end quickly would cause one sweep after another. */
+/**
+ * Minimum time from the start of one sweep to the start of the next. Without it, handlers that end quickly could cause
+ * one sweep after another.
+ */
 const minDistanceMillis = 50
 
 /** `adoptHandOvers` confirms the data streams that other members handed over to this one, and starts their handlers. */
@@ -78,7 +82,7 @@ export const make = (
     return true
   })
 
-  /** Runs one sweep. At the start, it reads only this consumer's own entries. */
+  /** Runs one sweep. With source `start`, when the consumer starts, it reads only this consumer's own entries. */
   const sweepOnce = (source: Source) =>
     Effect.gen(function*() {
       requested = false
@@ -125,7 +129,7 @@ export const make = (
 
   const once = permit.withPermit(Effect.suspend(() => {
     last = table.now().monotonic
-    // A sweep without free capacity must not delay the next one, which may find some immediately
+    // A sweep without free capacity takes nothing, so it must not delay a requested sweep once capacity is free
     if (table.free() > 0) lastWithRoom = last
     metrics.update(StreamMetrics.stream.sweeps, 1)
     return Effect.andThen(adoptHandOvers, sweepOnce("sweep"))
