@@ -10,10 +10,11 @@ import * as Bounds from "./lib/bounds.ts"
 import { svg } from "./lib/chart.ts"
 import { format } from "./lib/format.ts"
 import { parse } from "./lib/results.ts"
-import { type Row, verdict } from "./lib/row.ts"
+import type { Row } from "./lib/row.ts"
 import { drawn } from "./lib/rowChart.ts"
 import { charts as rowCharts, works } from "./lib/suite.ts"
 import { markdownOf, markdownOfProfile } from "./lib/table.ts"
+import { verdict } from "./lib/verdict.ts"
 import type { StreamRow } from "./streams/rows.ts"
 
 /** Replaces "ours", as this library is called in the results, by its name. */

@@ -107,7 +107,7 @@ const figuresOf = ({ profiles = [], rows }: Results): ReadonlyArray<Figure> => [
 
 const number = (value: number) => Number.isNaN(value) ? "-" : String(Number(value.toPrecision(3)))
 
-const verdict = ({ least, most, value }: Figure) =>
+const metOrNot = ({ least, most, value }: Figure) =>
   (least === undefined && most === undefined) || Number.isNaN(value)
     ? ""
     : value <= (most ?? Infinity) && value >= (least ?? -Infinity)
@@ -119,7 +119,7 @@ const lines = (results: Results): ReadonlyArray<ReadonlyArray<string>> =>
     `${figure.title} (${figure.unit})`,
     number(figure.value),
     figure.most !== undefined ? `at most ${figure.most}` : figure.least !== undefined ? `at least ${figure.least}` : "",
-    verdict(figure)
+    metOrNot(figure)
   ])
 
 const head = ["", "measured", "bound", ""]

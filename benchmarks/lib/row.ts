@@ -52,18 +52,6 @@ const quartilesOf = (values: ReadonlyArray<number>) => {
   return [rounded(lower), rounded(upper)] as const
 }
 
-/** Returns ahead or behind, or level if the interquartile ranges overlap; undefined without quartiles. */
-export const verdict = (
-  better: Row["better"],
-  ours: readonly [number, number] | undefined,
-  theirs: readonly [number, number] | undefined
-): "ahead" | "level" | "behind" | undefined => {
-  if (ours === undefined || theirs === undefined || [...ours, ...theirs].some(Number.isNaN)) return undefined
-  const isAbove = ours[0] > theirs[1]
-  if (!isAbove && ours[1] >= theirs[0]) return "level"
-  return isAbove === (better === "more") ? "ahead" : "behind"
-}
-
 /** Returns the median of the repetitions that produced a figure. */
 export const overMeasured = (values: ReadonlyArray<number>): number =>
   median(values.filter((value) => !Number.isNaN(value)))

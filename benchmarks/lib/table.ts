@@ -1,7 +1,8 @@
 /** Formats results as tables, for a terminal and in Markdown. */
 import type { Profile } from "../work/profile.ts"
-import { type Other, type Row, verdict } from "./row.ts"
+import type { Other, Row } from "./row.ts"
 import { inWords } from "./stolen.ts"
+import { verdict } from "./verdict.ts"
 
 const number = (value: number | undefined): string =>
   value === undefined || Number.isNaN(value)

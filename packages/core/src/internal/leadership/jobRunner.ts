@@ -3,8 +3,7 @@
  *
  * One loop serves all jobs of a contender: it reads the state of the fleet, decides what to do with each job
  * (`jobPlan`), and sleeps until the next instant. All instants follow the backend's clock, so the nodes' clocks do not
- * affect the schedule. A leader whose clock is far off resigns nevertheless, because the work of its jobs may read that
- * clock.
+ * affect the schedule. A leader whose clock is far off resigns nevertheless (`clockCheck`).
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -20,6 +19,7 @@ import type { Lease } from "../../Lease.ts"
 import { instant } from "../lease/instant.ts"
 import { endlessRetry } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
+import * as clockCheck from "./clockCheck.ts"
 import { jobHost } from "./jobHost.ts"
 import * as jobMetrics from "./jobMetrics.ts"
 import { type Cause, type Decision, inForce, plan } from "./jobPlan.ts"
@@ -31,14 +31,8 @@ import * as malformedJobs from "./malformedJobs.ts"
 /** How often a leader reads the state of its jobs, including operators' requests. */
 const readIntervalMillis = 5000
 
-/** Minimum time between two resignations of a node whose clock is wrong. */
-const clockPatienceMillis = 60 * 60 * 1000
-
 /** The pause after a claim is refused as `NotOwner`, `Running` or `Paused`. Repeating it sooner would not help. */
 const refusedMillis = 1000
-
-/** A smaller difference between the clocks is never considered wrong. */
-const toleranceMillis = 10_000
 
 /** The number of claims whose outcomes a leader remembers. */
 const mostRemembered = 1000
@@ -68,7 +62,7 @@ interface Tracked<R> extends Prepared<R> {
 export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): Effect.Effect<never, never, R> =>
   Effect.suspend(() => {
     const host = jobHost(contender)
-    let steppedDownAt = -Infinity
+    const checkClock = clockCheck.make(host, jobs.map(({ spec }) => spec.instants))
     const named = (now: number) =>
       jobs.map(({ spec }) => ({
         name: spec.name,
@@ -245,7 +239,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
               isCatchUp: decision.isCatchUp,
               attempt,
               start: now,
-              periodMillis: periodAt(nextOf(job, job.record!), decision.at)
+              periodMillis: jobSchedule.periodAt(nextOf(job, job.record!), decision.at)
             })
             job.free = backendTime()
           }).pipe(
@@ -259,24 +253,8 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             log.warning(`"${name}" missed ${missed} run(s): ${causes[cause]}`)
           )
 
-        const checkClock = Effect.fnUntraced(function*() {
-          const now = instant(clock)
-          const off = Math.abs(now.wall - view.now)
-          if (off <= toleranceMillis || now.monotonic - steppedDownAt < clockPatienceMillis) return
-          const shortest = Math.min(...tracked.map((job) => periodAt(job.spec.instants.next, view.now)))
-          if (off <= shortest / 2) return
-          steppedDownAt = now.monotonic
-          yield* log.warning(
-            `The clock of this node differs from the backend's by ${
-              Duration.format(Duration.millis(off))
-            }, more than half ` +
-              "a period of its jobs. Another node may lead; if none does, jobs run by the backend's time"
-          )
-          host.resign(lease)
-        })
-
         yield* adopt(view, reads)
-        yield* checkClock()
+        yield* checkClock(lease, clock, view.now)
         for (const { record, spec } of tracked) {
           if (record?.run === undefined || record.run.end !== undefined) continue
           const instant = DateTime.formatIso(DateTime.makeUnsafe(record.run.scheduledAt))
@@ -292,7 +270,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             const latest = yield* Effect.exit(readAll(lease))
             if (Exit.isSuccess(latest)) {
               yield* adopt(latest.value, number)
-              yield* checkClock()
+              yield* checkClock(lease, clock, view.now)
               readFailures = 0
             } else {
               isStale = true
@@ -344,11 +322,6 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
 /** Milliseconds until the next request. If nothing failed, that is the next regular read. */
 const pauseAfter = (failures: number) =>
   failures === 0 ? readIntervalMillis : Math.min(50 * 2 ** failures, readIntervalMillis)
-
-const periodAt = (next: (after: number) => number, at: number) => {
-  const first = next(at)
-  return next(first) - first
-}
 
 const causes = {
   noLeader: "there was no leader",

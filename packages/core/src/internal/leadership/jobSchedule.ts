@@ -21,6 +21,12 @@ export interface Instants {
   readonly everyMillis: number | undefined
 }
 
+/** Returns the milliseconds between the first two instants after `at`. */
+export const periodAt = (next: cronInstants.Next, at: number): number => {
+  const first = next(at)
+  return next(first) - first
+}
+
 export const TypeId = "~@effect-simba/core/Leadership/JobSchedule" as const
 
 export interface JobSchedule {

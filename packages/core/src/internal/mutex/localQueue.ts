@@ -1,6 +1,7 @@
 /**
  * The fibers of one layer that want the same mutex share one place in the fleet's queue, and wait in line behind it.
- * `acquire` adds fibers, `heldLeases` reports the ends of leases, and `linePlan` decides what follows.
+ * `acquire` adds fibers, `heldLeases` reports the ends of leases, and `linePlan` decides what follows. `localTurn`
+ * decides whether a release passes the lease to the next fiber.
  */
 import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
@@ -18,6 +19,7 @@ import { HeldLease, type Parting } from "./heldLease.ts"
 import type { HeldLeases } from "./heldLeases.ts"
 import type { LatestNames } from "./latestNames.ts"
 import * as linePlan from "./linePlan.ts"
+import * as localTurn from "./localTurn.ts"
 import { type LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
 import { SelfDeadlockWarning } from "./selfDeadlock.ts"
 import * as silencePlan from "./silencePlan.ts"
@@ -178,13 +180,7 @@ export class LocalQueue implements QueueContext {
   /** Passes the lease to the next waiter without a request, if possible. The work of the last holder has ended. */
   private handOn(lease: HeldLease, waiter: LocalWaiter, now: Instant): boolean {
     const { settings } = waiter.attempt
-    const age = now.monotonic - this.turnBegan
-    if (
-      age >= Math.min(lease.options.localTurnMillis, settings.localTurnMillis) || !lease.isFresh(now) ||
-      !lease.fits(settings)
-    ) {
-      return false
-    }
+    if (!localTurn.continues(this.turnBegan, lease, settings, now)) return false
     // No other grant has this token: `isFresh` requires a spare token, and the grant has reserved its whole stride
     const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, settings, now)
     heir.inherit(lease)

@@ -1,15 +1,10 @@
 /** Adds the choice points to a run of an exploration, and carries out the deviations that are chosen. */
 import type { Choices, Deviations, Place } from "./choices.ts"
 import { faultActions } from "./faultActions.ts"
-import type { Process, ProcessSlot } from "./process.ts"
+import type { ProcessSlot } from "./process.ts"
 import type { Processes } from "./processes.ts"
+import * as redundantKills from "./redundantKills.ts"
 import type { RunState } from "./runState.ts"
-
-/**
- * When the next process starts after a kill: at a multiple of 100 ms, so that two kills have the same outcome if
- * nothing happens between them.
- */
-const restartAt = (time: number) => Math.ceil((time + 50) / 100) * 100
 
 const millisIn = (choice: string) => Number(/ (-?[\d.]+) ms$/.exec(choice)?.[1])
 
@@ -77,23 +72,7 @@ export const install = (
 
   for (const slot of slots) server.link(slot.name).fate = fateOf(slot)
 
-  /** The state of each process at its last choice point with a kill. */
-  const lastKills = new WeakMap<Process, string>()
-  /**
-   * Whether a kill can have another outcome than the previous one. It cannot if nothing has happened in between: the
-   * process has sent nothing, the server has run nothing, nothing was noted, and the next process would start at the
-   * same instant.
-   */
-  const isNewKill = ({ process }: ProcessSlot) => {
-    if (!choices.isOpen) return false
-    const now = `${process.acts} ${state.events.length} ${restartAt(world.now())}`
-    if (lastKills.get(process) === now) {
-      choices.skip()
-      return false
-    }
-    lastKills.set(process, now)
-    return true
-  }
+  const isNewKill = redundantKills.make(state, choices)
 
   const arrived = (slot: ProcessSlot) => {
     if (!isOpenAt(slot, "arrival")) return
@@ -105,7 +84,7 @@ export const install = (
       ...(deviations.interruptions ? [...interruptible.keys()].map((name) => `${slot.name} interrupts ${name}`) : [])
     ])
     if (choice === undefined) return
-    if (choice.endsWith(" killed")) return actions.kill(slot.index, restartAt(world.now()) - world.now())
+    if (choice.endsWith(" killed")) return actions.kill(slot.index, redundantKills.restartAt(world.now()) - world.now())
     const name = choice.split(" interrupts ")[1]
     if (name !== undefined) {
       state.fault("interrupt", slot.name, name)

@@ -1,0 +1,36 @@
+/**
+ * Makes a leader resign if its clock differs too much from the backend's, because the work of its jobs may read that
+ * clock. `jobRunner` checks after each read of the jobs.
+ */
+import type * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { Lease } from "../../Lease.ts"
+import { instant } from "../lease/instant.ts"
+import * as log from "../log.ts"
+import type { JobHost } from "./jobHost.ts"
+import { type Instants, periodAt } from "./jobSchedule.ts"
+
+/** Minimum time between two resignations of a node whose clock is wrong. */
+const patienceMillis = 60 * 60 * 1000
+
+/** A smaller difference between the clocks is never considered wrong. */
+const toleranceMillis = 10_000
+
+/** One for each contender: it remembers the last resignation. `schedules` are those of its jobs. */
+export const make = (host: JobHost, schedules: ReadonlyArray<Instants>) => {
+  let resignedAt = -Infinity
+  return Effect.fnUntraced(function*(lease: Lease, clock: Clock.Clock, backendTime: number) {
+    const now = instant(clock)
+    const off = Math.abs(now.wall - backendTime)
+    if (off <= toleranceMillis || now.monotonic - resignedAt < patienceMillis) return
+    const shortest = Math.min(...schedules.map(({ next }) => periodAt(next, backendTime)))
+    if (off <= shortest / 2) return
+    resignedAt = now.monotonic
+    yield* log.warning(
+      `The clock of this node differs from the backend's by ${Duration.format(Duration.millis(off))}, more than half ` +
+        "a period of its jobs. Another node may lead; if none does, jobs run by the backend's time"
+    )
+    host.resign(lease)
+  })
+}
