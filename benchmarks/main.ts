@@ -1,5 +1,6 @@
 /**
- * Measures effect-simba, the peers and raw side by side. `README.md` explains the rows and the method.
+ * Measures effect-simba side by side with its peers, which are other lock libraries, and with raw, which is ioredis
+ * alone, doing the minimum that a lock needs. `README.md` explains the rows and the method.
  *
  *     pnpm bench --compare <commit> <commit> [--quick] [--only id,id] [--repetitions n]
  *     pnpm bench --profile id,id
@@ -28,23 +29,23 @@ import { sizes } from "./work/size.ts"
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
   options: {
-    /** Compares the first commit with the second one, instead of effect-simba with raw and the peers. */
+    /** Compares two commits, instead of effect-simba with raw and the peers. */
     compare: { type: "boolean", default: false },
     /** Profiles these rows instead of measuring them. `all` selects every row that has a profile. */
     profile: { type: "string" },
     /** Runs the rows that have bounds, in less than four minutes. `--save` stores the results for the page. */
     bounds: { type: "boolean", default: false },
-    /** Takes at most three minutes, with only one peer, and compares the results with the committed quick run. */
+    /** Runs most rows with only one peer, and compares the results with the last saved quick run, if there is one. */
     quick: { type: "boolean", default: false },
     /** Prints one line of JSON, and nothing else, to standard output. */
     json: { type: "boolean", default: false },
-    /** The ids of the rows to run, or `size`, `growth` and `latency`. */
+    /** What to measure, separated by commas: ids of rows, `size`, `growth` or `latency`. */
     only: { type: "string" },
-    /** How often each workload is repeated. Default: five times, or three in a quick run. */
+    /** The number of repetitions of each workload. Default: five, or three with `--quick` or `--bounds`. */
     repetitions: { type: "string" },
-    /** Omits the charts of growth and of free mutexes over a link. The previous charts stay. */
+    /** Does not measure the charts. `latest.json` keeps those of the previous run. */
     "no-charts": { type: "boolean", default: false },
-    /** Makes this quick run the baseline for later quick runs. */
+    /** With `--quick`: makes this run the baseline for later quick runs. With `--bounds`: stores the results. */
     save: { type: "boolean", default: false }
   }
 })

@@ -8,14 +8,14 @@ import { type Agent, type AgentError, start } from "./agent.ts"
 import type { Connect } from "./contestant.ts"
 import type { Row } from "./row.ts"
 
-/** A participant of a comparison. */
+/** A participant in a comparison. */
 export interface Entrant {
   readonly name: string
   readonly role: "ours" | "raw" | "variant" | "peer"
-  /** The contestant whose process runs it. */
+  /** The name of the contestant whose process runs the entrant. */
   readonly contestant: string
   readonly setting: Connect["setting"]
-  /** How it acquires and releases: `usual`, or an alternative such as `withLock`. */
+  /** How the entrant acquires and releases: `usual`, or an alternative such as `withLock`. */
   readonly variant: string
   readonly localTurn?: number | undefined
   readonly protocol: Connect["protocol"]
@@ -171,7 +171,8 @@ export const startServer = Effect.gen(function*() {
 })
 
 /**
- * Returns the three fastest peers of an earlier full run, or all peers if there was none, with effect-simba and raw.
+ * Returns effect-simba and raw, with the three peers that were fastest in the earlier full run, each with its faster
+ * settings. Returns all entrants if there was no such run, or if there are no more than three peers.
  */
 const closestOf = (everybody: ReadonlyArray<Entrant>, earlier: ReadonlyArray<Row>): ReadonlyArray<Entrant> => {
   const hasRoom = new Map(everybody.filter(({ role }) => role === "peer").map(({ contestant }) => [contestant, true]))

@@ -4,11 +4,11 @@ import type { Contended, Holding } from "./contestant.ts"
 export interface HandOffs {
   /** The times from just before a release is sent until the next contender has the mutex. */
   readonly millis: ReadonlyArray<number>
-  /** How often the same contender acquired the mutex twice in succession, so that it was not handed over. */
+  /** The number of times that a contender acquired the mutex twice in succession, without a hand-off. */
   readonly kept: number
-  /** How often a contender acquired the mutex before the previous owner had released it. */
+  /** The number of times that a contender acquired the mutex before the previous owner had released it. */
   readonly overlaps: number
-  /** How often the mutex was held and released. */
+  /** The number of times that the mutex was held and released. */
   readonly held: number
   readonly failures: number
 }

@@ -12,13 +12,16 @@ export interface ProxyOptions {
   readonly latencyMillis: number
 }
 
-/** The traffic since the last request. */
+/** The traffic since the parent process last requested a report. */
 export interface Traffic {
   readonly commands: number
   /** The bytes of all connections, in both directions. */
   readonly bytes: number
   readonly byName: Record<string, number>
-  /** If a log was requested, each command with its time in microseconds of the machine's monotonic clock. */
+  /**
+   * Each command with its time on the machine's monotonic clock, in microseconds. Empty unless the parent process
+   * requested a log together with the previous report.
+   */
   readonly log: ReadonlyArray<readonly [at: number, text: string]>
 }
 

@@ -19,7 +19,7 @@ export interface Usage {
   readonly heapBytes: number
 }
 
-/** Counts since the last question, unless a field says otherwise. */
+/** The reply to the question `tally`. Fields count from the previous `tally`, unless their comments say otherwise. */
 export interface Tally {
   readonly messages: number
   /** Handlers started since the consumer began. */

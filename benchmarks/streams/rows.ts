@@ -102,7 +102,7 @@ export const takeover = (server: Server, kind: "events" | "sweep" | "events-1000
         yield* owner.until("the owner has taken its data stream", began(1))
         const successor = yield* start(setup(server, service, "messages", options))
         yield* successor.until("the consumer has joined", (said) => said._tag === "Joined")
-        // Kill at a random time between two heartbeats and two sweeps
+        // Vary the time of the kill relative to the heartbeats and sweeps
         yield* Effect.sleep(2500 + 1000 * Math.random())
         const killed = yield* owner.kill
         yield* server.send("XADD", `${service} 0`, "*", "n", "1")

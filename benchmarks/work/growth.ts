@@ -8,7 +8,10 @@ import { handingOver, inProcessPairs, queueing } from "./inProcess.ts"
 
 const logarithmic = (label: string): Axis => ({ label, isLogarithmic: true })
 
-/** Returns one curve for each entrant and each of `values`. At each point, the entrants are measured in turn. */
+/**
+ * Returns a chart with one curve for each entrant and each figure that `measure` returns. The entrants take turns at
+ * each of `points`.
+ */
 export const curves = Effect.fnUntraced(function*<const Name extends string>(
   bench: Bench,
   head: Omit<Chart, "series">,
@@ -62,7 +65,7 @@ const fibersInProcess = (bench: Bench) =>
     bench,
     {
       id: "pairs-by-fibers",
-      title: "Fibers of one process that want one mutex",
+      title: "Fibers in one process contending for one mutex",
       x: logarithmic("fibers"),
       y: logarithmic("pairs/s")
     },

@@ -48,8 +48,8 @@ export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: n
 })
 
 /**
- * Compares effect-simba with a tracer that keeps its spans, and metrics that are read every second, with effect-simba
- * without them.
+ * Measures the cost of observability: compares effect-simba with a tracer that keeps the latest spans, and metrics that
+ * are read every second, with effect-simba without either.
  */
 export const traced = Effect.fnUntraced(function*(bench: Bench) {
   const { millis, repetitions } = brief(bench.pace)

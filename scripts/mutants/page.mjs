@@ -23,9 +23,9 @@ export const page = (reports) =>
 <style>body{font:15px/1.4 system-ui;margin:2em}td,th{text-align:left;vertical-align:top;padding:2px 8px}</style>
 ${
     reports.map(({ all, area, equivalent, killed, mutants }) =>
-      `<h2>${area}: ${killed} of ${mutants} killed, ${
+      `<h2>${area}: ${killed} of ${mutants} killed and ${equivalent} equivalent, together ${
         score(killed + equivalent, mutants)
-      }, ${equivalent} equivalent</h2>
+      }</h2>
 ${[...Map.groupBy(all, ({ file }) => file)].map(([file, of]) => fileTable(file, of)).join("\n")}`
     ).join("\n")
   }

@@ -57,7 +57,7 @@ export const rules = [
     ["clocks"]
   ),
   mutex(
-    "H5: a granted lease ends a margin early for its owner",
+    "H5: a granted lease ends earlier for its owner than on the server",
     grant,
     "grant.millis - marginMillis(after + grant.millis)",
     "grant.millis",
@@ -65,7 +65,7 @@ export const rules = [
     ["clocks"]
   ),
   mutex(
-    "H5: at least half of the period must be left",
+    "H5: a grant with less than half of its period left is void",
     grant,
     "lease.left(now) < grant.millis / 2 ? undefined : lease",
     "lease",
@@ -73,7 +73,7 @@ export const rules = [
     ["clocks"]
   ),
   mutex(
-    "H5: a grant that comes after a gap is a hint",
+    "H5: a grant that follows a gap in the subscription is only a hint",
     `${core}/mutex/placePlan.ts`,
     "if (place.heard === undefined || (place.heard._tag === \"YourTurn\" && wakeUp._tag === \"YourTurn\")) place.heard = wakeUp",
     "place.heard = wakeUp",
@@ -81,7 +81,7 @@ export const rules = [
     "not visible in any schedule: the rules of order and age also apply to this grant"
   ),
   mutex(
-    "H5: a grant for one confirm period is confirmed before the work",
+    "H5: the confirmation of a grant is sent before the work starts",
     `${core}/mutex/localQueue.ts`,
     "if (lease.isUnconfirmed) this.layer.leases.confirm(lease)",
     "",
@@ -97,7 +97,7 @@ export const rules = [
     ["silent"]
   ),
   mutex(
-    "L1: the local deadline is a margin early",
+    "L1: a lease ends earlier for its owner than on the server",
     `${core}/optionChecks.ts`,
     "Math.max(100, leaseMillis * 0.05)",
     "0",
@@ -113,7 +113,7 @@ export const rules = [
     ["renewed"]
   ),
   mutex(
-    "L1: the wall clock counts too",
+    "L1: a lease ends at the earlier of its monotonic and wall deadlines",
     `${core}/lease/leaseDeadline.ts`,
     "const wall = this.wallDeadline - now.wall",
     "const wall = monotonic",
@@ -169,7 +169,7 @@ export const rules = [
     ["ended"]
   ),
   streams(
-    "an announcement is not a dead letter before it has failed too often",
+    "an announcement that may fail again does not become a dead letter",
     "takeLeases.lua",
     "if not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then",
     "if not repeated and count > 0 then",

@@ -3,7 +3,7 @@
 export interface Span {
   readonly kind: "waiting" | "leading" | "down" | "paused" | "cut" | "slow"
   readonly from: number
-  /** Undefined while the span lasts. */
+  /** The end of the span. Undefined while it lasts. */
   to: number | undefined
   readonly id: string
   readonly resource: string

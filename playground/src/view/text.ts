@@ -1,4 +1,4 @@
-/** Formats events, commands and replies as text. */
+/** Formats durations, commands, replies and the simulated network's parcels as text. */
 import type { Simulation } from "@effect-simba/testkit"
 
 export const seconds = (millis: number, digits = 1): string => `${(millis / 1000).toFixed(digits)} s`

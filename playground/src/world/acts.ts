@@ -21,7 +21,7 @@ export const verbs = [
 export type Verb = typeof verbs[number]
 
 export interface Act {
-  /** Virtual milliseconds, as an integer. */
+  /** The virtual time of the act, in whole milliseconds. */
   readonly at: number
   readonly verb: Verb
   /** The name of a process. Undefined for the server and for a process that is added. */

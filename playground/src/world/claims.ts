@@ -31,7 +31,7 @@ export const tokensGrow: Claim = {
   }
 }
 
-/** Measured from the end of one process's work to the start of the next one's. */
+/** Measures from the end of one process's work to the start of the next process's work. */
 export const handsOverWithin = (millis: number): Claim => ({
   text: `Each hand-off takes less than ${millis} ms`,
   holds: (history) => {
@@ -64,7 +64,7 @@ export const neverBeforeExpiry: Claim = {
   }
 }
 
-/** Measured from the end of the dead process's lease. */
+/** Measures from the end of the dead process's lease to the start of the next leader's work. */
 export const takesOverWithin = (millis: number): Claim => ({
   text: `The first waiter leads within ${millis} ms of the expiry`,
   holds: (history) => {
@@ -107,7 +107,10 @@ export const everybodyLed: Claim = {
     history.lanes.every(({ spans }) => spans.filter(({ kind }) => kind === "leading").length >= 2) ? true : undefined
 }
 
-/** Counts the waiters' acquires in any 100 ms between the crash and the next leader's start. */
+/**
+ * Counts the commands in any 100 ms, from shortly before the crashed leader's lease ends until shortly after the next
+ * leader starts.
+ */
 export const noHerd = (most: number): Claim => ({
   text: `At most ${most} requests per 100 ms reach the server when the lease expires`,
   holds: (history) => {
@@ -130,7 +133,7 @@ const ownedAt = (history: History, at: number, names?: ReadonlyArray<string>) =>
 
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, one) => total + one, 0)
 
-/** Checked at `from` and at `to`, in virtual milliseconds. */
+/** Counts the owned data streams at two instants, `from` and `to`, in virtual milliseconds. */
 export const allStreamsOwned = (count: number, from: number, to: number): Claim => ({
   text: `All ${count} data streams have an owner after ${from / 1000} s`,
   holds: (history) => {

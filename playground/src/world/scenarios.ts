@@ -14,14 +14,14 @@ export interface Claim {
 export interface Scenario {
   readonly id: string
   readonly title: string
-  /** One or two sentences. */
+  /** One or two sentences that describe the scenario. */
   readonly story: string
   readonly fleet:
     | { readonly _tag: "Mutex"; readonly habits: Habits }
     | { readonly _tag: "Streams"; readonly first: (client: { readonly index: number }) => Order | undefined }
   readonly clients: number
   readonly script: ReadonlyArray<Act>
-  /** Virtual milliseconds. */
+  /** The length of the scenario, in virtual milliseconds. */
   readonly duration: number
   readonly speed: number
   /** The initial span of the timeline, in milliseconds. */

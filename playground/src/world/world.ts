@@ -23,14 +23,14 @@ export interface Part {
   readonly state: "running" | "paused" | "dead"
   readonly isCut: boolean
   readonly clockStep: number
-  /** Milliseconds until the deadline of its lease, by its own clock. */
+  /** Milliseconds until the deadline of the process's lease, by the process's own clock. */
   readonly timeLeft: number | undefined
   readonly token: number | undefined
-  /** The ordinal of its token, from 1, because tokens are long numbers. */
+  /** The ordinal of the process's token, from 1, because tokens are long numbers. */
   readonly ordinal: number | undefined
-  /** Its place in the queue, from 1. Undefined for a process that is not waiting. */
+  /** The process's place in the queue, from 1. Undefined for a process that is not waiting. */
   readonly place: number | undefined
-  /** The number of data streams that it owns. */
+  /** The number of data streams that the process owns. */
   readonly streams: number
   readonly activity: "idle" | "waiting" | "leading" | "lost"
   readonly isSimba: boolean

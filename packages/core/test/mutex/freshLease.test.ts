@@ -32,7 +32,7 @@ it("after a report of a forced release, a lease is handed on only once a renewal
 })
 
 it("after a suspension, a lease is handed on only with more than the margin left", () => {
-  // The deadline is after 15.2 seconds on the wall clock, and the margin is 0.8
+  // The deadline is at 15.2 seconds by the wall clock, and the margin is 0.8 seconds
   const isFresh = (wall: number) => leaseOf().isFresh({ monotonic: 1000, wall })
   assert.deepStrictEqual([1000, 14_399, 14_400, 15_100].map(isFresh), [true, true, false, false])
 })

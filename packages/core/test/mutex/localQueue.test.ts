@@ -234,7 +234,7 @@ describe("one place in the queue for all waiters of a layer", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("what a layer remembers of its mutexes", () => {
+describe("the memory that a layer keeps for its mutexes", () => {
   it.effect("a mutex is tried first again after an attempt that found it free", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
@@ -248,7 +248,7 @@ describe("what a layer remembers of its mutexes", () => {
       assert.deepStrictEqual(faults.calls, ["acquire try", "release"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("is nothing once they are unused", () =>
+  it.effect("is freed once they are unused", () =>
     Effect.gen(function*() {
       const use = Effect.fnUntraced(function*(from: number, count: number) {
         for (let i = from; i < from + count; i++) yield* Mutex.withLock(`m ${i}`)(Effect.void)
@@ -260,7 +260,7 @@ describe("what a layer remembers of its mutexes", () => {
       assert.isBelow((yield* use(500, 5000)) - before, 5000 * 200)
     }).pipe(Effect.provide(MemoryLive)))
 
-  it.effect("is nothing once they are unused, even right after fibers waited for each other", () =>
+  it.effect("is freed once they are unused, even right after fibers waited for each other", () =>
     Effect.gen(function*() {
       const use = Effect.fnUntraced(function*(from: number, count: number) {
         for (let i = from; i < from + count; i++) {

@@ -68,7 +68,7 @@ describe("localTurn", () => {
       grows(line.tokens)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("with 0 each turn has one holder", () =>
+  it.effect("with a local turn of zero, each turn has one holder", () =>
     Effect.gen(function*() {
       const them = yield* another("them")
       const line = makeLine({ localTurn: 0 })

@@ -76,7 +76,7 @@ describe("metrics", () => {
       assert.strictEqual(yield* count(MutexMetrics.mutex.attempts.interrupted), 0)
     }).pipe(Effect.provide(TestLive), isolated))
 
-  it.effect("times: latency of requests, waiting and holding", () =>
+  it.effect("record the latency of requests, and the times of waiting and holding", () =>
     Effect.gen(function*() {
       yield* TestClock.adjust("1 second")
       const faults = yield* Faults
@@ -180,14 +180,14 @@ describe("metrics", () => {
       yield* TestClock.adjust("17 seconds")
       assert.strictEqual(yield* count(MutexMetrics.mutex.losses.BackendGone), 1)
       assert.strictEqual(yield* gauge(MutexMetrics.mutex.held), 1)
-      // Nor grants to a poll after the owner's lease has expired
+      // A grant to a poll after the owner's lease has expired is not a hand-off either
       const store = yield* MutexStore.MutexStore
       const gone = { mutex: MutexName.make("n"), id: "1-bbbbbbbbbbbb:them" as LeaseId, mode: "try" } as const
       yield* store.acquire({ ...gone, lease: Duration.seconds(16), confirm: Duration.seconds(1) })
       yield* start(Mutex.withLock("n")(Effect.never))
       yield* TestClock.adjust("17 seconds")
       assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 0)
-      // Nor grants of a mutex that the backend has lost
+      // Nor is a grant of a mutex whose owner the backend has forgotten
       faults.guard = faults.release = "work"
       yield* start(
         Effect.flip(
@@ -298,7 +298,7 @@ describe("spans", () => {
     )
   })
 
-  it.effect("with a tracer: acquire, withLock and renewals, with mutex, lease and token", () => {
+  it.effect("are created for acquire, withLock and renewals under a tracer, with mutex, lease and token", () => {
     const { spans, tracer } = tracing()
     return Effect.gen(function*() {
       yield* runBusy

@@ -98,7 +98,7 @@ describe("a place in the queue of the fleet", () => {
       )
     }))
 
-  it("H4: never sleeps through a message, nor without a timer", () =>
+  it("H4: sleeps only after it has handled all messages and set a timer", () =>
     explore(length, (steps, _before, after) => {
       if (after.phase !== "asleep") return
       holds(after.heard === undefined && after.refused !== undefined && Number.isFinite(after.askAt), steps)
@@ -108,14 +108,14 @@ describe("a place in the queue of the fleet", () => {
       holds(after.askAt === (isEarly ? 1000 : after.askAt) && steps.at(-1)!.commands.at(-1) === "setTimer", steps)
     }))
 
-  it("H4: each message is followed by a request, or judged, before it sleeps", () =>
+  it("H4: sends a request or judges a grant after each message, before it sleeps", () =>
     explore(length, (steps) => {
       const heard = steps.findLastIndex(({ name }) => hears(name))
       if (heard === -1 || steps.at(-1)!.to !== "asleep") return
       holds(steps.slice(heard).some(({ commands }) => commands.some(isRequest)), steps)
     }))
 
-  it("H5: judges a grant by a reply, and never one that followed a gap", () =>
+  it("H5: judges a grant only if it has a reply, and only if no gap preceded the grant", () =>
     explore(length, (steps, before) => {
       const last = steps.at(-1)!
       if (!last.commands.includes("judge")) return
@@ -129,7 +129,7 @@ describe("a place in the queue of the fleet", () => {
       holds(first === undefined || first === "Turn", steps)
     }))
 
-  it("wins once, and only by a grant for the waiter that is still the first", () =>
+  it("wins only by a grant that finds its waiter still first, and then it is over", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
       holds(last.commands.includes("win") === (last.name === "Granted" && last.to === "over"), steps)
@@ -165,7 +165,7 @@ describe("a place in the queue of the fleet", () => {
     }
   })
 
-  it("accepts Doubted only while it judges a grant", () => {
+  it("throws if it receives Doubted while it judges no grant", () => {
     for (const phase of ["prepared", "requeueing", "asleep"] as const) {
       assert.throws(
         () => placePlan.next({ ...placePlan.make(), phase }, { _tag: "Doubted" }),

@@ -1,3 +1,4 @@
+/** Tests the release of a lease: what it waits for, its retries, and its part in closing the layer. */
 import { Mutex, type SimbaError } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -13,7 +14,10 @@ const acquireAll = Effect.forEach(names, (name) => Mutex.acquire(name), { discar
 
 type Done = (exit: Exit.Exit<MutexStore.Released, SimbaError.BackendError | SimbaError.ProtocolError>) => void
 
-/** A mutex on a store that accepts releases without making the caller wait, and replies to them on demand. */
+/**
+ * A mutex on a store that records releases in `sent`. The caller does not wait, and the test replies by calling `done`.
+ * While `state.isReady` is false, releases go to the in-process store, and the caller waits for its reply.
+ */
 const sending = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const sent: Array<{ readonly request: MutexStore.ReleaseRequest; readonly done: Done }> = []
@@ -33,7 +37,7 @@ const sending = Effect.gen(function*() {
 })
 
 describe("releasing", () => {
-  it.effect("waits for work that closes its own scope from within its first step, even from a separate run", () =>
+  it.effect("waits for the work to end, even if the first step of the work closes the scope of the lease with `runSync`", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -57,7 +61,7 @@ describe("releasing", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("work may close the scope of its own lease in its first step", () =>
+  it.effect("the first step of the work may close the scope of the lease", () =>
     Effect.gen(function*() {
       for (const interruptible of [true, false]) {
         const scope = yield* Scope.make()
@@ -118,7 +122,7 @@ describe("releasing", () => {
       yield* TestClock.adjust("10 seconds")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("L4: a release that hangs is awaited no longer than until the deadline", () =>
+  it.effect("a hanging release is awaited until the deadline at the latest", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -126,7 +130,7 @@ describe("releasing", () => {
       faults.guard = faults.release = "hang"
       yield* TestClock.adjust("14900 millis")
       const closing = yield* start(Scope.close(scope, Exit.void))
-      // The deadline is after 15.2 seconds, and the release timeout is 2
+      // The deadline is at 15.2 seconds, and the release timeout is 2 seconds
       yield* TestClock.adjust("299 millis")
       const before = closing.pollUnsafe()
       yield* TestClock.adjust("1 millis")
@@ -134,7 +138,7 @@ describe("releasing", () => {
       faults.release = "work"
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual([before, after], [undefined, Exit.void])
-    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+    }).pipe(Effect.scoped, Effect.provide(TestLive)), { tags: ["L4"] })
 
   it.effect("closing the layer waits for releases in flight, for at most the release timeout in total", () =>
     Effect.gen(function*() {
@@ -225,10 +229,10 @@ describe("a fiber that the protected work has started", () => {
     assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
   })
 
-  it.effect("may close the scope of its lease within a timeout", () =>
+  it.effect("may close the scope of its lease from inside `Effect.timeout`", () =>
     closing(Effect.timeout("10 seconds")).pipe(Effect.provide(TestLive)))
 
-  it.effect("may close the scope of its lease beside other work, which ends", () =>
+  it.effect("may close the scope of its lease while other fibers work, which are then interrupted", () =>
     closing((close) => Effect.all([Effect.never, Effect.delay(close, "1 second")], { concurrency: 2 })).pipe(
       Effect.provide(TestLive)
     ))

@@ -17,18 +17,18 @@ type Tried = SimbaError.RequestError | SimbaError.LeaseLost
 /** Compiled but never run. */
 const types = (title: string, check: () => void) => it(title, () => void check)
 
-describe("withLock infers", () => {
+describe("the compiler infers for withLock", () => {
   types("success, errors and requirements of an effect", () => {
     const program = Effect.succeed(1).pipe(Mutex.withLock("m"))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<number, Locked, Mutex.Mutex>>()
   })
 
-  types("those of a function of the lease", () => {
+  types("success, errors and requirements of a function that takes the lease", () => {
     const program = Mutex.withLock("m")((lease) => Effect.succeed(lease))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<Lease.Lease, Locked, Mutex.Mutex>>()
   })
 
-  types("those of a generator", () => {
+  types("success, errors and requirements of a generator", () => {
     const program = Mutex.withLock("m", { timeout: "1 second" })((lease) =>
       Effect.gen(function*() {
         const { query } = yield* Db
@@ -39,17 +39,17 @@ describe("withLock infers", () => {
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<number, Locked | "sql", Db | Mutex.Mutex>>()
   })
 
-  types("an error class beside its own errors", () => {
+  types("the error class of the body in addition to the errors of withLock", () => {
     const program = Effect.fail(new Broken({ part: "x" })).pipe(Mutex.withLock("m"))
     expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Locked | Broken>()
   })
 
-  types("nothing that is required, once the layer is provided", () => {
+  types("no requirements once the layer is provided", () => {
     const program = Effect.void.pipe(Mutex.withLock("m"), Effect.provide(live))
     expectTypeOf<Effect.Services<typeof program>>().toEqualTypeOf<never>()
   })
 
-  types("that a caught tag is gone", () => {
+  types("the remaining errors after one tag is caught", () => {
     const program = Effect.void.pipe(
       Mutex.withLock("m"),
       Effect.catchTag("AcquireTimeout", ({ owner }) => Effect.succeed(owner))
@@ -58,7 +58,7 @@ describe("withLock infers", () => {
     expectTypeOf<Effect.Success<typeof program>>().toEqualTypeOf<string | void | undefined>()
   })
 
-  types("several caught tags, with the fields of each", () => {
+  types("the fields of each of several caught tags", () => {
     const program = Effect.void.pipe(
       Mutex.withLock("m"),
       Effect.catchTags({
@@ -70,7 +70,7 @@ describe("withLock infers", () => {
     expectTypeOf<Effect.Success<typeof program>>().toEqualTypeOf<string | void>()
   })
 
-  types("the reason of a loss", () => {
+  types("the fields of a caught reason of a loss", () => {
     const program = Effect.void.pipe(
       Mutex.withLock("m"),
       Effect.catchReason("LeaseLost", "TakenOver", (reason) => Effect.succeed(reason.owner))
@@ -78,7 +78,7 @@ describe("withLock infers", () => {
     expectTypeOf<Effect.Success<typeof program>>().toEqualTypeOf<string | void | undefined>()
   })
 
-  types("that its errors say whether to retry", () => {
+  types("that each error has `isRetryable`", () => {
     const program = Effect.void.pipe(
       Mutex.withLock("m"),
       Effect.retry({ while: (error) => error.isRetryable, times: 3 })
@@ -86,22 +86,22 @@ describe("withLock infers", () => {
     expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Locked>()
   })
 
-  types("a schedule of retries", () => {
+  types("the same errors after retries on a schedule", () => {
     const program = Effect.void.pipe(Mutex.withLock("m"), Effect.retry(Schedule.recurs(2)))
     expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Locked>()
   })
 
-  types("the same as a method of the service, without a requirement", () => {
+  types("the same types for the method of the service", () => {
     const program = Mutex.Mutex.use((mutex) => mutex.withLock("m")(Effect.succeed("done")))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<string, Locked, Mutex.Mutex>>()
   })
 
-  types("that one lock within another adds no error", () => {
+  types("no further errors for a lock inside another lock", () => {
     const program = Effect.succeed(1).pipe(Mutex.withLock("a"), Mutex.withLock("b"))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<number, Locked, Mutex.Mutex>>()
   })
 
-  types("a function of the application, with its arguments", () => {
+  types("the arguments and the effect of a function of the application", () => {
     const close = Effect.fn("close")(
       function*(month: string) {
         const { query } = yield* Db
@@ -113,24 +113,24 @@ describe("withLock infers", () => {
     expectTypeOf(close("2026-11")).toEqualTypeOf<Effect.Effect<string, Locked | "sql", Db | Mutex.Mutex>>()
   })
 
-  types("a stream whose elements have a mutex each", () => {
+  types("a stream that locks a mutex for each element", () => {
     const saved = Stream.make("a", "b").pipe(
       Stream.mapEffect((row) => Effect.succeed(row.length).pipe(Mutex.withLock(`row:${row}`)), { concurrency: 4 })
     )
     expectTypeOf(saved).toEqualTypeOf<Stream.Stream<number, Locked, Mutex.Mutex>>()
   })
 
-  types("many at once", () => {
+  types("several locks that are acquired concurrently", () => {
     const all = Effect.forEach(["a", "b"], (name) => Effect.succeed(1).pipe(Mutex.withLock(name)), { concurrency: 2 })
     expectTypeOf(all).toEqualTypeOf<Effect.Effect<Array<number>, Locked, Mutex.Mutex>>()
   })
 
-  types("a mutex whose name is configured", () => {
+  types("a lock whose name comes from the configuration", () => {
     const program = Effect.flatMap(Config.String("REPORT_MUTEX"), (name) => Effect.void.pipe(Mutex.withLock(name)))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<void, Locked | Config.ConfigError, Mutex.Mutex>>()
   })
 
-  types("work in the background of a layer", () => {
+  types("a layer that runs locked work in the background", () => {
     const Refresh = Layer.effectDiscard(
       Effect.void.pipe(
         Mutex.withLock("refresh", { timeout: "1 second" }),
@@ -142,7 +142,7 @@ describe("withLock infers", () => {
     expectTypeOf(Refresh).toEqualTypeOf<Layer.Layer<never, SimbaError.InvalidConfig | SimbaError.BackendError>>()
   })
 
-  types("what a named mutex cannot fail with", () => {
+  types("only the errors that a mutex with a fixed name can have", () => {
     const Invoices = Mutex.named("invoices", { ttl: "5 seconds" })
     const program = Invoices.withLock(Effect.fail(new Broken({ part: "x" })))
     expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<
@@ -150,25 +150,25 @@ describe("withLock infers", () => {
     >()
   })
 
-  types("the services of a hook", () => {
+  types("the services that a hook requires", () => {
     const isAlive = Effect.map(Db, ({ query }) => query !== undefined)
     const program = Effect.succeed(1).pipe(Mutex.withLock("m", { isAlive }))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<number, Locked, Db | Mutex.Mutex>>()
   })
 
-  types("a service that closes over it", () => {
+  types("a service whose layer requires the mutex", () => {
     const layer = Layer.effect(Db, Effect.map(Mutex.Mutex, () => ({ query: Effect.succeed(1) })))
     expectTypeOf(layer).toEqualTypeOf<Layer.Layer<Db, never, Mutex.Mutex>>()
   })
 })
 
-describe("related operations infer", () => {
-  types("an option where the mutex may be taken", () => {
+describe("the compiler infers for related operations", () => {
+  types("an `Option` as the result of withLockIfAvailable", () => {
     const program = Effect.succeed(1).pipe(Mutex.withLockIfAvailable("m"))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<Option.Option<number>, Tried, Mutex.Mutex>>()
   })
 
-  types("a scope for a lease", () => {
+  types("that acquire requires a scope", () => {
     expectTypeOf(Mutex.acquire("m")).toEqualTypeOf<
       Effect.Effect<Lease.Lease, SimbaError.AcquireError, Mutex.Mutex | Scope.Scope>
     >()
@@ -177,25 +177,25 @@ describe("related operations infer", () => {
     >()
   })
 
-  types("that a scope is enough", () => {
+  types("no requirements of acquire once a scope and the layer are provided", () => {
     const program = Effect.scoped(Effect.flatMap(Mutex.acquire("m"), ({ ensure }) => ensure)).pipe(Effect.provide(live))
     expectTypeOf<Effect.Services<typeof program>>().toEqualTypeOf<never>()
     expectTypeOf<Effect.Success<typeof program>>().toEqualTypeOf<void>()
   })
 
-  types("a loss where several mutexes are held", () => {
+  types("the errors of work under several mutexes", () => {
     const program = Effect.flatMap(Mutex.acquireAll(["a", "b"]), (group) => group.protect(Effect.succeed(group.tokens)))
     expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Locked>()
   })
 
-  types("that work of the leader does not end, and fails only if it asks to", () => {
+  types("that whileLeader never succeeds, and fails only with `onError: 'fail'`", () => {
     const quiet = Jobs.use((jobs) => jobs.whileLeader(Effect.fail("x" as const)))
     expectTypeOf(quiet).toEqualTypeOf<Effect.Effect<never, never, Jobs>>()
     const loud = Jobs.use((jobs) => jobs.whileLeader(Effect.fail("x" as const), { onError: "fail" }))
     expectTypeOf(loud).toEqualTypeOf<Effect.Effect<never, "x", Jobs>>()
   })
 
-  types("the same services inside of Effect.all, whose elements may have any", () => {
+  types("the services of operations inside Effect.all", () => {
     const all = Effect.all([
       Mutex.acquire("a"),
       Mutex.acquireIfAvailable("a"),
@@ -212,7 +212,7 @@ describe("related operations infer", () => {
     expectTypeOf<Effect.Services<typeof run>>().toEqualTypeOf<StreamClient.StreamClient | StreamLease.StreamLease>()
   })
 
-  types("the same services inside of Layer.mergeAll", () => {
+  types("the services of layers inside Layer.mergeAll", () => {
     const contenders = Layer.mergeAll(Jobs.layer("a"), Leadership.layerJobs("b", []))
     expectTypeOf<Layer.Services<typeof contenders>>().toEqualTypeOf<Mutex.Mutex>()
     const db = Layer.succeed(Db, { query: Effect.succeed(1) })
@@ -222,7 +222,7 @@ describe("related operations infer", () => {
     expectTypeOf<Layer.Services<typeof alone>>().toEqualTypeOf<never>()
   })
 
-  types("events as tagged unions", () => {
+  types("a tagged union for the events of a mutex", () => {
     const successors = Mutex.events("m", { pollInterval: "1 second" }).pipe(
       Stream.filter((event) => event._tag === "HandedOver"),
       Stream.map(({ successor }) => successor)
@@ -231,7 +231,7 @@ describe("related operations infer", () => {
   })
 })
 
-describe("an option that does not exist, or has no such value, is refused where it stands", () => {
+describe("the compiler reports an unknown option, or a value of the wrong type, on its own line", () => {
   types("for each operation and for the layer", () =>
     void [
       // @ts-expect-error -- 'tiemout' does not exist in type 'AcquireOptions'

@@ -1,4 +1,7 @@
-/** A Go consumer's entry may be taken after a sweep found it locked, or after a long idle time. */
+/**
+ * Tests when another consumer may take a Go consumer's entry: only while the entry is unlocked, and if an earlier sweep
+ * found it locked or it has been idle for 40 seconds.
+ */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, type Pending } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -35,7 +38,7 @@ describe("entries of Go consumers", () => {
   it.each([
     ["the same consumer once more", { deliveries: 2 }],
     ["another consumer", { consumer: "redis-consumer-go-2" }]
-  ])("the wait for an entry starts over if it was delivered to %s", (_, fields) => {
+  ])("an earlier lock no longer counts once the entry has been delivered to %s", (_, fields) => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     assert.isFalse(entries.mayTake(pending(fields)))
@@ -47,7 +50,7 @@ describe("entries of Go consumers", () => {
     assert.isFalse(entries.mayTake(pending()))
   })
 
-  it("an entry is remembered until a sweep that stopped early covers its id without finding it", () => {
+  it("an entry is forgotten if a sweep that stopped early covers its id without finding it", () => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     entries.endSweep(EntryId.make("2-0"))
@@ -57,7 +60,7 @@ describe("entries of Go consumers", () => {
     assert.isUndefined(entries.known(entry))
   })
 
-  it("an entry is remembered until a complete sweep does not find it", () => {
+  it("an entry is forgotten if a complete sweep does not find it", () => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     entries.endSweep()

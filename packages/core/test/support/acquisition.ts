@@ -1,4 +1,4 @@
-/** What a consumer knows about a data stream that it has just claimed. */
+/** Makes an `Acquisition`: what a consumer knows about a data stream that it has just claimed. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch } from "@effect-simba/core/streams/StreamStore"

@@ -15,7 +15,7 @@ interface Party {
   /** Whether the last request asked the contender to lead. */
   wanted: boolean
   starts: number
-  /** A stop has returned, and no start was requested after it. */
+  /** Whether a stop has returned since the last request to start. */
   stopped: boolean
   closing: boolean
   /** The number of pieces of work that run under each lease, by lease id. Running finalizers count. */

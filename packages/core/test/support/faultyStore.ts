@@ -122,7 +122,7 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
   return Context.make(MutexStore.MutexStore, faulty).pipe(Context.add(Faults, faults))
 })).pipe(Layer.provide(MutexStore.layerMemory))
 
-/** The in-process store, which never reports who owns a mutex: neither by message nor when asked. */
+/** An in-process store that never reports owners: it publishes no changes, and inspections get no reply. */
 export const silentStore: Layer.Layer<MutexStore.MutexStore> = Layer.effect(
   MutexStore.MutexStore,
   Effect.map(MutexStore.MutexStore, (store) => ({

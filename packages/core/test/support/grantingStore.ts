@@ -37,7 +37,7 @@ export class Backend extends Context.Service<Backend, {
   /** The listeners of the waiters. */
   readonly listeners: ReadonlySet<(wakeUp: WakeUp) => void>
   readonly notify: (wakeUp: WakeUp) => void
-  /** The backend's time in microseconds, this many milliseconds after the test began. */
+  /** Returns the backend's time, in microseconds, `millis` milliseconds after the start of the test. */
   readonly micros: (millis: number) => number
 }>()("test/Backend") {}
 

@@ -10,7 +10,7 @@ import * as FaultyStore from "./faultyStore.ts"
 /** Runs every fiber that can run, without moving the clock. */
 export const settle = Effect.repeat(Effect.yieldNow, { times: 30 })
 
-/** How often the store received requests of a kind. */
+/** Returns the number of requests whose name starts with `name` that the store has received. */
 export const calls = (name: string) =>
   Effect.map(Faults, (faults) => faults.calls.filter((call) => call.startsWith(name)).length)
 

@@ -1,5 +1,6 @@
 /**
- * One service in memory that implements the port. Its clients' calls can fail, hang, or lose their replies.
+ * An in-memory `StreamStore` for one service. Each client connects through its own link, on which a test can delay
+ * calls, fail them, or lose their replies.
  */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import * as SimbaError from "@effect-simba/core/SimbaError"
@@ -44,24 +45,22 @@ export class Backend {
   readonly entryLeases = new Map<string, Lease>()
   readonly streamLeases = new Map<string, Lease & { readonly token: number; readonly entry: string }>()
   readonly failures = new Map<string, number>()
-  /** The time of the first failure. */
+  /** By entry id, when the first of the entry's consecutive failures happened, in milliseconds. */
   private readonly failingSince = new Map<string, number>()
   readonly running = new Map<string, string>()
   readonly checkpoints = new Map<string, StreamName.EntryId>()
   readonly dead: Array<StreamState.DeadLetter> = []
   readonly members = new Map<string, StreamStore.Member & { readonly until: number }>()
-  /** Data streams that are done, with the entry that announced each. */
+  /** By data stream that has been read to its end, the entry that announced it. */
   readonly ended = new Map<string, string>()
-  /** Data streams that were deleted. */
-  readonly deleted = new Set<string>()
-  /** Consumers that run redis-stream-client-go. */
+  /** The consumers that `pending` reports as Go consumers, which run redis-stream-client-go. */
   readonly goConsumers = new Set<string>()
   readonly done: Array<string> = []
-  /** The data streams whose checkpoints were to be kept, in order of the requests. */
+  /** The data streams passed to `keepCheckpoints`, in order of the calls. */
   readonly kept: Array<string> = []
-  /** When old data was removed, and for which idle time, in milliseconds. */
+  /** The calls of `reap`: when each came, and the idle time that it passed. Milliseconds. */
   readonly tidied: Array<{ readonly at: number; readonly idle: number }> = []
-  /** The data that the next removal finds. */
+  /** The counts that the next call of `reap` returns. Each call resets them to zero. */
   rubbish = { consumers: 0, entries: 0 }
   private readonly hintQueues = new Set<Queue.Queue<StreamStore.Signal>>()
   private readonly expiryQueues = new Set<Queue.Queue<StreamStore.Expiry>>()
@@ -91,7 +90,9 @@ export class Backend {
 
   row = (entry: string) => this.rows.find((row) => row.entry === entry)
 
-  /** Adds an entry that no announcement would: an unreadable one, or a second one for a data stream. */
+  /**
+   * Adds an entry without the checks of `announce`, so the entry may be malformed, or a second one for its data stream.
+   */
   add(
     content: { readonly stream: string; readonly info?: StreamStore.Announcement["info"] } | {
       readonly problem: string
@@ -335,7 +336,7 @@ export class Backend {
       end: ({ entry, stream }) =>
         through("end", () => {
           const ended = this.ended.get(stream)
-          return ended === undefined ? "Open" : ended === entry || this.deleted.has(stream) ? "Ended" : "Reopened"
+          return ended === undefined ? "Open" : ended === entry ? "Ended" : "Reopened"
         }),
       keepCheckpoints: (streams) => through("keepCheckpoints", () => void this.kept.push(...streams)),
       messages: () => through("messages", () => []),
@@ -402,16 +403,16 @@ export class Backend {
 
 export interface Link {
   mode: Mode
-  /** Overrides `mode` for single operations. */
+  /** The modes of single operations, which take precedence over the link's `mode`. */
   readonly modes: Partial<Record<keyof Service, Mode>>
-  /** Milliseconds before a call arrives. */
+  /** By operation, the delay before a call reaches the backend, in milliseconds. */
   readonly delays: Partial<Record<keyof Service, number>>
-  /** Milliseconds that a call takes. Calls run one after another. */
+  /** By operation, how long the backend works on a call, in milliseconds. It works on one call of a link at a time. */
   readonly busy: Partial<Record<keyof Service, number>>
   readonly calls: Array<string>
 }
 
-/** One client's connection to the backend, with switches for faults. */
+/** Connects a client to the backend. The client uses the layer, and the test causes faults through the link. */
 export const connect = (
   backend: Backend
 ): { readonly link: Link; readonly layer: Layer.Layer<StreamStore.StreamStore> } => {

@@ -1,6 +1,6 @@
 /**
- * `acquireAndRelease.lua` has inline fast paths for common operations. Random operations compare its replies, messages
- * and keys to those of the same script without the fast paths.
+ * `acquireAndRelease.lua` has inline fast paths for common operations. These tests run random operations on two fake
+ * servers, one with the script and one with a copy without fast paths. Replies, messages and keys must be the same.
  */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { FakeRedis } from "@effect-simba/testkit"
@@ -188,17 +188,17 @@ const same = (script: string, steps: ReadonlyArray<Step>, skipDead: string) =>
 const script = Arbitrary.schema(Schema.Array(Step).check(Schema.isMinLength(20), Schema.isMaxLength(60)))
 
 describe("acquireAndRelease.lua", () => {
-  it("the tests can remove its fast paths", () => {
+  it("the copy has both fast paths disabled", () => {
     for (const test of short) assert.include(inFull, `${test}false and `)
   })
 
-  /** Scripts per test. With small portions, `pnpm mutants` can run as many as fit its time budget. */
+  /** Random sequences per test. Many short tests let `pnpm mutants` run as many as fit its time budget. */
   const runs = 50
 
   const compares = (title: string, skipDead: string, portions: number) => {
     for (let seed = 1; seed <= portions; seed++) {
       it.effect.prop(
-        `${title}: ${runs} scripts from seed ${seed}`,
+        `${title}: ${runs} random sequences, seed ${seed}`,
         [script],
         ([steps]) => same(inFull, steps, skipDead),
         { arbitrary: { runs, seed } }
@@ -206,7 +206,7 @@ describe("acquireAndRelease.lua", () => {
     }
   }
 
-  compares("fast paths and functions do the same", "1", 16)
-  compares("fast paths and functions do the same if only dead effect-simba waiters are skipped", "own", 4)
-  compares("fast paths and functions do the same if dead waiters cannot be detected", "0", 2)
+  compares("behaves the same with and without fast paths", "1", 16)
+  compares("behaves the same if only dead effect-simba waiters are skipped", "own", 4)
+  compares("behaves the same if dead waiters cannot be detected", "0", 2)
 })

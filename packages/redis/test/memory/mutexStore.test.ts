@@ -1,4 +1,7 @@
-/** Runs the testkit's contract suite of mutex stores on the production store, over the fake server. */
+/**
+ * Runs the testkit's contract suite for mutex stores on `RedisMutex.layerStore`, with a fake Redis that can count the
+ * subscribers of a channel, and with one that cannot.
+ */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
 import { TestRedis } from "@effect-simba/testkit"

@@ -46,7 +46,7 @@ const save = (result: Simulation.Result) => {
   return path
 }
 
-/** A link to the history of a result on the page that `npm run playground` serves. */
+/** Returns a link to the result's history in the playground, which `npm run playground` serves. */
 const linkOf = ({ clients, duration, enabled, seed }: Simulation.Result) => {
   const query = new URLSearchParams({
     plan: values.plan,
@@ -116,7 +116,9 @@ const sweep = async () => {
     console.log(`${handOvers} hand-overs, longest wait for a free mutex: ${longest.toFixed(0)} ms`)
   }
   const rate = Math.round(reports.length / millis * 60_000)
-  console.log(`${reports.length} seeds, ${failed.length} violations, ${rate} seeds/min`)
+  const violations = reports.reduce((sum, { violations }) => sum + violations, 0)
+  const where = failed.length === 0 ? "" : ` in ${failed.length} seeds`
+  console.log(`${reports.length} seeds, ${violations} violations${where}, ${rate} seeds/min`)
   return failed.length
 }
 

@@ -19,6 +19,8 @@ export interface Report {
   readonly handOvers: number
   /** The longest wait for a free mutex, in milliseconds. */
   readonly longestFreeWait: number
+  readonly violations: number
+  /** The first violation, as the checker's name and its message. */
   readonly violation: string | undefined
 }
 
@@ -42,6 +44,7 @@ const each = (seed: number): Effect.Effect<void> =>
       virtualMillis: result.virtualMillis,
       handOvers: found.handOvers,
       longestFreeWait: found.longest,
+      violations: result.violations.length,
       violation: violation === undefined ? undefined : `${violation.checker}: ${violation.message}`
     }
     parentPort!.postMessage(report)

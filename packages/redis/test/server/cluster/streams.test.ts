@@ -47,28 +47,31 @@ const shared = (scenario: Scenario) => Effect.scoped(Effect.flatMap(Effect.flatM
 layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
   "data streams on a Cluster",
   (it) => {
-    it.effect("every announced stream is processed to its end, once, and leaves nothing behind", () =>
+    it.effect("every announced data stream is processed once, and leaves nothing behind", () =>
       shared(scenarios.finished))
 
-    it.effect("streams of a dead owner are found without events, with larger tokens", () => shared(scenarios.orphans))
+    it.effect("without events, the data streams of a dead owner are taken with larger tokens", () =>
+      shared(scenarios.orphans))
 
-    it.effect("yielded streams continue at once, by a signal through any node", () => shared(scenarios.handedBack))
+    it.effect("yielded data streams are taken immediately because of a signal through any node", () =>
+      shared(scenarios.handedBack))
 
-    it.effect("a deleted group is created again, and owned streams stay owned", () => shared(scenarios.groupGone))
+    it.effect("a deleted group is created again, and owned data streams stay owned", () => shared(scenarios.groupGone))
 
-    it.effect("unreadable entries go to the dead letters, and the reader continues", () => shared(scenarios.malformed))
+    it.effect("malformed entries become dead letters, and the reader continues", () => shared(scenarios.malformed))
 
-    it.effect("poison goes to the dead letters, and can be redriven", () => shared(scenarios.poison))
+    it.effect("a data stream that always fails becomes a dead letter, and can be redriven", () =>
+      shared(scenarios.poison))
 
-    it.effect("a consumer that joins gets its share, handed over", () => shared(scenarios.balanced))
+    it.effect("a consumer that joins gets its share by hand-overs", () => shared(scenarios.balanced))
 
-    it.effect("messages that were trimmed before they were read are counted, and a rewritten stream is read", () =>
+    it.effect("trimmed messages are reported as missed, and a rewritten data stream is read from its beginning", () =>
       shared(scenarios.gaps))
 
-    it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
+    it.effect("the next owner resumes after the last commit, and a stale owner cannot commit", () =>
       shared(scenarios.checkpoints))
 
-    it.effect("messages are processed in order through a death and a close, and none is skipped", () =>
+    it.effect("messages are processed in order and without gaps although owners die and close", () =>
       shared(scenarios.processed))
 
     it.effect("services on all nodes share one set of connections", () =>
@@ -132,7 +135,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
       { tags: ["G24"] }
     )
 
-    it.effect("a data stream in another slot goes to the dead letters if another program announces it", () =>
+    it.effect("an announcement of a data stream in another slot, made by another program, becomes a dead letter", () =>
       Effect.gen(function*() {
         const stage = yield* clusterStage(yield* Nodes)
         const a = yield* stage.open({ service: "{foreign}", processName: "a" })
@@ -151,7 +154,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
 
 describe("data streams on a failing Cluster", () => {
   it.live(
-    "nodes that hang: all leases are lost at the deadline, and taken again later",
+    "if all nodes hang, all leases are lost at their deadline, and taken again later",
     () => Effect.scoped(Effect.flatMap(Effect.flatMap(RedisServer.cluster(), clusterStage), scenarios.hanging))
   )
 

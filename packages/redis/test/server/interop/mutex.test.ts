@@ -186,7 +186,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         assert.isTrue(yield* simba.acquire(3_600_000))
         const waiting = yield* Effect.forkScoped(mutex.acquire(m))
         // Each refusal makes the waiter subscribe again
-        yield* until("it looks", Effect.sync(() => tried.length >= 3))
+        yield* until("the waiter has tried to subscribe three times", Effect.sync(() => tried.length >= 3))
         assert.isAtLeast(tried[2]! - tried[0]!, 700)
         const notified = yield* simba.release
         assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, notified)
@@ -195,7 +195,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
   )
 
   it.effect(
-    "a waiter that a Simba contender passed unnoticed polls when the mutex is reserved for that one",
+    "a waiter polls when the mutex is reserved for a Simba contender that it did not know about",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -218,8 +218,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* Fiber.join(holding)
         yield* until("the Simba waiter is notified", Effect.sync(() => heard.length > 0))
         assert.isTrue(yield* simba.acquire(3_600_000))
-        // The Simba release removes the waiter from the queue. The waiter may not listen yet, and must acquire the
-        // mutex anyway.
+        // The Simba release removes the waiter from the queue, perhaps before the waiter listens. Even then, the waiter
+        // must acquire the mutex.
         const notified = yield* simba.release
         assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, notified)
       }),
@@ -252,7 +252,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.deepStrictEqual(order, [0, 1, 2])
     }))
 
-  it.effect("a release of effect-simba treats a Simba waiter as Simba does, and its own waiters hold back for the confirm period", () =>
+  it.effect("a release notifies a Simba waiter without making it the owner, and effect-simba waiters hold back for it", () =>
     Effect.gen(function*() {
       const { a, b, c, m, server } = yield* freshMutex("Simba waiter")
       const { owner, queue, reserved } = keysOf(m)

@@ -23,22 +23,23 @@ const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown,
   }).pipe(Effect.scoped, Effect.provide(quiet))
 
 describe("with Go consumers, on a real Redis", () => {
-  it.live("each side processes data streams that the other announced, each by one consumer, and all are finished", () =>
+  it.live("each data stream is processed by one consumer, whichever library announced it", () =>
     real(scenarios.bothWays))
 
-  it.live("what a live Go consumer owns is left alone", () => real(scenarios.liveGo))
+  it.live("a live Go consumer keeps its data streams", () => real(scenarios.liveGo))
 
-  it.live("a yielded stream is taken over", () => real(scenarios.handBack), { tags: ["G20"] })
+  it.live("a Go consumer takes yielded data streams", () => real(scenarios.handBack), { tags: ["G20"] })
 
-  it.live("a death of a Go consumer is noticed, with events", () => real((stage) => scenarios.goDies(stage, true)))
+  it.live("with events, the data streams of a dead Go consumer are taken", () =>
+    real((stage) => scenarios.goDies(stage, true)))
 
   it.live(
-    "a death of a Go consumer is noticed without events",
+    "without events, a sweep takes the data streams of a dead Go consumer",
     () => real((stage) => scenarios.goDies(stage, false)),
     { tags: ["G15"] }
   )
 
-  it.live("what Go consumers hold costs a sweep few commands", () =>
+  it.live("a sweep needs few commands for a thousand entries that Go consumers hold", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const stage = {
@@ -71,13 +72,13 @@ describe("with Go consumers, on a real Redis", () => {
   })
 
   it.live(
-    "a late Go owner finishes: the consumer of this library stops, and nothing is repeated",
+    "if a Go consumer finishes late, the effect-simba consumer that took over stops, and nothing is repeated",
     () => real(scenarios.lateDone),
     { tags: ["G18"] }
   )
 
   it.live(
-    "the shutdown of a Go consumer finishes its own streams, and none of this library",
+    "a Go consumer that shuts down finishes its own data streams, and none of effect-simba's",
     () => real(scenarios.goDone),
     { tags: ["G20"] }
   )

@@ -15,7 +15,7 @@ import {
 } from "../../support/harness.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("places on a real server", (it) => {
-  it.effect("a thousand waiters behind another process: two requests, one entry, no subscription; then one release each", () =>
+  it.effect("a thousand waiters of one process cost two requests, one entry and no subscription, and then one release each", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)

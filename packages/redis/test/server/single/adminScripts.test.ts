@@ -31,11 +31,11 @@ const dayMillis = 24 * 60 * 60 * 1000
 const spoil = (server: Server, key: string) =>
   Effect.andThen(server.send("DEL", key), server.send("LPUSH", key, "not what it should be"))
 
-/** Sets the owner key as Simba's acquire script does. */
+/** Acquires the mutex as Simba does, by setting the owner key. Returns whether the mutex was free. */
 const simbaTakes = (server: Server, mutex: MutexName, id: string) =>
   Effect.map(server.send("SET", keysOf(mutex).owner, id, "NX", "PX", "60000"), (reply) => reply === "OK")
 
-/** A Simba contender that waits and listens, and what it receives. */
+/** Subscribes a Simba contender to its channel, and queues it. `heard` collects the messages that it receives. */
 const simbaWaits = Effect.fnUntraced(function*(server: Server, mutex: MutexName) {
   const id = simbaId()
   const heard = yield* messagesOn(server, RedisKeys.contenderChannel(mutex, id))
@@ -46,7 +46,7 @@ const simbaWaits = Effect.fnUntraced(function*(server: Server, mutex: MutexName)
 const listOf = (store: MutexStore["Service"]) => Effect.map(Stream.runCollect(store.list), (names) => [...names].sort())
 
 layer(RedisServer.layer, { excludeTestServices: true })(
-  "the scripts for inspecting, intervening and sharing schedules",
+  "the scripts that inspect mutexes, force releases and share schedules",
   (it) => {
     it.effect("a forced release notifies the layer of the old owner, byte for byte as the wire table says", () =>
       Effect.gen(function*() {
@@ -72,13 +72,13 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.deepStrictEqual(yield* store.forceRelease(m, confirm), { _tag: "Free" })
         yield* server.send("PUBLISH", channel, "the end")
         yield* until("all messages", Effect.sync(() => messages.at(-1)?.[1] === "the end"))
-        // The server takes the time of a grant a moment before or after it computes the token
+        // Mask how far a token is ahead of the clock: that depends on the speed of the script
         const read = messages.map(([channel, text]) => [channel, text!.replace(/(@@\d{16})@@\d{1,3}@@/, "$1@@ahead@@")])
         const counterOf = ({ id }: { readonly id: string }) => id.split("-")[0]
         assert.deepStrictEqual(read, [
           [channel, `acquired@@${a.id}`],
           [channel, `acquired@@${b.id}`],
-          // Nobody is fresh for a forced release: no layer releases
+          // A forced release grants only the confirm period, however short the waiter has been queued
           [inboxes[1], `${counterOf(b)}@@granted@@${first}@@ahead@@30000`],
           [inboxes[2], `${counterOf(c)}@@look@@30000`],
           [inboxes[0], `forced@@${a.id}`],
@@ -187,14 +187,13 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.isTrue(yield* simbaTakes(server, m, id))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), id)
         assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
-        // The Simba owner releases without a message within the confirm period. No reservation is left to block
-        // effect-simba.
+        // The Simba owner's key disappears within the confirm period: without a reservation, `b` gets the mutex at once
         yield* server.send("DEL", owner)
         yield* b.confirm
       }))
 
     it.effect(
-      "a fence of the wrong type fails a release, and grants the mutex to no waiter unnoticed",
+      "a release fails if the fence has the wrong type, and the first waiter polls instead of being granted the mutex",
       () =>
         Effect.gen(function*() {
           const { a, b, m, server, store } = yield* freshMutex("spoilt fence")

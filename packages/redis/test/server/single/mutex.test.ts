@@ -30,10 +30,10 @@ const stageOn = (server: Server): scenarios.Stage => ({
 
 type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
 
-/** On the server that all of these tests share. */
+/** Runs a scenario on the server that these tests share. */
 const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => scenario(stageOn(server)))
 
-/** On a separate server, because the scenario damages it. */
+/** Runs a scenario on a separate server, because it suspends, restarts or cuts off the server. */
 const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
 
 layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it) => {
@@ -41,19 +41,21 @@ layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it)
     tags: ["B60"]
   })
 
-  it.effect("first come, first served, between processes", () => shared(scenarios.order), { tags: ["H1"] })
+  it.effect("waiters in different processes are served in order of arrival", () => shared(scenarios.order), {
+    tags: ["H1"]
+  })
 
   it.effect("a waiter whose subscription was lost still gets the mutex", () => shared(scenarios.lostSubscription), {
     tags: ["B2"]
   })
 
   it.effect(
-    "a deleted key is a loss: the work is interrupted, and the mutex is not created again",
+    "if the owner's key is deleted, the lease is lost and its work is interrupted",
     () => shared(scenarios.deleted),
     { tags: ["B18"] }
   )
 
-  it.effect("an overwritten key is a loss that names the new owner, and is left alone", () =>
+  it.effect("if the owner's key is overwritten, the loss names the new owner, and the key is not changed", () =>
     shared(scenarios.overwritten))
 
   it.effect("a lease is renewed for as long as its work takes", () => shared(scenarios.renewed), { tags: ["L2"] })
@@ -69,15 +71,15 @@ layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it)
   )
 
   it.effect(
-    "an acquire that timed out leaves nothing behind, and names the known owner",
+    "an acquire that times out leaves nothing behind, and its error names the owner",
     () => shared(scenarios.timedOut),
     { tags: ["H7"] }
   )
 
-  it.effect("a timeout of zero is one request that is awaited: a free mutex is acquired, a taken one is refused", () =>
-    alone(scenarios.oneTry))
+  it.effect("with a timeout of zero, an acquire makes one attempt and awaits its reply", () => alone(scenarios.oneTry))
 
-  it.effect("closing a layer interrupts work, awaits it, and leaves its mutex free", () => shared(scenarios.closed))
+  it.effect("closing a layer interrupts its work, waits for it, and releases its mutexes", () =>
+    shared(scenarios.closed))
 
   it.effect("a waiter that leaves does not delay the one behind it", () => shared(scenarios.leaving), {
     tags: ["H3"]
@@ -86,18 +88,18 @@ layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it)
 
 describe("a mutex on a Redis that fails", () => {
   it.live(
-    "a server that restarts while somebody waits: the waiter gets the mutex, the holder loses it",
+    "if the server restarts without its data, a waiter gets the mutex, and the holder loses it",
     () => alone(scenarios.restarted),
     { tags: ["B2"] }
   )
 
   it.live(
-    "a server that hangs: the work is interrupted at the local deadline, with BackendGone",
+    "if the server hangs, work is interrupted at the local deadline, with BackendGone",
     () => alone(scenarios.hanging),
     { tags: ["L1"] }
   )
 
-  it.live("an outage that is shorter than the transition costs nothing", () => alone(scenarios.shortOutage), {
+  it.live("an outage that is shorter than the transition does not end a lease", () => alone(scenarios.shortOutage), {
     tags: ["L2", "B13"]
   })
 

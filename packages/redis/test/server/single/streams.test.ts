@@ -16,62 +16,69 @@ const stageOn = (server: Server): scenarios.Stage =>
 
 type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
 
-/** On the server that all of these tests share. */
+/** Runs a scenario on the server that these tests share. */
 const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => scenario(stageOn(server)))
 
-/** On a separate server, because the scenario damages it. */
+/** Runs a scenario on a separate server, because it suspends, restarts or cuts off the server. */
 const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
 
 layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis", (it) => {
-  it.effect("every announced stream is processed to its end, once, and leaves nothing behind", () =>
+  it.effect("every announced data stream is processed once, and leaves nothing behind", () =>
     shared(scenarios.finished))
 
-  it.effect("thousands of handlers fail at once: no lease is lost, and each counts one failure", () =>
+  it.effect("2,000 handlers that fail at the same time lose no lease, and count one failure each", () =>
     shared(scenarios.failing))
 
   it.effect(
-    "streams of a dead owner are found without events, with larger tokens",
+    "without events, the data streams of a dead owner are taken with larger tokens",
     () => shared(scenarios.orphans),
     { tags: ["G15", "G32"] }
   )
 
   it.effect(
-    "yielded streams continue at once, by a signal, and count no failure",
+    "yielded data streams are taken immediately because of a signal, and count no failure",
     () => shared(scenarios.handedBack),
     { tags: ["B57", "G20"] }
   )
 
-  it.effect("a deleted group is created again, and owned streams stay owned", () => shared(scenarios.groupGone))
+  it.effect("a deleted group is created again, and owned data streams stay owned", () => shared(scenarios.groupGone))
 
   it.effect(
-    "unreadable entries go to the dead letters, and the reader continues",
+    "malformed entries become dead letters, and the reader continues",
     () => shared(scenarios.malformed),
     { tags: ["G1", "G2", "B52"] }
   )
 
-  it.effect("poison goes to the dead letters, and can be redriven", () => shared(scenarios.poison), { tags: ["B52"] })
+  it.effect(
+    "a data stream that always fails becomes a dead letter, and can be redriven",
+    () => shared(scenarios.poison),
+    { tags: ["B52"] }
+  )
 
-  it.effect("a consumer that joins gets its share", () => shared(scenarios.balanced), { tags: ["B55"] })
+  it.effect("a consumer that joins gets its share of the data streams", () => shared(scenarios.balanced), {
+    tags: ["B55"]
+  })
 
-  it.effect("messages that were trimmed before they were read are counted, and a rewritten stream is read", () =>
+  it.effect("trimmed messages are reported as missed, and a rewritten data stream is read from its beginning", () =>
     shared(scenarios.gaps))
 
-  it.effect("messages that a former owner skipped unnoticed are reported by the next", () =>
+  it.effect("an owner reports messages that the previous owner missed without noticing", () =>
     shared(scenarios.passedOver))
 
   it.effect("the message with the largest id is processed once, and its reader waits", () =>
     shared(scenarios.largestId))
 
-  it.effect("a successor resumes after the last commit, and the stale owner cannot move it", () =>
+  it.effect("the next owner resumes after the last commit, and a stale owner cannot commit", () =>
     shared(scenarios.checkpoints))
 
-  it.effect("messages are processed in order through a death and a close, and none is skipped", () =>
+  it.effect("messages are processed in order and without gaps although owners die and close", () =>
     shared(scenarios.processed))
 })
 
 describe("data streams on a Redis that fails", () => {
-  it.live("streams of a dead owner are found by events, without sweeps", () => alone(scenarios.expiries))
+  it.live("without sweeps, events make another consumer take a dead owner's data streams", () =>
+    alone(scenarios.expiries))
 
-  it.live("a server that hangs: all leases are lost at the deadline, and taken again later", () =>
+  it.live("if the server hangs, all leases are lost at their deadline, and taken again later", () =>
     alone(scenarios.hanging))
 })
