@@ -198,8 +198,10 @@ export interface Options<R = never> {
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
+ * import { Layer } from "effect"
  *
- * const MutexLive = Mutex.layerMemory({ ttl: "5 seconds" })
+ * const MutexLive = Mutex.layer({ ttl: "5 seconds" }).pipe(Layer.provide(MutexStore.layerMemory))
  * ```
  *
  * @category layers

@@ -10,7 +10,7 @@ import { contenderProblem, mutexProblem } from "./internal/nameRules.ts"
 import { nameSchema } from "./internal/nameSchema.ts"
 
 /**
- * The name of a mutex: not blank, at most 1,024 characters, not starting with `}`.
+ * The name of a mutex: valid Unicode, not blank, at most 1,024 characters, not starting with `}`.
  *
  * **Example** (Validating a name from a request)
  *

@@ -158,8 +158,9 @@ export interface Options {
   /** The timeout of one request to the backend, such as a renewal or a claim. Default: 500 milliseconds. */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * How often the client sweeps for data streams without an owner. The interval varies randomly by up to 20%. A
-   * consumer with free capacity takes an orphan within `leaseDuration` plus `sweepInterval`. Default: 2 seconds.
+   * How often the client sweeps for data streams without an owner. The interval varies randomly by up to 20%, so a
+   * consumer with free capacity takes an orphan within `leaseDuration` plus 1.2 times `sweepInterval`. Default: 2
+   * seconds.
    */
   readonly sweepInterval?: Duration.Input | undefined
   /** How long a handler may continue after its data stream was revoked. Default: 5 seconds. */
@@ -454,11 +455,13 @@ export const announceAll = (
  *
  * **Details**
  *
- * Returns `None` if any consumer owns it, including this client. The data stream is yielded when the scope closes,
- * unless it was done or released before. Closing the scope waits at most `releaseTimeout` for the backend.
+ * Returns `None` if any consumer owns it, including this client, or may be about to take it. The data stream is yielded
+ * when the scope closes, unless it was done or released before. Closing the scope waits at most `releaseTimeout` for
+ * the backend.
  *
- * Fails with `StreamNotFound` if the data stream is not announced, if its announcement has not been delivered to a
- * consumer yet, or if the client is closed. If the acquisition is interrupted, the data stream is yielded.
+ * Fails with `StreamNotFound` if the data stream is not announced, is finished or has gone to the dead letters, if its
+ * announcement has not been delivered to a consumer yet, or if the client is closed. If the acquisition is interrupted,
+ * the data stream is yielded.
  *
  * **Example** (One data stream by name)
  *

@@ -35,7 +35,8 @@ export class AlreadyOwned extends Schema.TaggedError<AlreadyOwned>("@effect-simb
 }
 
 /**
- * The data stream cannot be acquired: it is not announced, it is finished, or the client is closed.
+ * The data stream cannot be acquired: `problem` says whether it is not announced, not delivered yet, finished or in the
+ * dead letters, or the client is closed.
  *
  * **Example** (Already finished)
  *

@@ -63,7 +63,7 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly entry: EntryId
   /** The information that the producer attached to the data stream. */
   readonly info: Readonly<Record<string, unknown>>
-  /** Grows with every claim of this data stream. Pass it to the systems that the handler writes to. */
+  /** Grows with every claim and hand-over of this data stream. Pass it to the systems that the handler writes to. */
   readonly token: FencingToken
   /**
    * The number of consecutive times that a handler of this entry failed or its lease expired. A commit or a progress
@@ -80,7 +80,10 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly timeLeft: Effect.Effect<Duration.Duration>
   /** Waits until the data stream is lost. Never completes if the stream is finished or released. */
   readonly lost: Effect.Effect<LeaseLost>
-  /** Waits until the stream is revoked: to rebalance, because it is paused, or because the client is closing. */
+  /**
+   * Waits until the stream is revoked: to rebalance, because it is paused, because the client is closing, or because
+   * `done` or `release` was called outside the handler.
+   */
   readonly revoked: Effect.Effect<void>
   /** Whether the stream is revoked. It becomes false again if another stream is handed over instead. */
   readonly isRevoked: Effect.Effect<boolean>

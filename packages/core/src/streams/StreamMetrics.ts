@@ -45,6 +45,7 @@ const processing = (outcome: "success" | "failure" | "yielded" | "interrupted") 
 export const stream = {
   /**
    * Counts attempts to take a data stream, by outcome. `occupied` is contention: another consumer has a lease on it.
+   * `notIdle`: it was delivered or renewed too recently, or not delivered yet.
    */
   takes: counters(
     "simba_stream_takes",
@@ -114,7 +115,8 @@ export const stream = {
    * Measures runs of handlers, by outcome. Each run is one observation.
    *
    * - `yielded`: the handler yielded the data stream.
-   * - `interrupted`: the handler lost its data stream, or did not stop within the grace period.
+   * - `interrupted`: the handler lost its data stream, did not stop within the grace period, or was stopped by `done`
+   *   or `release`.
    */
   processingTime: {
     success: processing("success"),
@@ -146,8 +148,9 @@ export const stream = {
     "Gaps that readers found in data streams"
   ),
   /**
-   * Counts messages that went to the dead letters of their data stream, by reason: `undecodable` (does not match the
-   * schema) and `failed` (the handler failed in all attempts).
+   * Counts messages that `StreamMessages` moved to the dead letters of their data stream, by reason: `undecodable` (the
+   * message does not match the schema, or user code such as `key` threw on it) and `failed` (the handler failed in all
+   * attempts).
    */
   deadMessages: counters(
     "simba_stream_dead_messages",

@@ -8,7 +8,8 @@ import * as names from "../internal/nameRules.ts"
 import { nameSchema } from "../internal/nameSchema.ts"
 
 /**
- * The name of a data stream, which is the key of its Redis stream. It must not be blank or contain `<MUTEX_KEY_SEP>`.
+ * The name of a data stream, which is the key of its Redis stream: valid Unicode, not blank, at most 1,024 characters,
+ * without `<MUTEX_KEY_SEP>`.
  *
  * **Example** (A request that names a data stream)
  *

@@ -1,5 +1,5 @@
 /**
- * Changes in the ownership of data streams, as seen by a consumer.
+ * Changes in the ownership of data streams, which `StreamClient.notifications` emits.
  *
  * @since 0.1.0
  */
@@ -14,7 +14,8 @@ import { EntryId, StreamName } from "./StreamName.ts"
  * **Details**
  *
  * - `StreamAdded`: this consumer owns the data stream now, with this token.
- * - `StreamExpired`: an owner's lease expired, and `acquireIfAvailable` may take the data stream.
+ * - `StreamExpired`: an owner's lease expired, and `acquireIfAvailable` may take the data stream. Requires a backend
+ *   that publishes expired leases (see `enableEvents` of `StreamClient.Options`).
  * - `StreamDisowned`: this consumer lost the data stream.
  * - `StreamTerminated`: no more notifications follow, because the client closes or the backend refuses a request
  *   permanently.

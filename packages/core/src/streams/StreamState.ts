@@ -1,5 +1,5 @@
 /**
- * What the backend knows about a service and its data streams.
+ * What the backend knows about a service and its data streams, as `StreamClient` and `StreamLease` return it.
  *
  * @since 0.1.0
  */
@@ -11,8 +11,8 @@ import type { EntryId, StreamName } from "./StreamName.ts"
  *
  * **Details**
  *
- * In a healthy fleet, `oldest` stays below the lease duration plus the sweep interval, unless streams are waiting for
- * capacity.
+ * In a healthy fleet, `oldest` stays below `leaseDuration` plus 1.2 times `sweepInterval`, unless streams are waiting
+ * for capacity.
  *
  * **Example** (A health check)
  *
@@ -30,11 +30,15 @@ import type { EntryId, StreamName } from "./StreamName.ts"
  * @since 0.1.0
  */
 export interface ServiceState {
+  /** The number of unfinished announcements. */
   readonly announced: number
+  /** How many of them have been delivered to a consumer. */
   readonly pending: number
   /** The longest idle time of a pending entry. */
   readonly oldest: Duration.Duration
+  /** The number of announcements in the dead letters. */
   readonly deadLetters: number
+  /** The consumers of the group, including Go consumers. */
   readonly consumers: ReadonlyArray<{
     readonly name: string
     readonly pending: number

@@ -98,14 +98,14 @@ export * as StreamMetrics from "./StreamMetrics.ts"
 export * as StreamName from "./StreamName.ts"
 
 /**
- * Changes in the ownership of data streams, as seen by a consumer.
+ * Changes in the ownership of data streams, which `StreamClient.notifications` emits.
  *
  * @since 0.1.0
  */
 export * as StreamNotification from "./StreamNotification.ts"
 
 /**
- * What the backend knows about a service and its data streams.
+ * What the backend knows about a service and its data streams, as `StreamClient` and `StreamLease` return it.
  *
  * @since 0.1.0
  */

@@ -13,7 +13,10 @@ export interface JobHost {
    * the lease or its leadership has ended or is about to. The caller must start the run in the same step.
    */
   readonly startRun: (lease: Lease) => (() => void) | undefined
-  /** Ends the leadership of this lease once its runs have ended, and contends again after a pause. */
+  /**
+   * Ends the leadership of this lease once its runs have ended or `drainTimeout` has passed, and contends again after a
+   * pause.
+   */
   readonly resign: (lease: Lease) => void
 }
 

@@ -125,8 +125,8 @@ const obtain = (
   })
 
 /**
- * Waits for the mutex, for at most `timeout`. A timeout of zero works like `acquireIfAvailable` and sets no timer, since
- * a timer would race with the reply. Call it uninterruptibly, and pass the function that restores interruptibility.
+ * Waits for the mutex, for at most `timeout`. A timeout of zero works like `acquireIfAvailable`, without a timer, which
+ * would race with the reply. Call it uninterruptibly, and pass the function that restores interruptibility.
  */
 export const acquire = (
   queues: LocalQueues,

@@ -1,6 +1,7 @@
 /**
  * A layer's place in the fleet's queue of one mutex, under its own id, from the subscription until it is granted the
- * mutex or gives up. `localQueue` creates one when fibers wait, and `placePlan` decides what it does.
+ * mutex or gives up. `localQueue` creates one when fibers wait, and `placePlan` decides what it does. The glossary in
+ * CONTRIBUTING.md defines place, turn and ticket.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

@@ -1,7 +1,8 @@
 /**
  * The fibers of one layer that want the same mutex share one place in the fleet's queue, and wait in line behind it.
  * `acquire` adds fibers, `heldLeases` reports the ends of leases, and `linePlan` decides what follows. `localTurn`
- * decides whether a release passes the lease to the next fiber.
+ * decides whether a release passes the lease to the next fiber. The glossary in CONTRIBUTING.md defines line, place and
+ * turn.
  */
 import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"

@@ -1,6 +1,7 @@
 /**
- * Warns about acquires that wait for a lease of their own process. A fiber that acquires a mutex that it already holds
- * waits forever, and nothing else would report that. `localQueue` has one warning for each mutex.
+ * Warns about acquires that wait for a lease of their own process. A fiber that holds a mutex through `Mutex.acquire`
+ * and acquires it again waits for itself, and `nestedLocks` detects only locks of `withLock`. `localQueue` has one
+ * warning for each mutex.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -10,7 +11,7 @@ import type { AttemptContext } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { LatestNames } from "./latestNames.ts"
 
-/** Longer than most work, yet short enough for a developer who is trying out the library. */
+/** How long a wait lasts before the warning: longer than most work, but short enough to help during development. */
 const patienceMillis = 5000
 
 const report = ({ annotations, mutex, since, token }: HeldLease, now: number) =>
@@ -34,7 +35,7 @@ interface WaitedFor {
   readonly first: () => object | undefined
 }
 
-/** Has at most one timer for each queue, so that hand-offs within a process do not set more. */
+/** Sets at most one timer at a time, so that hand-offs within a process do not add timers. */
 export class SelfDeadlockWarning {
   private readonly queue: WaitedFor
   private readonly reports: LatestNames

@@ -25,7 +25,7 @@ interface Options<A> {
   readonly key: (message: Message<A>) => string
 }
 
-/** The maximum number of messages to track: the first unfinished one, and all that were started after it. */
+/** The maximum number of messages to track: the first unfinished one, and all that were read after it. */
 const windowOf = (concurrency: number) => Math.max(100, 4 * concurrency)
 
 export const concurrently = <A, RD, E, R>(

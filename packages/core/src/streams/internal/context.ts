@@ -1,4 +1,4 @@
-/** The state and the operations that all parts of one client share. */
+/** The state and the operations that all parts of one stream client share. `client` creates them. */
 import type * as Effect from "effect/Effect"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import type { LeaseLost, StoreError } from "../../SimbaError.ts"
@@ -20,7 +20,7 @@ export interface ClientContext {
   /** Implements `StreamLease.release`. Like `done`, but leaves the unfinished data stream to other members. */
   readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly pauses: Pauses
-  /** The members of the fleet, from the reply to the last heartbeat. Empty before the first one. */
+  /** The members of the fleet, from the last heartbeat's reply. Empty before the first, and without `rebalance`. */
   members: ReadonlyArray<Member>
   /** A random id of this client, and the first part of its epochs. */
   readonly session: string

@@ -1,6 +1,6 @@
 /**
  * Formats a failure as the reason of a dead letter: the name, message and fields of each error. Stack traces are only
- * logged.
+ * logged. `handlerRunner`, `messageAttempts` and `messageDecoder` use it.
  */
 import * as Cause from "effect/Cause"
 import { format } from "effect/Formatter"

@@ -1,5 +1,6 @@
 /**
- * Tracks what the sweeps of one consumer know about the entries of Go consumers, and decides which ones may be taken.
+ * Tracks what the sweeps of one consumer know about the entries of Go consumers (processes that run
+ * redis-stream-client-go), and decides which ones may be taken. `orphanSweep` uses it.
  *
  * A Go consumer locks an entry some time after it is delivered. If it cannot, it never reads again. It finishes an
  * entry in three calls, and the first one unlocks the entry. So an entry without a lock may be taken only if both of

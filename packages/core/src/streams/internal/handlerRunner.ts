@@ -1,6 +1,6 @@
 /**
- * Runs the handler of a data stream, with retries, until the stream is finished, yielded or lost. `client` forks a
- * fiber for each data stream that it takes. `leaseEnds` ends the lease.
+ * Runs the handler of a data stream, with retries, until its lease ends or is lost. `client` forks a fiber for each
+ * data stream that it takes under `run`. `leaseEnds` ends the lease.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"

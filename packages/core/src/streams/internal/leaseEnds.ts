@@ -1,7 +1,7 @@
 /**
  * Ends the lease of a data stream: marks the stream as done, releases it, hands it over, or moves its announcement to
- * the dead letters. The lease is renewed until the backend has replied. `handlerRunner`, `ownerEnds` and `revocation`
- * call it.
+ * the dead letters. The lease is renewed until the backend has replied. `handlerRunner`, `ownerEnds`, `revocation` and
+ * `client` call it.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -10,7 +10,7 @@ export type LeaseError = LeaseLost | StoreError
 
 const retry = retrySchedule("20 millis", "500 millis")
 
-/** Retries during an outage. The retries end when the lease is lost, at the latest. */
+/** Retries during an outage. If the request checks the lease, the retries also end when the lease is lost. */
 export const retryOutages = <A>(effect: Effect.Effect<A, LeaseError>): Effect.Effect<A, LeaseError> =>
   Effect.retry(effect, { schedule: retry, while: isTransient })
 

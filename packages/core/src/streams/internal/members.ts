@@ -17,7 +17,7 @@ const hash = (text: string): number => {
 
 /**
  * The number of members with free capacity that try this entry before this member does. Each entry has an order of its
- * own, and members that know the same fleet agree on it. Undefined before the first heartbeat.
+ * own, and members that know the same fleet agree on it. Undefined while the members are unknown.
  */
 export const rank = (members: ReadonlyArray<Member>, session: string, entry: EntryId): number | undefined => {
   if (!members.some((member) => member.session === session)) return undefined
@@ -29,6 +29,6 @@ export const rank = (members: ReadonlyArray<Member>, session: string, entry: Ent
   return before
 }
 
-/** Whether this consumer does the work that only one member of the fleet should do. */
+/** Whether this consumer does the work that one member should do for all. True while the members are unknown. */
 export const isFirst = (members: ReadonlyArray<Member>, consumer: ConsumerName): boolean =>
   members.every((member) => consumer <= member.consumer)

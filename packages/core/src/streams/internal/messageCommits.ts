@@ -108,7 +108,7 @@ export class MessageCommits {
     this.added.openUnsafe()
   }
 
-  /** Waits for the commit in flight and forgets all other uncommitted messages. */
+  /** Waits for the commit in flight, and forgets the messages that are still uncommitted. */
   get settle(): Effect.Effect<void> {
     return this.turn.withPermit(Effect.sync(() => this.forget()))
   }

@@ -1,6 +1,7 @@
 /**
  * Takes orphaned data streams as soon as a member signals a release or a lease expires, without waiting for the next
- * sweep. `consumption` runs it. Signals are only hints: `orphanSweep` finds orphans whose signals were lost.
+ * sweep. `consumption` runs it. Signals are only hints: `orphanSweep` finds orphans whose signals were lost. See
+ * `goEntries` for the entries of Go consumers (processes that run redis-stream-client-go).
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

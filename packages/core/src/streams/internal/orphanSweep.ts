@@ -1,9 +1,10 @@
 /**
- * Finds orphaned data streams without relying on events, by listing the entries that have been idle for longer than a
- * lease. `consumption` runs it, and `leaseTaker` claims what it finds.
+ * Finds orphans (announced data streams without an owner) without relying on events: lists the announcements' entries
+ * that have been idle for at least the duration of a lease. `consumption` runs it, and `leaseTaker` claims what it
+ * finds.
  *
- * A Go consumer's entry has no lease between its delivery and its lock. `goEntries` decides when such an entry may be
- * taken.
+ * The entry of a Go consumer (a process that runs redis-stream-client-go) has no lease between its delivery and its
+ * lock. `goEntries` decides when such an entry may be taken.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * The states of an owned data stream, and the transitions between them. docs/protocol.md has a diagram of them, and a
- * test compares the two.
+ * The states of an owned data stream, and the transitions that `ownedStream` makes between them. docs/protocol.md has a
+ * diagram of them, and a test compares the two.
  */
 
 /**

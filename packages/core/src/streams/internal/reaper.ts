@@ -24,7 +24,10 @@ export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<
     )
   }))
 
-/** Removes dead consumers and finished entries, at long intervals. Only one member of the fleet does this. */
+/**
+ * Removes dead consumers and finished entries, at long intervals. One member of the fleet does this for all. A client
+ * without `rebalance` does not know the other members, so it always does.
+ */
 export const reap = (client: ClientContext): Effect.Effect<never> =>
   Effect.forever(
     Effect.gen(function*() {

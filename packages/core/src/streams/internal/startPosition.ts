@@ -1,6 +1,6 @@
 /**
- * Determines where a reader of a data stream starts, from the user's options. `messageReader` and `administration` use
- * it.
+ * Determines where a reader of a data stream starts, from the user's options. `messageReader` uses it, and
+ * `administration` for `seek`.
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"

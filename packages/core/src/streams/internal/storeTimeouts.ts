@@ -1,6 +1,6 @@
 /**
- * Adds timeouts to the calls of a store, so that a backend that hangs blocks neither a retry nor a close. `client`
- * wraps its store with them.
+ * Adds timeouts to the requests of background loops, so that a backend that hangs blocks neither a retry nor a close.
+ * `client` wraps its store with them.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -27,8 +27,8 @@ export const leaving = (
   )
 
 /**
- * For the requests of background loops. Requests that claim a data stream or end its lease have their own timeouts.
- * Subscriptions have none.
+ * For the requests of background loops, and `find`. Requests that claim a data stream, renew its lease or end it have
+ * their own timeouts. All others have none, such as subscriptions and the requests of handlers.
  */
 export const make = (store: Service, config: StreamConfig): Service => {
   const within = <A>(operation: string, call: Effect.Effect<A, StoreError>, limit = config.commandTimeout) =>

@@ -155,8 +155,9 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
   }
 
   /**
-   * Adds a lease and returns true. Refuses it and returns false if its deadline has passed, the client is closed, or a
-   * handler from an earlier lease is still running. The caller releases a refused lease.
+   * Adds a lease and returns true. Refuses it and returns false if its deadline has passed, the client is closed, an
+   * earlier lease of the data stream is ending, or a handler from one is still running. The caller releases a refused
+   * lease.
    */
   add(owned: OwnedStream): boolean {
     const former = this.streams.get(owned.stream)
