@@ -1,5 +1,6 @@
 /**
- * Mutexes and data streams on one connection, with options from `Config` under the application's own names.
+ * Mutexes and data streams that share one `IoRedis` layer and its connections, with options from `Config` under the
+ * application's own names.
  *
  *     node examples/one-connection.ts
  *     REDIS_URL=redis://localhost:6379 LEDGER_TTL='5 seconds' ORDERS_CAPACITY=100 node examples/one-connection.ts

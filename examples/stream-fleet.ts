@@ -18,7 +18,7 @@ const regions = ["eu", "us", "asia", "africa"]
 const service = `fleet-${process.pid}`
 const streamOf = (region: string) => `${service}:${region}`
 
-/** The layer of a client with this name. All clients share one connection. */
+/** The layer of a client with this name. All clients share one `IoRedis` layer. */
 const clientOf = (processName: string) => RedisStreams.layerRedis({ service, enableEvents: true, processName })
 
 const consumer = (name: string) => Effect.provide(StreamClient.run(handler), clientOf(name))

@@ -1,5 +1,5 @@
 /**
- * One process consumes the data streams of two services, over one connection.
+ * One process consumes the data streams of two services, over the connections of one `IoRedis` layer.
  *
  *     node examples/two-services.ts
  *     REDIS_URL=redis://localhost:6379 node examples/two-services.ts

@@ -344,7 +344,7 @@ export const layerClient = (
 /**
  * Like `layer`, with options from `Config`.
  *
- * **Example** (One connection from `Config` for mutexes and data streams)
+ * **Example** (One layer from `Config` for mutexes and data streams)
  *
  * ```ts
  * import { IoRedis, RedisMutex } from "@effect-simba/redis"

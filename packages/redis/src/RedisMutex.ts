@@ -97,7 +97,7 @@ export const layer = <R = never>(
  * Providers other than `IoRedis` have no `Subscriber`. Each channel then uses one of the provider's subscriptions.
  * Waiters poll every two seconds, because the provider does not report reconnects.
  *
- * **Example** (Mutexes and data streams on one connection)
+ * **Example** (Mutexes and data streams on one `IoRedis` layer)
  *
  * ```ts
  * import { IoRedis, RedisMutex } from "@effect-simba/redis"

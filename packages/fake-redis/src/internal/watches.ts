@@ -1,4 +1,7 @@
-/** Tracks which clients watch which keys, and aborts their transactions when a key changes. */
+/**
+ * Tracks which keys clients watch. WATCH registers a key, and a change of the key marks the client as `touched`. EXEC
+ * of a marked client returns nil and runs nothing. UNWATCH, EXEC and DISCARD end the watches and remove the mark.
+ */
 import type { Client } from "./client.ts"
 import type { Server } from "./server.ts"
 
@@ -7,6 +10,7 @@ const NONE: ReadonlySet<Client> = new Set()
 const watchersOf = (server: Server, db: number, key: string): ReadonlySet<Client> =>
   server.watchers.get(`${db} ${key}`) ?? NONE
 
+/** `expired` says whether the key has already expired but is not removed yet. */
 export const watch = (server: Server, client: Client, db: number, key: string, expired: boolean): void => {
   if (client.watched.some((item) => item.db === db && item.key === key)) return
   client.watched.push({ db, key, expired })
@@ -27,6 +31,7 @@ export const unwatchAll = (server: Server, client: Client): void => {
   client.touched = false
 }
 
+/** Ends the transaction of a client, and its watches. */
 export const leaveMulti = (server: Server, client: Client): void => {
   client.queue = undefined
   client.queueFailed = false
@@ -34,8 +39,7 @@ export const leaveMulti = (server: Server, client: Client): void => {
 }
 
 /**
- * Marks the transactions that a change to a key aborts. The expiry of a key that had already expired at WATCH is not a
- * change.
+ * Marks the clients that watch a changed key. The expiry of a key that had already expired at WATCH is not a change.
  */
 export const touchWatchers = (server: Server, db: number, key: string, byExpiry: boolean): void => {
   if (server.watchers.size === 0) return

@@ -1,4 +1,4 @@
-/** Decodes replies and messages from Redis. `malformedInput` reports those that are malformed. */
+/** Decodes replies and messages from Redis with a codec. `malformedInput` reports those that are malformed. */
 import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Duration from "effect/Duration"

@@ -1,6 +1,7 @@
 /**
- * Reports malformed data from a server or another program. A malformed reply fails its request with `ProtocolError`. A
- * malformed message is logged and counted, and its subscription continues.
+ * Reports malformed data from a server or another program. Everything that decodes replies or messages uses it. A
+ * malformed reply fails its request with `ProtocolError`. A malformed message is logged and counted, and its
+ * subscription continues.
  */
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
@@ -8,9 +9,13 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as log from "./log.ts"
 
-/** `where` names the data in the error message. */
+/**
+ * Creates the error. `where` names the data in its message, `input` is the data, of which the message has an excerpt,
+ * and `problem` says what is wrong with it.
+ */
 export const malformed = ProtocolError.of
 
+/** Logs and counts a malformed message on this channel. */
 export const reportMalformed = (channel: string, error: ProtocolError): Effect.Effect<void> =>
   log.warning(error.message).pipe(
     Effect.annotateLogs({ channel }),

@@ -1,6 +1,6 @@
 /**
- * Reads mutex options from the environment. Durations have Effect's format or the format of Simba's configuration
- * (`10s`). `RedisMutex` calls it.
+ * Reads mutex options from the environment, for `RedisMutex`. Durations have Effect's format or the format of Simba's
+ * configuration (`10s`).
  */
 import * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"

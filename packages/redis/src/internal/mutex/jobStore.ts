@@ -1,4 +1,10 @@
-/** Stores the jobs of a mutex in one Redis hash, which scripts read and write. `store` includes its operations. */
+/**
+ * Stores the jobs of the fleet that a mutex coordinates, for `store`. The mutex has one hash, with fields
+ * `<attribute>:<job>`. The fields without a colon, `paused` and `leaving`, apply to all of its jobs.
+ *
+ * Scripts read and write the hash. They get the owner key too, because only the owner may run a job, store its schedule
+ * or be asked to step down.
+ */
 import type { ClaimResult, JobRecord, JobsRecord, JobStore, RunOutcome } from "@effect-simba/core/JobStore"
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { ProtocolError } from "@effect-simba/core/SimbaError"

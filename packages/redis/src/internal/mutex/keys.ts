@@ -30,7 +30,10 @@ export const mutexChannel = (mutex: MutexName): string => `simba:{${mutex}}`
  */
 export const contenderChannel = (mutex: MutexName, id: string): string => `simba:{${mutex}}:${id}`
 
-/** Hash: the state of the fleet's jobs, with fields `<attribute>:<job>`. */
+/**
+ * Hash: the state of the fleet's jobs, with fields `<attribute>:<job>`. Two fields apply to all jobs: `paused`, while
+ * they are paused, and `leaving`, the lease id of the leader that was asked to step down.
+ */
 export const jobs = (mutex: MutexName): string => `simba:{${mutex}}:jobs`
 
 /**
@@ -40,7 +43,7 @@ export const jobs = (mutex: MutexName): string => `simba:{${mutex}}:jobs`
  */
 export const inboxChannel = (key: string): string => `simba:inbox:${key}`
 
-/** The `SCAN` patterns that find mutexes. */
+/** The `SCAN` pattern of all keys of mutexes. It may match keys of other programs too. `mutexOf` filters the keys. */
 export const pattern = "simba:{*"
 
 const ofMutex = /^simba:\{([^]*)\}(?::contender)?$/
@@ -49,8 +52,9 @@ const ofMutex = /^simba:\{([^]*)\}(?::contender)?$/
 export const mutexOf = (key: string): string | undefined => ofMutex.exec(key)?.[1]
 
 /**
- * String: the largest fencing token that a fenced resource has accepted. The key is in the resource's slot, unless the
- * resource's name has a `}` but no hash tag. A resource with such a name cannot be fenced on a Cluster.
+ * String: the largest fencing token that a resource has accepted. `RedisFence` refuses writes with a smaller one. The
+ * key is in the resource's slot, unless the resource's name has a `}` but no hash tag. A resource with such a name
+ * cannot be fenced on a Cluster.
  */
 export const largestToken = (resource: string): string =>
   /^[^{]*\{[^}]+\}/.test(resource) ? `${resource}:simba-token` : `{${resource}}:simba-token`

@@ -1,4 +1,4 @@
-/** Codecs of the messages that contenders and Redis exchange. */
+/** Codecs of the messages that scripts and Simba contenders publish. `store` and `waiterInbox` decode them. */
 import type { Grant } from "@effect-simba/core/MutexStore"
 import * as Schema from "effect/Schema"
 import { countPattern, readBy, separator, text, tokenOf } from "../client/codecs.ts"

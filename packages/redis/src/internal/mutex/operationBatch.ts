@@ -1,6 +1,13 @@
 /**
- * Sends acquires, confirmations, releases and inspections. The operations of one event-loop task share one call, in
- * order. `store` submits them, and `acquireAndRelease.lua` executes them.
+ * Sends acquires, confirmations, releases and inspections of mutexes, for `store`. The operations of one event-loop
+ * task share one call, in order. The head of `acquireAndRelease.lua`, which executes them, lists the operations and
+ * their one-letter codes.
+ *
+ * By a confirmation, a waiter that was granted the mutex shows that it is alive, which extends the grant to a full
+ * lease. It is sent at once, with all operations before it: its caller then starts the work, which may block the event
+ * loop.
+ *
+ * An acquire that its caller has abandoned may still be granted, so the caller undoes it with a release.
  */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { MutexState } from "@effect-simba/core/MutexState"
@@ -87,7 +94,7 @@ interface Operation {
   readonly write: (call: Call) => void
   readonly reply: (reply: unknown) => void
   readonly fail: (error: (operation: string) => StoreError) => void
-  /** True if the caller has abandoned the operation. Its undo may already have been sent. */
+  /** True if the caller has abandoned the operation. The release that undoes it may already have been sent. */
   isAbandoned: boolean
 }
 
@@ -129,7 +136,7 @@ const writeRelease = (call: Call, request: ReleaseRequest) => {
 export interface OperationBatch {
   /** Returns a function that abandons the request. */
   readonly acquire: (request: AcquireRequest, settle: Settle<AcquireResult>) => () => void
-  /** Writes all waiting operations and the confirmation before it returns. */
+  /** Sends all waiting operations and the confirmation before it returns. */
   readonly confirm: (request: ConfirmRequest, settle: Settle<AcquireResult>) => void
   readonly release: (request: ReleaseRequest, settle: Settle<Released>) => void
   readonly inspect: (mutex: MutexName, limit: number, settle: Settle<MutexState>) => void
@@ -165,7 +172,7 @@ export const make = (
   const sendCall = (all: ReadonlyArray<Operation>) => {
     let operations = all
     const write = (script: string, isRepeated: boolean) => {
-      // An abandoned operation must not be repeated, because its undo may already have run
+      // An abandoned operation must not be repeated, because the release that undoes it may already have run
       if (isRepeated) operations = all.filter((operation) => !operation.isAbandoned)
       if (operations.length === 0) return undefined
       const call = new Call()

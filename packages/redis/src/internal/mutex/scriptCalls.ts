@@ -1,11 +1,13 @@
-/** Decodes calls of `acquireAndRelease.lua` for simulations: their operations, and the reply to each. */
+/**
+ * Decodes calls of `acquireAndRelease.lua`: their operations, and the reply to each. `lockModel` uses it, so that
+ * simulations can check what the script does. The head of the script lists the operations and their letters.
+ */
 import { operations } from "./scripts.generated.ts"
 
 export interface Call {
   readonly kind: "acquire" | "confirm" | "release"
   readonly ownerKey: string
   readonly id: string
-  readonly mode: string
   /** The id that the release queues, or the empty string. */
   readonly requeue: string
   readonly reply: unknown
@@ -31,7 +33,6 @@ export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyAr
       kind: "twa".includes(code) ? "acquire" : code === "c" ? "confirm" : "release",
       ownerKey: args[key]!,
       id: own["id"]!,
-      mode: own["mode"] ?? (code === "w" ? "wait" : "try"),
       requeue: own["requeue"] ?? "",
       reply: Array.isArray(reply) ? reply[index] : reply
     }]

@@ -1,4 +1,4 @@
-/** Builds the view of a stream that checkers receive. */
+/** Reads streams of the fake server for checkers: the current state, and the changes since the last call. */
 import {
   findById,
   fromBytes,
@@ -54,8 +54,8 @@ export const streamView = (server: FakeServer, key: string): StreamView | undefi
 }
 
 /**
- * Returns the first index from `low` on at which a list differs from its previous state. Elements are only removed, or
- * appended.
+ * Returns the first index, from `low` on, at which a list differs from its previous state. A binary search suffices,
+ * because elements are unique, and are only removed or appended.
  */
 const firstDifference = (before: ReadonlyArray<unknown>, now: ReadonlyArray<unknown>, low: number): number => {
   let high = before.length
@@ -68,7 +68,8 @@ const firstDifference = (before: ReadonlyArray<unknown>, now: ReadonlyArray<unkn
 }
 
 /**
- * Compares a stream with its previous state. The cost grows with the changes, and not with the length of the stream.
+ * Returns a function that returns the changes since its last call. Checkers call it after each command, so it finds
+ * each removed entry by binary search. Only a stream that was recreated is compared entry by entry.
  */
 export const follow = (server: FakeServer, key: string): () => StreamChanges => {
   let stream: Stream | undefined

@@ -1,13 +1,19 @@
-/** Detects copies of a message that arrive from several nodes of a Cluster. `clusterSubscriptions` drops them. */
+/**
+ * Detects copies of a message that arrive from several nodes of a Cluster. `clusterSubscriptions` drops them.
+ *
+ * It subscribes to a channel without a hash tag at every primary, because a script counts subscribers only at its own
+ * node. Nodes forward messages to each other, so each of these subscriptions receives every message.
+ */
 
 /** The maximum number of remembered texts. Beyond it, all are forgotten, and a message may be delivered twice. */
 const capacity = 1024
 
+/** The copies of one subscription to a channel. */
 export class Copies {
   /** How often each node has sent a text. The largest count is how often it was published. */
   private readonly counts = new Map<string, Map<string, number>>()
 
-  /** Returns whether this is the first copy of a message. `nodes` is the number of nodes that send one. */
+  /** Returns whether this is the first copy of a message. `nodes` is the number of nodes with a subscription. */
   isFirst(node: string, text: string, nodes: number): boolean {
     if (nodes === 1) return true
     const byNode = this.counts.get(text) ?? new Map<string, number>()
@@ -23,6 +29,7 @@ export class Copies {
     return count > known
   }
 
+  /** Forgets all copies. Called after a gap, when the copies from some nodes may never arrive. */
   clear(): void {
     this.counts.clear()
   }

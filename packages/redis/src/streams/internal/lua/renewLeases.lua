@@ -1,6 +1,10 @@
 --- Renews both leases of each data stream that the caller still owns, and resets its entry's idle time.
 ---
---- Never creates a key. If one lease of a pair is lost, the other one is left to expire, because the owner may work
+--- The head of takeLeases.lua says why there are two leases. Both contain the consumer and the epoch, which identifies
+--- one period of ownership. While a handler runs, the field `<entry>:busy` of `failures` contains them too, so that
+--- takeLeases.lua counts an expiry of the lease as a failure.
+---
+--- Never creates a lease. If one lease of a pair is lost, the other one is left to expire, because the owner may work
 --- under it until it receives the reply or reaches its deadline.
 ---
 --- KEYS[1] input

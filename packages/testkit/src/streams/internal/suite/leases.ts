@@ -1,3 +1,4 @@
+/** Contract of stream stores: who may take a data stream, and who is refused. `StreamStoreSuite` registers it. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"

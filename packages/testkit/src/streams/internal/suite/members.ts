@@ -1,3 +1,4 @@
+/** Contract of stream stores: hand-overs of data streams, and the list of members. `StreamStoreSuite` registers it. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,3 +1,4 @@
+/** Contract of stream stores: how messages of data streams are read and counted. `StreamStoreSuite` registers it. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"

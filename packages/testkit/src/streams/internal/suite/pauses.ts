@@ -1,3 +1,4 @@
+/** Contract of stream stores: what pausing a service or a data stream changes. `StreamStoreSuite` registers it. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { Cases } from "./bench.ts"

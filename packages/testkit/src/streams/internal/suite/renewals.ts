@@ -1,3 +1,4 @@
+/** Contract of stream stores: what renewing the lease of a data stream does, and what it never does. `StreamStoreSuite` registers it. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,3 +1,4 @@
+/** Contract of stream stores: who may move a checkpoint to any message. `StreamStoreSuite` registers it. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"

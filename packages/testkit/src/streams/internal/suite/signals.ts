@@ -1,3 +1,4 @@
+/** Contract of stream stores: which hints and expiries a client receives. `StreamStoreSuite` registers it. */
 import type { StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Expiry } from "@effect-simba/core/streams/StreamStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"
