@@ -1,4 +1,4 @@
-/** Renders a value of any type and size as short text, for error messages. */
+/** Renders a value of any type and size as short text, for the messages of `SimbaError` and of refused options. */
 
 const longest = 200
 
@@ -19,5 +19,5 @@ const show = (input: unknown, depth: number): string => {
   return Array.isArray(input) ? `[${items.join(",")}${rest}]` : `{${items.join(",")}${rest}}`
 }
 
-/** Renders the value. Strings keep their quotes. */
+/** Renders the value. Strings appear in quotes. */
 export const excerpt = (input: unknown): string => cut(show(input, 0))

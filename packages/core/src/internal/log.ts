@@ -1,4 +1,4 @@
-/** Writes this library's log lines. If a logger throws, only its line is lost. */
+/** Writes all log lines of this library. If a logger throws, only its line is lost. */
 // oxlint-disable no-restricted-properties -- the one place where a logger may throw
 import * as Effect from "effect/Effect"
 import type * as LogLevel from "effect/LogLevel"

@@ -1,4 +1,4 @@
-/** Constructors for this library's metrics. */
+/** Constructors for the metrics in `MutexMetrics` and `StreamMetrics`. */
 import * as Metric from "effect/Metric"
 
 type Counters<Value extends string> = { readonly [V in Value]: Metric.Counter<number> }

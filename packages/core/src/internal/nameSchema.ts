@@ -1,4 +1,4 @@
-/** Schemas for names. */
+/** Creates the schemas of names for `MutexName`, `StreamName` and `StreamStore`. */
 import * as Schema from "effect/Schema"
 
 /** A string for which `problem` returns undefined. */

@@ -1,4 +1,7 @@
-/** Names this process without importing a runtime's modules, and generates random keys for its ids. */
+/**
+ * Names this process without importing a runtime's modules, and generates random keys for ids. `MutexConfig`, `service`
+ * and the stream client use it.
+ */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 

@@ -17,7 +17,7 @@ const patienceMillis = 60 * 60 * 1000
 /** A smaller difference between the clocks is never considered wrong. */
 const toleranceMillis = 10_000
 
-/** One for each contender: it remembers the last resignation. `schedules` are those of its jobs. */
+/** Creates the check of one contender, which remembers its last resignation. `schedules` are those of its jobs. */
 export const make = (host: JobHost, schedules: ReadonlyArray<Instants>) => {
   let resignedAt = -Infinity
   return Effect.fnUntraced(function*(lease: Lease, clock: Clock.Clock, backendTime: number) {

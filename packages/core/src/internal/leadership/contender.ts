@@ -1,7 +1,7 @@
 /**
  * Implements `Mutex.contend`: a loop that acquires the mutex, leads until the lease ends, and acquires the mutex again.
- * It also runs the leader's work and jobs, and publishes states and events to observers. `leadershipPlan` makes the
- * decisions, and `contention` creates the contender.
+ * It also runs the leader's work, counts the job runs that `jobRunner` starts, and publishes states and events to
+ * observers. `leadershipPlan` makes the decisions, and `contention` creates the contender.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"

@@ -115,7 +115,10 @@ const choose = (
   return Math.min(next(Math.max(at, oldest - 1)), latest)
 }
 
-/** When to retry the last run. Undefined if it succeeded, still runs, is too old, or has no attempts left. */
+/**
+ * When to retry the last run. Undefined if it succeeded, still runs, is too old, has no attempts left, or is not for
+ * the last settled instant.
+ */
 const retryAt = (
   { attempts, catchUp }: Pick<JobSpec, "attempts" | "catchUp">,
   { at, run }: JobRecord,

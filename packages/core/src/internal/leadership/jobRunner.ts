@@ -55,7 +55,7 @@ interface Tracked<R> extends Prepared<R> {
   /** Consecutive failed requests, and when the next one may be sent. */
   failures: number
   notBefore: number
-  /** The claim that was requested, until its reply is known. */
+  /** The requested claim, until it is refused or takes effect. */
   claim: { readonly of: string; readonly id: string; readonly decision: Claiming } | undefined
 }
 

@@ -1,4 +1,4 @@
-/** An instant on the monotonic and on the wall clock, in milliseconds. */
+/** Instants on both the monotonic and the wall clock, in milliseconds, and a comparison that detects suspensions. */
 import type * as Clock from "effect/Clock"
 
 export interface Instant {

@@ -1,6 +1,6 @@
 /**
  * `protect`, which runs work under leases, and `LeaseHandle`, the base class of the lease objects that users see.
- * Mutexes and data streams extend it.
+ * `mutex/leaseHandle` and the `leaseHandle` of data streams extend it. `service` runs `withLock` in `protect`.
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -23,7 +23,7 @@ type Inside = (context: Context.Context<never>, own: Protection) => Context.Cont
 /** Adds the work to `Containing`, so that an effect inside it that ends the lease does not wait for itself. */
 const contain: Inside = (context, own) => Context.add(context, Containing, [...Context.get(context, Containing), own])
 
-/** Runs the effect in its own fiber, which is interrupted when a lease is lost. */
+/** Runs the effect in its own fiber, which is interrupted when one of the leases ends or is lost. */
 export const protect = <L extends OwnedLease, A, E, R>(
   table: Table<L>,
   held: ReadonlyArray<L>,

@@ -1,6 +1,6 @@
 /**
- * Renews the leases of a layer in batches, with retries, before their deadlines. The mutex and the stream client use
- * it; each defines how to send a batch and how to handle each reply.
+ * Renews the leases of a layer or a stream client in batches, with retries, before their deadlines. `heldLeases` and
+ * `streamTable` start it; each defines how to send a batch and how to handle each reply.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

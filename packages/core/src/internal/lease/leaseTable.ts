@@ -71,7 +71,7 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
     this.reportLoss(lease, reason, now)
   }
 
-  /** Loses all overdue leases, even if no timer has fired yet, and reports the loss of this one. */
+  /** Marks all overdue leases as lost, because timers may be late, and reports the loss of this one if it is lost. */
   check(lease: L, now: Instant): void {
     this.deadlines.sweep(now)
     if (lease.isOpen() && lease.left(now) <= 0) this.lose(lease, this.overdue(lease, now))

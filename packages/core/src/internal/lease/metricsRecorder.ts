@@ -1,6 +1,6 @@
 /**
  * Updates the metrics of one layer synchronously. An uncontended lock updates five metrics, and an effect for each
- * would cost too much. Each layer has one recorder.
+ * would cost too much. `heldLeases` creates one recorder for a layer, and `client` one for a stream client.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * Notifies the observers of an event one by one, so that an exception in one does not affect the others. Leases use it,
- * and so does the work that they protect.
+ * Notifies the observers of an event one by one, so that an exception in one does not affect the others. `ownedLease`,
+ * `protectedWork` and `leaseHandle` use it.
  */
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"

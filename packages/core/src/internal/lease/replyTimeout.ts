@@ -1,6 +1,7 @@
 /**
  * Request timeouts that are fair in a busy process, where one turn of the event loop may take longer than the timeout.
- * Each costs a fiber and a sleep; `timerQueue` has a cheaper timeout for thousands of waiters.
+ * Renewals, the requests of data streams and stores use them. Each costs a fiber and a sleep; `timerQueue` has a
+ * cheaper timeout for thousands of waiters.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Classifies failed requests to a store, and decides when to retry them. */
+/** Classifies failed requests to a store, and decides when to retry them. All code that retries requests uses it. */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

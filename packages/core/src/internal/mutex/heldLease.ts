@@ -95,7 +95,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   }
 
   /**
-   * Whether the next holder in this process can take the lease over unchanged: it is healthy, and not due for renewal.
+   * Whether the next holder in this process can take the lease over without a request: it is healthy, not due for
+   * renewal, and its grant has a token left.
    */
   isFresh(now: Instant): boolean {
     const { margin, renewAfter } = this.options

@@ -52,7 +52,7 @@ export interface HeldLeases {
    * to find out.
    */
   readonly suspect: (id: string) => void
-  /** Loses the lease if its deadline has passed, even if no timer has fired yet. */
+  /** Marks the lease as lost if its deadline has passed, because its timer may be late. */
   readonly check: (lease: HeldLease, now: Instant) => void
   /**
    * Releases the mutex, waiting for at most the release timeout. Never fails, because a key that is not released
@@ -122,8 +122,8 @@ export const make = Effect.fnUntraced(function*(
   }
 
   /**
-   * Loses all leases. Those with protected work are released here, after that work has ended (L4, docs/protocol.md).
-   * Holders release the others.
+   * Marks all leases as lost. Those with protected work are released here, after that work has ended (L4,
+   * docs/protocol.md). Holders release the others.
    */
   const close = Effect.suspend(() => {
     const open = deadlines.all()

@@ -1,6 +1,7 @@
 /**
- * The parts of a layer that contenders, observers and the operations of jobs use. Their code is in functions of these
- * parts rather than in methods of the service, so that a program that only locks does not bundle it.
+ * The parts of a layer that contenders, observers and the operations of jobs use. `service` creates them. Contenders,
+ * observers and jobs are functions of these parts rather than methods of the service, so that a program that only locks
+ * does not bundle them.
  */
 import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"

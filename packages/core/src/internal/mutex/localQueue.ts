@@ -43,7 +43,7 @@ export class LocalQueue implements QueueContext {
   private readonly layer: Layer
   private readonly line = linePlan.make()
   private readonly waiters = new LocalWaiterList()
-  /** The lease that one fiber of this layer holds while the others wait for it. */
+  /** The lease of the fiber that holds the mutex, if one of this layer does. The others wait for it. */
   held: HeldLease | undefined
   /** When the turn began: the time of the backend's grant. Passing the lease on within the process keeps it. */
   private turnBegan = 0
@@ -216,7 +216,7 @@ export class LocalQueue implements QueueContext {
     return silencePlan.problemOf(this.silence, timeout, confirmTimeout, now().monotonic)
   }
 
-  /** Sets the timer to `silence.giveUpAt`, which most requests of a turn do not change. */
+  /** Sets the timer to `silence.giveUpAt`, unless it is already set to that, as in most requests of a turn. */
   private setTimer(): void {
     const { giveUpAt } = this.silence
     if (giveUpAt === this.ringsAt) return

@@ -14,7 +14,7 @@ interface Nesting {
   readonly outer: Nesting | undefined
 }
 
-/** Child fibers inherit it, because their work belongs to the same lock. */
+/** The innermost lock around the running fiber. Child fibers inherit it, because they are part of the lock's work. */
 const Current: Context.Reference<Nesting | undefined> = Context.Reference<Nesting | undefined>(
   "@effect-simba/core/internal/Nesting",
   { defaultValue: () => undefined }

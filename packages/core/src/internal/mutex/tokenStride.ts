@@ -1,7 +1,7 @@
 /**
  * How many tokens a grant reserves. A store normally grants a multiple of `tokenStride`, which reserves the tokens up
  * to the next multiple. Successive owners within a process use them one by one. If the last grant was a moment ago, the
- * store grants a single token that is not a multiple.
+ * store grants a single token that is not a multiple. `MutexStore` exports it, and `heldLease` counts the tokens.
  */
 export const tokenStride = 100
 

@@ -55,7 +55,8 @@ const warnOfGap = (gap: Gap) =>
  * - `Dead`: a message that could not be decoded and was moved to the dead letters.
  * - `Waited`: `meanwhile` ended the wait.
  * - `Rewritten`: the data stream was deleted and recreated. The reader is back at its beginning.
- * - `LostEnd`: a failover lost the newest messages. The reader is back at the last delivered message that still exists.
+ * - `LostEnd`: a failover lost the newest messages. The reader is back at the last delivered message that still exists,
+ *   or at the checkpoint if it does not know which one that is.
  *
  * After the last two, the loop calls `turnBack`.
  */

@@ -36,9 +36,9 @@ export interface OrphanSweep {
    * Called by `announcementReader` and `orphanSignals` when they find more data streams than they have capacity for.
    */
   readonly request: () => void
-  /** Runs one sweep. */
+  /** Adopts the data streams that were handed over to this member, then sweeps once. */
   readonly once: Effect.Effect<void, StoreError>
-  /** Starts a sweep now. `orphanSignals` calls it when it may have missed signals, or has too many. */
+  /** Makes `loop` sweep now. `orphanSignals` calls it when it may have missed signals, or has too many. */
   readonly wake: () => void
   readonly loop: Effect.Effect<never, StoreError>
 }

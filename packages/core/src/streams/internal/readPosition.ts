@@ -1,6 +1,6 @@
 /**
- * Compares the position of a reader with the extent of its data stream. The result shows whether messages are missing,
- * how many, and whether the stream was deleted and recreated or lost its newest messages.
+ * Compares the position of a `messageReader` with the extent of its data stream. The result shows whether messages are
+ * missing, how many, and whether the stream was deleted and recreated or lost its newest messages.
  *
  * `Extent.added` counts every message that was ever added, and `offset` counts those up to the position. If the number
  * of messages after the position is known, `added` minus that number is the true offset. If the true offset exceeds the

@@ -1,6 +1,6 @@
 /**
  * Decides how many data streams this member hands over, and to which other member. Each member decides for itself, from
- * the reply to its last heartbeat.
+ * the reply to its last heartbeat. `rebalancer` executes the decisions.
  *
  * A member's fair share is its fraction of the total capacity, applied to all owned streams and rounded down (floor) or
  * up (ceiling). A member above its ceiling hands over to one below its ceiling. Once nobody has been above a ceiling
