@@ -30,5 +30,6 @@ const other = await use(String(line).trim())
 child.kill("SIGTERM")
 const [code] = await once(child, "exit")
 other.disconnect()
-strictEqual(code, 0)
+// Deno reports the signal even if the child exits with a code
+if (process.versions.deno === undefined) strictEqual(code, 0)
 console.log("holds")
