@@ -316,6 +316,7 @@ describe("releasing a data stream", () => {
       const releasing = yield* Effect.forkChild(a.release("s1"), { startImmediately: true })
       yield* TestClock.adjust("900 millis")
       assert.deepStrictEqual(yield* owned(a), ["s1"])
+      assert.isUndefined(releasing.pollUnsafe())
       yield* TestClock.adjust("300 millis")
       yield* Fiber.join(releasing)
       assert.deepStrictEqual(yield* owned(b), ["s1"])

@@ -245,6 +245,48 @@ describe("signals", () => {
       assert.lengthOf(yield* within("1 minute"), 1)
     }))
 
+  it.effect("a released entry is taken only if it has been idle for as long as a lease lasts", () =>
+    Effect.gen(function*() {
+      const { released, within } = yield* setup({ leaseDuration: "9 seconds", pending: [pendingOf(entryOf(1))] })
+      yield* released(entryOf(1))
+      assert.deepStrictEqual(yield* within("1 second"), [
+        `0 pending after 0-${lastId}, 1, 9000 ms`,
+        "0 take 1-0/9000 by signal"
+      ])
+    }))
+
+  it.effect("a released entry that is not idle is checked once and then left to the sweeps", () =>
+    Effect.gen(function*() {
+      const { released, within } = yield* setup()
+      yield* released(entryOf(1))
+      assert.lengthOf(yield* within("1 minute"), 1)
+    }))
+
+  it.effect("a scan that reaches the newest signaled entry reads no further page", () =>
+    Effect.gen(function*() {
+      const all = Array.from({ length: 450 }, (_, i) => entryOf(i + 1))
+      const { released, within } = yield* setup({
+        drawn: 0.5,
+        pending: all.map((entry) => pendingOf(entry)),
+        mayTake: () => true
+      })
+      // One of the entries is no longer pending, and the newest is the last one of the first page
+      yield* released(entryOf(1), id("1-1"), entryOf(200))
+      assert.lengthOf((yield* within("1 second")).filter((note) => note.includes("pending")), 1)
+    }))
+
+  it.effect("as many released entries as expired leases that are due at the same time are all taken", () =>
+    Effect.gen(function*() {
+      const pending = [pendingOf(entryOf(1)), pendingOf(entryOf(2))]
+      const { expired, released, within } = yield* setup({ drawn: 0.5, pending })
+      yield* released(entryOf(1))
+      yield* expired(entryOf(2))
+      assert.deepStrictEqual((yield* within("1 second")).filter((note) => note.includes("take")), [
+        "60 take 1-0/2000 by signal",
+        "60 take 2-0/2000 by expiry"
+      ])
+    }))
+
   it.effect("a member adopts a hand-over if the signal names its session", () =>
     Effect.gen(function*() {
       const { signal, within } = yield* setup()

@@ -151,6 +151,30 @@ describe("one sweep", () => {
       ])
     }))
 
+  it.effect("one unit of free capacity is enough for a sweep that delays the next one", () =>
+    Effect.gen(function*() {
+      const { sweep } = yield* setup([], { capacity: 1 })
+      yield* sweep.once
+      sweep.request()
+      assert.isFalse(sweep.isRequested())
+    }))
+
+  it.effect("a sweep begins after the previous one has ended, so that no entry is claimed twice", () =>
+    Effect.gen(function*() {
+      const consumer = "redis-consumer-go"
+      const pending = [pendingOf(1, { consumer, go: { lease: consumer } })]
+      const { notes, sweep } = yield* setup(pending)
+      yield* sweep.once
+      pending.splice(0, 1, pendingOf(1, { consumer, go: { lease: undefined } }))
+      notes.splice(0)
+      yield* Effect.forkChild(sweep.once, { startImmediately: true })
+      yield* Effect.forkChild(sweep.own, { startImmediately: true })
+      yield* TestClock.adjust("249 millis")
+      assert.lengthOf(notes.filter((note) => note.includes("pending")), 1)
+      yield* TestClock.adjust("1 millis")
+      assert.lengthOf(notes.filter((note) => note.includes("pending")), 2)
+    }))
+
   it.effect("a sweep skips entries that may not be taken, and unreadable ones that their consumer may still be processing", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup([
@@ -185,6 +209,74 @@ describe("one sweep", () => {
       yield* TestClock.adjust("1 millis")
       assert.isDefined(sweeping.pollUnsafe())
       assert.strictEqual(notes.at(-1), "250 take 1 by sweep")
+    }))
+})
+
+describe("what sweeps remember about the entries of Go consumers", () => {
+  const go = { lease: "redis-consumer-go" }
+
+  it.effect("a complete sweep forgets the entries that it did not find", () =>
+    Effect.gen(function*() {
+      const pending = [pendingOf(1, { go }), pendingOf(2)]
+      const { known, sweep } = yield* setup(pending)
+      yield* sweep.once
+      assert.isDefined(known(1))
+      pending.shift()
+      yield* sweep.once
+      assert.isUndefined(known(1))
+    }))
+
+  it.effect("the search for the consumer's own entries forgets no entry of others", () =>
+    Effect.gen(function*() {
+      const pending = [pendingOf(1, { go }), pendingOf(2)]
+      const { known, sweep } = yield* setup(pending)
+      yield* sweep.once
+      pending.shift()
+      yield* sweep.own
+      assert.isDefined(known(1))
+    }))
+
+  it.effect("a sweep without free capacity forgets nothing", () =>
+    Effect.gen(function*() {
+      const { known, sweep, table } = yield* setup([pendingOf(1, { go })], { capacity: 1 })
+      yield* sweep.once
+      table.reserve(1, false)
+      yield* sweep.once
+      assert.isDefined(known(1))
+    }))
+
+  it.effect("a sweep that has no capacity left for its second page forgets the entries of the first page that are gone", () =>
+    Effect.gen(function*() {
+      const pending = Array.from({ length: 450 }, (_, i) => pendingOf(i + 1, i === 99 || i === 299 ? { go } : {}))
+      let isFilled = false
+      const { known, notes, sweep, table } = yield* setup(pending, {
+        room: () => {
+          if (isFilled) table.reserve(64, false)
+          return Infinity
+        }
+      })
+      yield* sweep.once
+      pending.splice(299, 1)
+      pending.splice(99, 1)
+      isFilled = true
+      yield* sweep.once
+      assert.lengthOf(notes.filter((note) => note.includes("pending")), 3 + 1)
+      assert.deepStrictEqual([known(100) !== undefined, known(300) !== undefined], [false, true])
+    }))
+
+  it.effect("a sweep that runs out of capacity forgets the entries up to the last one that it read, and reads no other page", () =>
+    Effect.gen(function*() {
+      const pending = Array.from({ length: 450 }, (_, i) => pendingOf(i + 1, i === 199 || i === 299 ? { go } : {}))
+      let room = Infinity
+      const { known, notes, sweep } = yield* setup(pending, { room: () => room })
+      yield* sweep.once
+      notes.splice(0)
+      pending.splice(299, 1)
+      pending.splice(199, 1)
+      room = 0
+      yield* sweep.once
+      assert.lengthOf(notes.filter((note) => note.includes("pending")), 1)
+      assert.deepStrictEqual([known(200) !== undefined, known(300) !== undefined], [false, true])
     }))
 })
 

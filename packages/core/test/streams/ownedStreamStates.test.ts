@@ -189,6 +189,21 @@ describe("an owned data stream", () => {
     assert.deepStrictEqual([stateOf(one).isRevoked, notices], [true, 1])
   })
 
+  it("forgets a withdrawn revocation that its handler never asked about", () => {
+    const one = owned()
+    one.recall(member)
+    one.keep()
+    assert.isFalse(one.isKept)
+  })
+
+  it("remembers when another member handed it over", () => {
+    const arrival = { membership: "two", at: 7 }
+    const { options } = owned()
+    const one = new OwnedStream({ ...acquisitionAt({ monotonic: 0, wall: 0 }), arrival }, options)
+    assert.strictEqual(one.arrival, arrival)
+    assert.isUndefined(owned().arrival)
+  })
+
   it("remembers a withdrawn revocation only if its handler was notified of it", () => {
     for (const hasHeard of [false, true]) {
       const one = owned()

@@ -351,3 +351,28 @@ it("`observe` starts a quiet period at each membership change, and restarts `lev
     })
   }
 })
+
+it("a fleet with a total capacity of one gives its only stream to the member with that capacity", () => {
+  const members = [member("a", 1, 0), member("b", 0, 1)]
+  assert.deepStrictEqual(plans(members), [undefined, "a"])
+})
+
+it("a fleet without capacity or streams is level, and one with a surplus of one stream is not", () => {
+  const since = (members: ReadonlyArray<Member>) =>
+    sharing.observe(
+      sharing.initial,
+      { members, session: "a", owned: members[0]!.owned, leaving: [], movable: 0 },
+      7,
+      settings
+    ).levelSince
+  assert.strictEqual(since([member("a", 0, 0), member("b", 0, 0)]), 7)
+  assert.strictEqual(since([member("a", 10, 3), member("b", 10, 1)]), Infinity)
+})
+
+it("a member at its ceiling hands over once the fleet has been level for exactly `settle`", () => {
+  const members = [member("c", 64, 2), member("a", 64, 2), member("b", 64, 0)]
+  const view = { members, session: "a", owned: 2, leaving: [], movable: 2 }
+  const state = { ...sharing.initial, levelSince: 0 }
+  assert.isUndefined(sharing.plan(state, view, settings.settle - 1, settings))
+  assert.strictEqual(sharing.plan(state, view, settings.settle, settings)?.to.session, "b")
+})

@@ -146,6 +146,7 @@ describe("balance", () => {
       // The consumer that sweeps first takes both, then hands one over
       assert.include([1, 2], started)
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
+      assert.deepStrictEqual([...backend.failures.values()], [])
     })))
 
   it.effect("the processing of a message is not interrupted, even if it starts just as the data stream is revoked", () =>
@@ -201,6 +202,7 @@ describe("balance", () => {
         // The revocation of s2 is withdrawn, so s2 stays with its owner
         yield* TestClock.adjust("30 seconds")
         assert.deepStrictEqual([yield* count(a), yield* count(b), isStuck], [1, 1, 1])
+        assert.notInclude(lines.join(), "0 data streams are revoked")
         yield* TestClock.adjust("1 hour")
       }))
   )
@@ -228,6 +230,10 @@ describe("balance", () => {
       yield* TestClock.adjust("80 seconds")
       assert.deepStrictEqual(began, ["s1", "s2", "s2"])
       assert.deepStrictEqual((yield* a.client.owned).map(({ stream }) => stream), ["s2"])
+      assert.notInclude(a.link.calls, "release")
+      // The second run yields without a revocation
+      yield* TestClock.adjust("1 minute")
+      assert.include(a.link.calls, "release")
     })))
 
   it.effect("a surplus of hundreds of idle data streams is handed over within a minute, and no handler is interrupted", () =>
@@ -360,7 +366,7 @@ describe("balance", () => {
 
   it.effect("a data stream whose hand-over cannot be confirmed is released, and no failure is counted", () =>
     fleet.test(Effect.gen(function*() {
-      const { backend, open } = yield* fleet.make
+      const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
       const b = yield* open("b", { rebalance: true })
       yield* a.serve(2, (lease) => Effect.andThen(lease.revoked, lease.yield))
@@ -373,6 +379,7 @@ describe("balance", () => {
       yield* TestClock.adjust("5 seconds")
       assert.isTrue(b.link.calls.includes("release"))
       assert.deepStrictEqual([...backend.failures.values()], [])
+      assert.match(lines.join("\n"), /Warn: Cannot confirm 1 data stream\(s\) that were handed over: /)
     })))
 
   it.effect("a closing consumer is no longer a member while its handlers end", () =>

@@ -442,7 +442,7 @@ describe("handlers that fail", () => {
     "a retry schedule that dies ends the lease and counts as a failure, so that no data stream is owned without a handler",
     () =>
       fleet.test(Effect.gen(function*() {
-        const { backend, open } = yield* fleet.make
+        const { backend, lines, open } = yield* fleet.make
         const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
         const retry = Schedule.spaced("1 second").pipe(Schedule.while((): boolean => {
           throw new Error("a mistake")
@@ -451,6 +451,7 @@ describe("handlers that fail", () => {
         yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* owned(a), [])
+        assert.include(lines, "Error: The runner of a data stream crashed; its lease will expire")
         yield* TestClock.adjust("1 minute")
         assert.lengthOf(backend.dead, 1)
       })),

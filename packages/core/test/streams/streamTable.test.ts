@@ -1,7 +1,8 @@
 /** Compares the table of owned data streams with a small model, in all sequences of four operations. */
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, it } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Exit } from "effect"
+import { TestClock } from "effect/testing"
 import type { Recorder } from "../../src/internal/lease/metricsRecorder.ts"
 import { slicedTasks } from "../../src/internal/lease/workSlices.ts"
 import { check } from "../../src/streams/internal/config.ts"
@@ -192,4 +193,138 @@ it.effect("a data stream that is taken by name needs no free capacity, and uses 
     assert.strictEqual(table.free(), 0)
     table.unreserve(1)
     assert.deepStrictEqual([table.free(), table.room.isOpen()], [1, true])
+  }))
+
+/** A table with a recorder that lists the values of each metric, and a function that adds data stream `n` to it. */
+const recordedTable = Effect.fnUntraced(function*(options: Parameters<typeof newTable>[0] = {}) {
+  const values = new Map<unknown, Array<unknown>>()
+  const { table } = yield* newTable(options, {
+    update: (metric, value) => void values.set(metric, [...values.get(metric) ?? [], value]),
+    modify: () => {},
+    count: () => {},
+    least: () => {},
+    run: () => {}
+  })
+  const leaseOf = (n: number) =>
+    new OwnedStream(acquisitionAt(table.now(), { entry: `${n}-0`, stream: `s${n}`, token: n }), table.periods)
+  return {
+    table,
+    values,
+    leaseOf,
+    add: (n: number) => {
+      const lease = leaseOf(n)
+      assert.isTrue(table.add(lease))
+      return lease
+    }
+  }
+})
+
+it.effect("one request renews at most 200 data streams", () =>
+  Effect.gen(function*() {
+    const { add, table } = yield* recordedTable({ capacity: 500 })
+    const sizes: Array<number> = []
+    yield* table.renewing({
+      renew: (requests: ReadonlyArray<unknown>) =>
+        Effect.sync(() => {
+          sizes.push(requests.length)
+          return requests.map(() => ({ _tag: "Renewed" }))
+        })
+    } as never)
+    for (let n = 1; n <= 201; n++) add(n)
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual(sizes, [200, 1])
+  }))
+
+it.effect("progress ends the streak of failures when a renewal has reported it, and only if the lease was renewed", () =>
+  Effect.gen(function*() {
+    const { add, table } = yield* recordedTable()
+    let reply = "Lost"
+    yield* table.renewing({
+      renew: () => Effect.sync(() => [{ _tag: reply, reason: "Vanished" }])
+    } as never)
+    const lease = add(1)
+    lease.failures = 3
+    lease.hasProgressed = true
+    // A request that ends the lease is in flight, so the renewal does not decide the outcome
+    lease.endings = 1
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual([lease.isOpen(), lease.failures, lease.hasProgressed], [true, 3, true])
+    const next = add(2)
+    next.failures = 3
+    next.hasProgressed = true
+    reply = "Renewed"
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual([next.isOpen(), next.failures, next.hasProgressed], [true, 0, false])
+  }))
+
+it.effect("a lease that has expired is refused, and one with a millisecond left is added", () =>
+  Effect.gen(function*() {
+    const { leaseOf, table } = yield* recordedTable()
+    const [first, second] = [leaseOf(1), leaseOf(2)]
+    yield* TestClock.adjust(first.left(table.now()) - 1)
+    assert.isTrue(table.add(first))
+    yield* TestClock.adjust(1)
+    assert.isFalse(table.add(second))
+  }))
+
+it.effect("watching a lease that has ended does nothing, and no renewal or deadline of that lease is due", () =>
+  Effect.gen(function*() {
+    const { add, table } = yield* recordedTable()
+    const lease = add(1)
+    lease.progressedAt = table.now().monotonic
+    table.end(lease, "done")
+    table.watch(lease)
+    assert.isUndefined(table.deadlines.first)
+  }))
+
+it.effect("each loss is counted once, and the time of a lease counts from its grant", () =>
+  Effect.gen(function*() {
+    const { add, table, values } = yield* recordedTable()
+    yield* TestClock.adjust("10 seconds")
+    const [lost, ended] = [add(1), add(2)]
+    yield* TestClock.adjust("300 millis")
+    table.lose(lost, "Vanished")
+    yield* TestClock.adjust("200 millis")
+    table.end(ended, "done")
+    assert.deepStrictEqual(values.get(StreamMetrics.stream.losses.Vanished), [1])
+    assert.deepStrictEqual(values.get(StreamMetrics.stream.holdTime), [300, 500])
+  }))
+
+it.effect("a handler that stalls before the deadline of its lease is reported as stalled, and at the deadline as an expired lease", () =>
+  Effect.gen(function*() {
+    for (const [left, expected] of [[1, "Stalled"], [0, "Expired"]] as const) {
+      const { add, leaseOf, table } = yield* recordedTable({ progressTimeout: "1 second" })
+      const reasons: Array<string> = []
+      table.onLost = (_, reason) => reasons.push(reason)
+      const usable = leaseOf(2).left(table.now())
+      const lease = add(1)
+      lease.progressedAt = table.now().monotonic + usable - left - 1000
+      table.watch(lease)
+      yield* TestClock.adjust(usable - left)
+      table.isHeld(lease)
+      assert.deepStrictEqual(reasons, [expected])
+    }
+  }))
+
+it.effect("an operation on a data stream fails from the deadline of its lease on", () =>
+  Effect.gen(function*() {
+    const { add, table } = yield* recordedTable()
+    const lease = add(1)
+    yield* TestClock.adjust(lease.left(table.now()) - 1)
+    yield* table.ensure(lease)
+    yield* TestClock.adjust(1)
+    const exit = yield* Effect.exit(table.ensure(lease))
+    assert.isTrue(Exit.isFailure(exit))
+    assert.strictEqual((yield* Effect.flip(table.ensure(lease)))._tag, "LeaseLost")
+  }))
+
+it.effect("a handler that has ended is not interrupted when its data stream is stopped", () =>
+  Effect.gen(function*() {
+    const { add, table } = yield* recordedTable()
+    const lease = add(1)
+    let interrupted = 0
+    table.workBegan(lease, { interruptUnsafe: () => interrupted++ } as never)
+    table.workEnded(lease)
+    lease.stop()
+    assert.strictEqual(interrupted, 0)
   }))

@@ -70,6 +70,8 @@ export class Backend {
   private token = 0
   private handOvers = 0
   isPaused = false
+  /** The data streams that are paused by name. */
+  pausedStreams: ReadonlyArray<StreamName.StreamName> = []
   publishesExpiries = false
 
   constructor(clock: Clock.Clock) {
@@ -86,6 +88,12 @@ export class Backend {
   private isMine(held: StreamStore.Ownership): boolean {
     return this.lease(this.entryLeases, held.entry)?.value === valueOf(held) &&
       this.lease(this.streamLeases, held.stream)?.value === valueOf(held)
+  }
+
+  /** Drops all leases, as a failover that loses writes does. */
+  forgetLeases(): void {
+    this.entryLeases.clear()
+    this.streamLeases.clear()
   }
 
   row = (entry: string) => this.rows.find((row) => row.entry === entry)
@@ -391,7 +399,7 @@ export class Backend {
         this.publishesExpiries ? Effect.asSome(subscribe(this.expiryQueues)) : Effect.succeedNone
       ),
       setPaused: () => Effect.die("unused"),
-      paused: Effect.suspend(() => through("paused", () => ({ service: this.isPaused, streams: [] }))),
+      paused: Effect.suspend(() => through("paused", () => ({ service: this.isPaused, streams: this.pausedStreams }))),
       inspect: Effect.die("unused"),
       deadLetters: () => through("deadLetters", () => this.dead),
       redrive: () => through("redrive", () => false),

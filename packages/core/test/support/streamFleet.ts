@@ -1,19 +1,21 @@
 /** Consumers of one service on a shared in-memory backend. */
 import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
-import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, References, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Backend, connect } from "./streamBackend.ts"
 
 /** Announcements of data streams `s1`, `s2` and so on. */
 export const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
 
-/** `lines` is the log of all consumers. */
+/** `lines` is the log of all consumers, and `annotations` has the annotations of each line. */
 export const make = Effect.gen(function*() {
   const scope = yield* Effect.scope
   const backend = new Backend(yield* Clock.Clock)
   const lines: Array<string> = []
-  const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
+  const annotations: Array<Readonly<Record<string, unknown>>> = []
+  const logger = Logger.make<unknown, void>(({ fiber, logLevel, message }) => {
     lines.push(`${logLevel}: ${[message].flat().map(String).join(" ")}`)
+    annotations.push(fiber.getRef(References.CurrentLogAnnotations))
   })
 
   /** `open` builds the consumer's layer in its own scope, which `close` closes. `kill` cuts the connection first. */
@@ -54,7 +56,12 @@ export const make = Effect.gen(function*() {
       })
     }
   })
-  return { backend, open, lines: lines as ReadonlyArray<string> }
+  return {
+    backend,
+    open,
+    lines: lines as ReadonlyArray<string>,
+    annotations: annotations as ReadonlyArray<Readonly<Record<string, unknown>>>
+  }
 })
 
 /** A fleet with a single consumer, `a`. */

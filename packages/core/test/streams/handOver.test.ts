@@ -1,0 +1,97 @@
+/** Tests what the rebalancer registers, revokes, logs and confirms. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import * as fleet from "../support/streamFleet.ts"
+
+const count = (consumer: fleet.Consumer) => Effect.map(consumer.client.owned, ({ length }) => length)
+
+const pair = Effect.gen(function*() {
+  const made = yield* fleet.make
+  return {
+    ...made,
+    a: yield* made.open("a", { rebalance: true }),
+    b: yield* made.open("b", { rebalance: true })
+  }
+})
+
+const yields = (lease: fleet.Lease) => Effect.andThen(lease.revoked, lease.yield)
+
+describe("the registration of a member", () => {
+  it.effect("a registration lasts for four heartbeats", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend } = yield* pair
+      yield* a.serve(1)
+      yield* TestClock.adjust("10 millis")
+      assert.strictEqual(backend.members.get("simba-consumer-a")!.until - backend.now(), 3990)
+    })))
+
+  it.effect("a data stream whose handler finishes when it is revoked is no longer registered", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, b, backend } = yield* pair
+      yield* a.serve(3, (lease) => lease.revoked)
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(Effect.never))
+      while (backend.done.length < 2) yield* TestClock.adjust("100 millis")
+      yield* TestClock.adjust("1100 millis")
+      assert.deepStrictEqual([backend.members.get("simba-consumer-a")!.owned, yield* count(a)], [1, 1])
+    })))
+})
+
+describe("the choice of data streams", () => {
+  it.effect("data streams that were claimed by name are not revoked for other members", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, b, backend, lines } = yield* pair
+      yield* a.client.announceAll(fleet.names(4))
+      for (const row of backend.rows) row.owner = "redis-consumer-gone"
+      yield* TestClock.adjust("3 seconds")
+      for (const { stream } of fleet.names(4)) yield* a.acquire(stream)
+      const leases = yield* a.client.owned
+      assert.lengthOf(leases, 4)
+      yield* a.start(a.client.run(Effect.never))
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("1 minute")
+      for (const lease of leases) assert.isFalse(yield* lease.isRevoked)
+      assert.notInclude(lines.join(), "revoked for")
+    })))
+})
+
+describe("the log of hand-overs", () => {
+  it.effect("a line names the receiver, and its annotations name the data stream if there is only one", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, annotations, b, lines } = yield* pair
+      yield* a.serve(16, yields)
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(yields))
+      yield* TestClock.adjust("1 minute")
+      const revoked = lines.flatMap((line, i) => line.includes("revoked for") ? [{ line, about: annotations[i]! }] : [])
+      assert.deepStrictEqual(revoked[0], {
+        line: "Info: 2 data streams are revoked for simba-consumer-b, which has more room",
+        about: {}
+      })
+      const last = revoked.at(-1)!
+      assert.strictEqual(last.line, "Info: A data stream is revoked for simba-consumer-b, which has more room")
+      assert.deepStrictEqual(Object.keys(last.about), ["stream", "entry", "token"])
+    })))
+})
+
+describe("the confirmation of a hand-over", () => {
+  it.effect("a hand-over whose signal is repeated during the confirmation starts one handler, and nothing is lost", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, b, backend, lines } = yield* pair
+      yield* a.serve(2, yields)
+      yield* TestClock.adjust("20 seconds")
+      b.link.delays.renew = 300
+      let started = 0
+      yield* b.start(b.client.run(Effect.suspend(() => {
+        started++
+        return Effect.never
+      })))
+      while (!b.link.calls.includes("renew")) yield* TestClock.adjust("50 millis")
+      const { session } = backend.members.get("simba-consumer-b")!
+      for (let i = 0; i < 3; i++) backend.hint({ _tag: "HandedOver", session })
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual([started, yield* count(b)], [1, 1])
+      assert.deepStrictEqual(lines.filter((line) => line.startsWith("Warn")), [])
+    })))
+})

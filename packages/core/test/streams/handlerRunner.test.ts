@@ -1,0 +1,133 @@
+/** Tests what happens after a run of a handler: how failures are counted and reported, and whether it runs again. */
+import { StreamMetrics } from "@effect-simba/core/streams"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Metric, Schedule } from "effect"
+import { TestClock } from "effect/testing"
+import * as fleet from "../support/streamFleet.ts"
+
+const tokens = (consumer: fleet.Consumer) =>
+  Effect.map(consumer.client.owned, (leases) => leases.map(({ token }) => Number(token)))
+
+describe("between two runs of a handler", () => {
+  it.effect("the pause before a retry is not a lack of progress", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { progressTimeout: "1 second" })
+      let runs = 0
+      yield* a.start(a.client.run(Effect.suspend(() => ++runs === 1 ? Effect.fail("once") : Effect.never), {
+        retry: Schedule.spaced("5 seconds"),
+        onError: () => Effect.void
+      }))
+      yield* a.client.announceAll(fleet.names(1))
+      yield* TestClock.adjust("5500 millis")
+      assert.deepStrictEqual([runs, yield* tokens(a)], [2, [1]])
+    })))
+
+  it.effect("a consumer leaves a data stream that its handler yielded to the other members for one sweep interval", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { sweepInterval: "10 seconds" })
+      let runs = 0
+      yield* a.serve(1, (lease) => Effect.suspend(() => ++runs === 1 ? lease.yield : Effect.never))
+      yield* TestClock.adjust("9 seconds")
+      assert.strictEqual(runs, 1)
+      yield* TestClock.adjust("20 seconds")
+      assert.strictEqual(runs, 2)
+    })))
+
+  it.effect("a data stream that was lost while the retry schedule was deciding can be taken again immediately", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      backend.publishesExpiries = true
+      const a = yield* open("a", { sweepInterval: "1 minute" })
+      let runs = 0
+      yield* a.start(a.client.run(Effect.suspend(() => ++runs === 1 ? Effect.fail("once") : Effect.never), {
+        retry: Schedule.fromStep(Effect.succeed(() => Effect.never)),
+        onError: () => Effect.void
+      }))
+      const [{ entry, stream } = { entry: "", stream: "" }] = yield* a.client.announceAll(fleet.names(1))
+      yield* TestClock.adjust("1500 millis")
+      backend.forgetLeases()
+      yield* TestClock.adjust("3 seconds")
+      assert.deepStrictEqual([runs, yield* tokens(a)], [1, []])
+      backend.expiry({ _tag: "Expired", stream, entry } as never)
+      yield* TestClock.adjust("500 millis")
+      assert.strictEqual(runs, 2)
+    })))
+})
+
+describe("reporting a failure", () => {
+  it.effect("failures are numbered even if the backend refuses to count them", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a } = yield* fleet.ofOne
+      a.link.modes.fail = "refuse"
+      const observed: Array<number> = []
+      yield* a.start(a.client.run(Effect.fail("bad"), {
+        retry: Schedule.spaced("100 millis"),
+        onError: ({ failures }) => Effect.sync(() => observed.push(failures))
+      }))
+      yield* a.client.announceAll(fleet.names(1))
+      yield* TestClock.adjust("250 millis")
+      assert.deepStrictEqual(observed, [1, 2, 3])
+    })))
+
+  it.effect("an onError that crashes is logged and the handler runs again, and one that is interrupted is not logged", () =>
+    fleet.test(Effect.gen(function*() {
+      for (const [onError, isLogged] of [[Effect.die("no pager"), true], [Effect.interrupt, false]] as const) {
+        const { a, lines } = yield* fleet.ofOne
+        let runs = 0
+        yield* a.start(a.client.run(Effect.suspend(() => Effect.fail(++runs)), {
+          retry: Schedule.spaced("100 millis"),
+          onError: () => onError
+        }))
+        yield* a.client.announceAll(fleet.names(1))
+        yield* TestClock.adjust("150 millis")
+        assert.strictEqual(runs, 2)
+        assert.strictEqual(lines.some((line) => line.includes("onError failed")), isLogged)
+      }
+    })))
+
+  it.effect("a failure is not reported if the lease is lost while the failure is counted", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend } = yield* fleet.ofOne
+      a.link.modes.fail = "hang"
+      let reports = 0
+      yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.die("cannot stop")), {
+        onError: () => Effect.sync(() => reports++)
+      }))
+      yield* a.client.announceAll(fleet.names(1))
+      yield* TestClock.adjust("900 millis")
+      yield* Effect.forkChild(Effect.exit(a.release("s1")), { startImmediately: true })
+      backend.forgetLeases()
+      yield* TestClock.adjust("5 seconds")
+      assert.include(a.link.calls, "fail")
+      assert.strictEqual(reports, 0)
+    })))
+
+  it.effect("a data stream that onError marks as done is not retried, and can be announced again at once", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend } = yield* fleet.ofOne
+      let runs = 0
+      yield* a.start(a.client.run(Effect.suspend(() => ++runs === 1 ? Effect.fail("bad") : Effect.never), {
+        retry: Schedule.spaced("1 hour"),
+        onError: ({ lease }) => Effect.orDie(lease.done)
+      }))
+      yield* a.client.announceAll(fleet.names(1))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual([runs, backend.done], [1, ["s1"]])
+      yield* a.client.announceAll(fleet.names(1))
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual(runs, 2)
+    })))
+})
+
+it.effect("the processing time of a handler counts from its start", () =>
+  fleet.test(Effect.gen(function*() {
+    const { a } = yield* fleet.ofOne
+    yield* TestClock.adjust("100 seconds")
+    yield* a.serve(1, Effect.sleep("10 millis"))
+    yield* TestClock.adjust("1 second")
+    const { count, sum } = yield* Metric.value(StreamMetrics.stream.processingTime.success)
+    assert.strictEqual(count, 1)
+    assert.isAtMost(sum, 20)
+  })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))

@@ -1,0 +1,67 @@
+/** Tests when a handler counts as stalled: between two renewals, after a wait for messages, and during its work. */
+import type { StreamLease } from "@effect-simba/core/streams"
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { LeaseImpl } from "../../src/streams/internal/leaseHandle.ts"
+import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
+import { acquisitionAt } from "../support/acquisition.ts"
+import { newTable } from "../support/streamTable.ts"
+
+/** A data stream that needs no renewal for half a minute, and whose handler may go a second without progress. */
+const setup = Effect.fnUntraced(function*(awaitMessages: Effect.Effect<ReadonlyArray<never>> = Effect.never) {
+  const { config, table } = yield* newTable({
+    progressTimeout: "1 second",
+    leaseDuration: "1 minute",
+    heartbeatInterval: "30 seconds"
+  })
+  const began = table.now().monotonic
+  const losses: Array<string> = []
+  table.onLost = (_, reason) => losses.push(`${table.now().monotonic - began} ${reason}`)
+  yield* table.renewing({ renew: () => Effect.never } as never)
+  const owned = new OwnedStream(acquisitionAt(table.now()), table.periods)
+  table.add(owned)
+  const lease: StreamLease.StreamLease = new LeaseImpl(
+    { config, table, store: { awaitMessages: () => awaitMessages } } as never,
+    owned
+  )
+  return {
+    lease: lease as LeaseImpl,
+    losses,
+    begin: Effect.sync(() => {
+      owned.progressedAt = table.now().monotonic
+      table.watch(owned)
+    })
+  }
+})
+
+it.effect("a handler without progress loses its data stream when the progress timeout ends, without waiting for a renewal", () =>
+  Effect.gen(function*() {
+    const { begin, losses } = yield* setup()
+    yield* TestClock.adjust("2 seconds")
+    yield* begin
+    yield* TestClock.adjust("10 seconds")
+    assert.deepStrictEqual(losses, ["3000 Stalled"])
+  }))
+
+it.effect("the progress timeout starts again when messages arrive", () =>
+  Effect.gen(function*() {
+    const { begin, lease, losses } = yield* setup(Effect.delay(Effect.succeed([]), "5 seconds"))
+    yield* begin
+    yield* Effect.forkChild(lease.messagesAfter("0-0" as never, 1), { startImmediately: true })
+    yield* TestClock.adjust("20 seconds")
+    assert.deepStrictEqual(losses, ["6000 Stalled"])
+  }))
+
+it.effect("the progress timeout starts again with the first message that is processed during a wait, but not with the second", () =>
+  Effect.gen(function*() {
+    const { begin, lease, losses } = yield* setup()
+    yield* begin
+    yield* Effect.forkChild(Effect.exit(lease.messagesAfter("0-0" as never, 1)), { startImmediately: true })
+    yield* TestClock.adjust("5 seconds")
+    yield* Effect.forkChild(lease.inHand(Effect.never), { startImmediately: true })
+    yield* TestClock.adjust("500 millis")
+    yield* Effect.forkChild(lease.inHand(Effect.never), { startImmediately: true })
+    yield* TestClock.adjust("20 seconds")
+    assert.deepStrictEqual(losses, ["6000 Stalled"])
+  }))
