@@ -1,4 +1,4 @@
-/** A library of functions, with its source. */
+/** A library that FUNCTION LOAD has stored: its source, and the functions that it registers. */
 import type { LuaFunction } from "./lua/script.ts"
 
 export interface Library {

@@ -1,4 +1,4 @@
-/** Subscriptions to channels and patterns, and the delivery of published messages. */
+/** Subscriptions to channels, patterns and shard channels, and the delivery of published messages. */
 import type { Client } from "./client.ts"
 import { globMatch } from "./glob.ts"
 import type { BinaryPush } from "./session.ts"

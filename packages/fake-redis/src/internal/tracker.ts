@@ -1,4 +1,7 @@
-/** CLIENT TRACKING: records which clients have read which keys, and notifies them when a key changes. */
+/**
+ * CLIENT TRACKING: notifies clients when a key changes that they have read or, in broadcast mode, that has one of their
+ * prefixes.
+ */
 import type { Client } from "./client.ts"
 import type { CommandSpec } from "./commandSpec.ts"
 import { keysOf } from "./keySpecs.ts"

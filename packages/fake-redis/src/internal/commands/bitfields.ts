@@ -1,4 +1,4 @@
-/** BITFIELD: reads and writes integers of any width within a string. */
+/** BITFIELD and BITFIELD_RO: read and write integers of any width within a string. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"

@@ -1,12 +1,12 @@
 /**
- * Implements `cjson.decode` as Redis ships it. Reads the same tokens, also those that are not JSON, such as `0x10` or
- * control characters in strings, and has the same error messages. `json.ts` makes it a Lua function.
+ * Implements `cjson.decode` as Redis ships it. Accepts the same texts, including some that are not JSON, such as `0x10`
+ * and strings with control characters, and has the same error messages. `json.ts` makes it a Lua function.
  */
 import { refuse } from "./jsonError.ts"
 import type { JsonSettings } from "./jsonSettings.ts"
 import type { LuaStack } from "./stack.ts"
 
-/** What `strtod` accepts. The groups are the digits and the exponent of a hexadecimal number. */
+/** The numbers that C's `strtod` accepts. The groups are the digits and the exponent of a hexadecimal number. */
 const NUMBER = new RegExp(
   [
     "[-+]?(?:0x([0-9a-f]+\\.?[0-9a-f]*|\\.[0-9a-f]+)(?:p([-+]?[0-9]+))?",
@@ -17,7 +17,7 @@ const NUMBER = new RegExp(
   "iy"
 )
 
-/** Numbers that JSON does not have, but `cjson` reads unless `decode_invalid_numbers` is off. */
+/** The start of a number that is not JSON. `cjson` accepts such numbers unless `decode_invalid_numbers` is off. */
 const INVALID_NUMBER = /\+|-?(?:0[x0-9]|inf|nan)/iy
 
 const TOKENS: Readonly<Record<string, string>> = {
@@ -193,7 +193,7 @@ const hex = (text: string, from: number): number => {
   return /^[0-9a-fA-F]{4}$/.test(digits) ? parseInt(digits, 16) : -1
 }
 
-/** Returns the code point of the escape sequence at `at`, or of a surrogate pair. Undefined if it is invalid. */
+/** Returns the code point of the `\u` sequence, or pair of surrogates, at `at`; undefined if it is invalid. */
 const codePoint = (text: string, at: number): number | undefined => {
   const code = hex(text, at + 2)
   if (code < 0) return undefined

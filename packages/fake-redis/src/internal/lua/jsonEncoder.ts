@@ -1,5 +1,5 @@
 /**
- * `cjson.encode` as Redis ships it: which tables are arrays, how numbers and strings are printed, and which values it
+ * Implements `cjson.encode` as Redis ships it: which tables are arrays, how numbers and strings are printed, and which values it
  * refuses.
  */
 import { formatG } from "../numbers.ts"

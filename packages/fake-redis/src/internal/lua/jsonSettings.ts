@@ -1,4 +1,7 @@
-/** The settings of `cjson`, which last for one run of a script, and the functions that get and set them. */
+/**
+ * The settings of `cjson`, and the functions that get and set them. Here they last for one run of a script; in Redis,
+ * they last until the next SCRIPT FLUSH or restart.
+ */
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 

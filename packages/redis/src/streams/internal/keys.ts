@@ -61,8 +61,8 @@ export const deadIds = (stream: StreamName): string => `simba:dead-ids:${stream}
 export const failures = (service: ServiceName): string => `simba:failures:${input(service)}`
 
 /**
- * Hash: for each data stream, the entry that announced it and the repetitions since then. Expires 7 days after its last
- * use.
+ * Hash: the last announcement of each data stream, which is its entry and how often it was repeated. Expires 7 days
+ * after its last use.
  */
 export const announced = (service: ServiceName): string => `simba:announced:${input(service)}`
 

@@ -196,7 +196,7 @@ export const findAnnouncement = script(
   }) => [[input, announced], [group, stream]]
 )
 
-/** Removes one page of finished entries from the tables of failures and announcements. */
+/** Removes the fields of finished entries from one page of the tables of failures and announcements. */
 export const forgetFinishedEntries = script(
   "\nlocal input, announced, failures = KEYS[1], KEYS[2], KEYS[3]\nlocal failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]\nlocal function scan(key, cursor, entryOf)\nif cursor == '' then\nreturn ''\nend\nlocal reply = redis.call('HSCAN', key, cursor, 'COUNT', count)\nfor i = 1, #reply[2], 2 do\nlocal entry = entryOf(reply[2][i], reply[2][i + 1])\nif entry and #redis.call('XRANGE', input, entry, entry) == 0 then\nredis.call('HDEL', key, reply[2][i])\nend\nend\nreturn reply[1] == '0' and '' or reply[1]\nend\nlocal function id(text)\nreturn string.match(text, '^%d+%-%d+')\nend\nreturn {\nscan(failures, failuresCursor, id),\nscan(announced, announcedCursor, function(_, entry) return id(entry) end)\n}\n",
   Schema.Tuple([Schema.String, Schema.String]),

@@ -63,6 +63,7 @@ export const ready = (client: Client | Cluster, limit: Duration.Duration): Effec
   }))
 }
 
+/** Applies `rejectUnanswered` of `connection` to the nodes of the Cluster, including those that join later. */
 export const rejectUnanswered = (cluster: Cluster): Effect.Effect<void, never, Scope.Scope> =>
   Effect.suspend(() => {
     cluster.nodes("all").forEach(rejectOfNode)

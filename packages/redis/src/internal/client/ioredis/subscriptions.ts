@@ -1,7 +1,7 @@
 /**
- * All subscriptions of a layer to one server, on one connection. After every reconnect, all listeners receive a gap. A
- * heartbeat detects half-open connections. `driver` uses it for a single server, and `clusterSubscriptions` for each
- * primary.
+ * Subscribes to channels of one server, with one connection for all subscriptions of a layer. After every reconnect,
+ * all listeners receive a gap. A heartbeat detects half-open connections. `driver` uses this module for a single
+ * server, and `clusterSubscriptions` for each primary.
  */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice } from "@effect-simba/core/Subscriber"

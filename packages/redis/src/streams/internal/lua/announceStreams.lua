@@ -2,7 +2,8 @@
 ---
 --- Transition: (none) -> announced
 ---
---- An unfinished announcement is marked as repeated if messages were added since then, or if there were never any.
+--- If a data stream has an unfinished announcement, that one is marked as repeated instead. It stays unchanged if no
+--- message was added since the latest announcement, unless there never were any messages.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

@@ -1,5 +1,7 @@
 --- Creates a service's consumer group, starting at the first entry.
 ---
+--- Also writes the group's mark, because the group will deliver every entry: see include/groupMark.lua.
+---
 --- KEYS[1] input
 --- ARGV[1] group
 --- Reply: Flag. '1' if it was created, '0' if it already existed.

@@ -1,12 +1,12 @@
---- Removes one page of finished entries from the tables of failures and announcements.
+--- Removes the fields of finished entries from one page of the tables of failures and announcements.
 ---
---- This is needed because consumers of other programs do not update these tables.
+--- Finished entries no longer exist. Consumers of other programs do not update these tables when they finish one.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced
 --- KEYS[3] failures
---- ARGV[1] failuresCursor  '' when the table is finished
---- ARGV[2] announcedCursor  '' when the table is finished
+--- ARGV[1] failuresCursor  '0' to begin, '' when the table is finished
+--- ARGV[2] announcedCursor  '0' to begin, '' when the table is finished
 --- ARGV[3] count: number  fields per page
 --- Reply: { failuresCursor: text, announcedCursor: text }. Where to continue, '' at the end.
 

@@ -3,7 +3,8 @@
 --- KEYS[1] checkpoint
 --- KEYS[2] stream
 --- ARGV[1] entry  that announced it
---- Reply: 'Open' | 'Reopened' | 'Ended'. 'Reopened' if it ended under an earlier entry and still exists.
+--- Reply: 'Open' | 'Reopened' | 'Ended'. 'Ended' if the data stream ended under this entry, or ended and no longer
+---   exists. 'Reopened' if it ended under an earlier entry and exists.
 
 local checkpoint, stream, entry = KEYS[1], KEYS[2], ARGV[1]
 

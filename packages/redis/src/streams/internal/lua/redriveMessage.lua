@@ -8,8 +8,8 @@
 --- KEYS[3] deadIds  the id of each message's dead letter
 --- ARGV[1] letter  id of the dead letter
 --- ARGV[2] added: '1' | ''  whether the caller has added the message
---- Reply: '0' | '1' | 'packed' | 'claimed'. '0' if there is no such letter, 'packed' if the caller must add the
----   message, 'claimed' if another caller is about to.
+--- Reply: '0' | '1' | 'packed' | 'claimed'. '0' if there is no such letter, '1' if the message is moved,
+---   'packed' if the caller must add it, 'claimed' if another caller is about to.
 
 local stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3]
 local letter, added = ARGV[1], ARGV[2]

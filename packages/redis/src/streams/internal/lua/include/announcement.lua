@@ -1,7 +1,7 @@
 --- Reads and writes the last announcement of a data stream.
 ---
---- It consists of its entry and the number of repetitions, and of the data stream's last message and the payload at the
---- time of the last repetition.
+--- The hash `announced` has one field for each data stream: `<entry>@@<repetitions>@@<last>@@<payload>`. `last` and
+--- `payload` are the id of the data stream's last message, and the announced text, at the latest repetition.
 --- @include entryStates.lua
 --- @include infoField.lua
 --- @include retention.lua
