@@ -29,7 +29,7 @@ export type RunOutcome = "success" | "failure" | "defect" | "interrupted" | "uns
  * @since 0.1.0
  */
 export interface JobRecord {
-  /** Every scheduled instant up to this one was run or missed. */
+  /** No instant up to this one runs any more: each was run or missed, or passed before the job was registered. */
   readonly at: number
   /** The schedule in the code; unknown until a leader has registered it. */
   readonly schedule: string | undefined
@@ -112,7 +112,8 @@ export interface ClaimRequest {
   readonly id: LeaseId
   readonly token: FencingToken
   /**
-   * Unique to this run. A caller that got no reply repeats the request with the same value, and gets the same reply.
+   * Unique to this run. A caller that got no reply repeats the request with the same value. If the run was granted and
+   * has not ended, the reply is the same.
    */
   readonly claim: string
   /**
@@ -150,7 +151,9 @@ export interface ClaimResult {
   readonly _tag: "Claimed" | "NotOwner" | "Taken" | "Running" | "Paused" | "Early"
   /** The backend's time, in milliseconds since 1970. */
   readonly now: number
+  /** The number of this attempt for the instant, if a run was claimed. Otherwise 0. */
   readonly attempt: number
+  /** In milliseconds. 0 unless `Early`. */
   readonly wait: number
 }
 

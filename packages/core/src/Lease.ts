@@ -47,7 +47,7 @@ import type { LeaseLost } from "./SimbaError.ts"
  */
 export interface Lease extends Pipeable, Inspectable {
   readonly mutex: MutexName
-  /** The owner's id in the backend, unique to this lease. */
+  /** The owner's id in the backend. Leases that are handed on within a process share it: see `localTurn`. */
   readonly id: LeaseId
   /** Grows with every grant of this mutex. Pass it to the resource that the mutex protects. */
   readonly token: FencingToken

@@ -142,7 +142,7 @@ export interface GuardRequest {
  *
  * - `Renewed`: the caller is still the owner, for the full lease.
  * - `Lost`: the caller is not the owner. A renewal never recreates a mutex that has vanished.
- * - `Failed`: this request got no reply. Other requests of the same call are not affected.
+ * - `Failed`: the backend refused this request or did not reply. Other requests of the same call are not affected.
  *
  * @see {@link MutexStore}
  * @category models

@@ -56,8 +56,8 @@ export interface Announced {
   readonly stream: StreamName
   readonly entry: EntryId
   /**
-   * False if the data stream was already announced and is not finished yet. The existing announcement is then repeated,
-   * so that it covers messages after the stream's end too.
+   * False if the data stream was already announced and is not finished yet. If messages were written since, the
+   * existing announcement is repeated, so that it covers messages after the stream's end too.
    */
   readonly isNew: boolean
 }

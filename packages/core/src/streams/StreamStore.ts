@@ -130,7 +130,7 @@ export interface Service {
   readonly prepare: Effect.Effect<boolean, StoreError>
   /**
    * Announces each data stream, in order, and returns the entry of each. An unfinished announcement is kept and
-   * repeated, unless nothing was written since the last time.
+   * repeated, unless the data stream has messages and none were written since the last announcement.
    */
   readonly announce: (
     announcements: ReadonlyArray<Announcement>
@@ -501,7 +501,7 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
  * - `Undelivered`: the entry has not been delivered yet, so `read` will return it. Nothing was changed.
  * - `Gone`: the entry is finished or deleted. A deleted entry is removed from the pending entries.
  * - `DeadLettered`: the entry had too many failures for too long, and is in the dead letters now.
- * - `Failed`: this request got no reply. The other requests of the call are not affected.
+ * - `Failed`: the backend refused this request. The other requests of the call are not affected.
  *
  * @see {@link Service}
  * @category models
