@@ -17,7 +17,7 @@ import { burst, close, join, trickle } from "./streams/scale.ts"
 
 const { values: options } = parseArgs({
   options: {
-    /** Takes a minute or two. */
+    /** Repeats less, so that a run takes a minute or two. */
     quick: { type: "boolean", default: false },
     /** Prints one line of JSON, and nothing else, to standard output. */
     json: { type: "boolean", default: false },

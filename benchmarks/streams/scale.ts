@@ -1,6 +1,6 @@
 /**
- * Measures the cost of many data streams in one process: closing them, a message in each at the same time, few
- * messages, and a consumer that joins.
+ * Measures the cost of many data streams in one process: yielding them when it closes, receiving a message in each at
+ * the same time or twenty a second, and sharing them with a consumer that joins.
  */
 import { Effect } from "effect"
 import { Redis } from "ioredis"

@@ -15,7 +15,9 @@ interface Work {
   readonly each: string
   readonly processes?: number
   readonly entrant: Entrant
-  /** Prepares the work. The result works for some milliseconds, and returns the number of operations. */
+  /**
+   * Prepares the workload. The returned function runs it for some milliseconds, and returns the number of operations.
+   */
   readonly run: (
     agents: ReadonlyArray<Agent>,
     variant: string
@@ -62,7 +64,7 @@ export interface Profile {
   readonly figures: ReadonlyArray<readonly [name: string, ours: number, raw: number]>
 }
 
-/** Script calls and subscription commands, with their microseconds, which include the commands that scripts call. */
+/** Matches script calls and subscription commands. The time of a script includes the commands that it calls. */
 const commandLine = /^cmdstat_(?:evalsha|eval|subscribe|unsubscribe):calls=(\d+),usec=(\d+)/gm
 const cpuLine = /^used_cpu_(?:sys|user):([\d.]+)/gm
 

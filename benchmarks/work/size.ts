@@ -31,13 +31,13 @@ export interface Sizes {
   /** Milliseconds to import the modules for mutexes on Redis, once effect and ioredis are loaded. */
   readonly importMillis: number
   readonly importSpread: readonly [number, number]
-  /** The same for the barrels of both packages. */
+  /** Milliseconds to import the barrels of both packages, once effect and ioredis are loaded. */
   readonly barrelsMillis: number
   /** The bundle of a program that only locks. */
   readonly mutexOnly: Bundle
   /** The parts of `mutexOnly`. */
   readonly parts?: ReadonlyArray<Part>
-  /** The same program bundled with effect, and with effect and ioredis. */
+  /** The program of `mutexOnly`, bundled with effect, and with effect and ioredis. */
   readonly withEffect?: Bundle
   readonly withIoredis?: Bundle
   /** A program that only locks, on another provider of Effect's `Redis` service, and in memory. */

@@ -7,8 +7,9 @@
 //   Operation a: id, mode          the arguments that operation `a` takes, in order, in a call with several operations
 //   Reply: each 'Done' | { Count, last: EntryId }. What it means.
 //
-// A type is a quoted text, a name, a tuple `{ A, B }`, an array `A[]`, a union, or `each T` (for each item, T or {
-// 'error', message }). `text` is any text, and `any` is any value. `replies.ts` defines the other names.
+// A type is a quoted text, a name, a tuple `{ A, B }`, an array `A[]`, a union, or `each T`, which is an array with a
+// `T` or a `{ 'error', message }` for each item. `text` is any text, and `any` is any value. `replies.ts` defines the
+// other names.
 
 const token = /\s*('[^']*'|\[\]|[\w-]+|[{}()|,:])/y
 

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** A program that only locks, and an equivalent that does not use this library. */
+/** A program that only locks, and a baseline that imports effect and ioredis but not this library. */
 export const lockingPrograms = {
   locks: `import { Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"

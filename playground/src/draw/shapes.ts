@@ -89,8 +89,8 @@ export interface Hit {
 export type Palette = Readonly<Record<Ink, string>>
 
 /**
- * Blue, amber and vermilion are from the palette of Okabe and Ito. Colour-blind readers can distinguish them, also by
- * their lightness.
+ * Blue, amber and vermilion are from the palette of Okabe and Ito, which colour-blind readers can distinguish. They
+ * also differ in lightness.
  */
 export const light: Palette = {
   paper: "#fdfcf9",

@@ -25,32 +25,36 @@ describe("acquire", () => {
       assert.deepStrictEqual(faults.calls, ["acquire try", "acquire try", "listen", "acquire wait"])
     }).pipe(Effect.provide(TestLive)), { tags: ["H4", "B1"] })
 
-  it.effect("serves waiters first come, first served, one confirming request each", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const order: Array<number> = []
-      const scope = yield* Scope.make()
-      yield* Scope.provide(Mutex.acquire("m"), scope)
-      const waiters = yield* Effect.forEach([0, 1, 2, 3, 4], (n) =>
-        Effect.flatMap(another(`${n}`), (place) =>
-          Effect.provide(
-            start(
-              Mutex.withLock("m")(Effect.sync(() =>
-                order.push(n)
-              ))
-            ),
-            place
-          )))
-      faults.calls.length = 0
-      yield* Scope.close(scope, Exit.void)
-      yield* Fiber.joinAll(waiters)
-      assert.deepStrictEqual(order, [0, 1, 2, 3, 4])
-      assert.strictEqual(
-        faults.calls.filter((call) => call === "acquire wait").length,
-        5
-      )
-      assert.strictEqual(faults.calls.filter((call) => call === "release").length, 6)
-    }).pipe(Effect.provide(TestLive)), { tags: ["H1"] })
+  it.effect(
+    "serves waiters in order of arrival, and each confirms its grant with one request",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const order: Array<number> = []
+        const scope = yield* Scope.make()
+        yield* Scope.provide(Mutex.acquire("m"), scope)
+        const waiters = yield* Effect.forEach([0, 1, 2, 3, 4], (n) =>
+          Effect.flatMap(another(`${n}`), (place) =>
+            Effect.provide(
+              start(
+                Mutex.withLock("m")(Effect.sync(() =>
+                  order.push(n)
+                ))
+              ),
+              place
+            )))
+        faults.calls.length = 0
+        yield* Scope.close(scope, Exit.void)
+        yield* Fiber.joinAll(waiters)
+        assert.deepStrictEqual(order, [0, 1, 2, 3, 4])
+        assert.strictEqual(
+          faults.calls.filter((call) => call === "acquire wait").length,
+          5
+        )
+        assert.strictEqual(faults.calls.filter((call) => call === "release").length, 6)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H1"] }
+  )
 
   it.effect(
     "when an owner dies, the first waiter gets the mutex right after the key has expired",

@@ -92,7 +92,7 @@ describe("one place in the queue for all waiters of a layer", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "first come, first served within the place; each hand-off is one release",
+    "the waiters of a place are served in order of arrival, and each hand-off is one release",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults

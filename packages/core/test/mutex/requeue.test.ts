@@ -109,7 +109,7 @@ describe("a place that a release has queued", () => {
 })
 
 describe("a release that fails", () => {
-  it.effect("is retried without the place, which sends its own request", () =>
+  it.effect("is retried without queueing the waiter, which sends its own request", () =>
     Effect.gen(function*() {
       const requests: Array<MutexStore.ReleaseRequest> = []
       const layer = Mutex.layer({ processName: "us" }).pipe(
@@ -136,10 +136,10 @@ describe("a release that fails", () => {
     }))
 })
 
-describe("a release that grants the mutex to another layer", () => {
+describe("a waiter queued by a release that grants the mutex to another layer", () => {
   const own = "1-bbbbbbbbbbbb:them"
 
-  /** A store that replies to each release with this ownership, and with a fixed ticket. */
+  /** A store whose replies to releases have the passed ownership, and a fixed ticket. */
   const replying = (
     ownership: Ownership,
     { position, wait = 101 }: { position?: number; wait?: number } = { position: 1 }
@@ -173,7 +173,7 @@ describe("a release that grants the mutex to another layer", () => {
     return { asked: Effect.scoped(Effect.provide(queued, layer)), ticket }
   }
 
-  it.effect("is trusted if the owner runs effect-simba: its waiter sleeps", () =>
+  it.effect("does not poll if the new owner runs effect-simba", () =>
     Effect.gen(function*() {
       const { asked } = replying({ _tag: "Held", owner: own, timeLeft: Duration.seconds(16) })
       assert.deepStrictEqual(yield* asked, [])
@@ -187,7 +187,7 @@ describe("a release that grants the mutex to another layer", () => {
       )
     }))
 
-  it.effect("is polled if the reply has no position", () =>
+  it.effect("polls if the reply has no position", () =>
     Effect.gen(function*() {
       const owner = { _tag: "Held", owner: own, timeLeft: Duration.seconds(16) } as const
       const { asked, ticket } = replying(owner, {})
@@ -197,7 +197,7 @@ describe("a release that grants the mutex to another layer", () => {
   it.effect.each<readonly [string, Ownership]>([
     ["a Simba owner", { _tag: "Held", owner: "1:1@stock", timeLeft: Duration.millis(1500) }],
     ["no owner", { _tag: "Free" }]
-  ])("is polled, under its waiter's ticket, if the reply names %s", ([, ownership]) =>
+  ])("polls with its ticket if the reply names %s", ([, ownership]) =>
     Effect.gen(function*() {
       const { asked, ticket } = replying(ownership)
       assert.deepStrictEqual(yield* asked, [ticket])

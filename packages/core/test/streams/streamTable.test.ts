@@ -17,7 +17,7 @@ type Act = (typeof acts)[number]
 
 const capacity = 2
 
-/** One data stream: the number of the lease that owns it, and of an earlier lease whose handler is still running. */
+/** A data stream: the number of the lease that owns it, and the number of an earlier lease whose handler still runs. */
 interface Modelled {
   owner: number | undefined
   lingering: number | undefined

@@ -12,7 +12,7 @@ interface Party {
   readonly name: string
   readonly jobs: Contender.Contender
   readonly scope: Scope.Closeable
-  /** Whether the last request asked the contender to lead. */
+  /** Whether the contender should lead: it is not closing, and the latest request to start or stop was to start. */
   wanted: boolean
   starts: number
   /** Whether a stop has returned since the last request to start. */
@@ -130,7 +130,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   const asked: Array<Fiber.Fiber<unknown, unknown>> = []
   const workers: Array<Fiber.Fiber<unknown, unknown>> = []
 
-  /** Follows the contender's state. Acts on some changes, or pauses after each of them. */
+  /** Follows five changes of the contender's state. Either sends requests after some of them, or pauses after each. */
   const meddle = (party: Party) =>
     pick(
       Stream.runForEach(

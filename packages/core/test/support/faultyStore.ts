@@ -1,4 +1,4 @@
-/** The in-process store with a switch for each operation, which makes it fail, hang or reply late. */
+/** An in-process store whose operations a test can make fail, hang or reply late. */
 import type { ClaimResult } from "@effect-simba/core/JobStore"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
@@ -6,19 +6,19 @@ import { Clock, Context, type Duration, Effect, Layer } from "effect"
 
 export interface Switches {
   /**
-   * `fail`: the command never reaches the store. `hang`: the command never reaches the store, and nothing replies.
-   * `late`: executed at once, with a late reply. `lost`: executed, but reports a failure. `undone`: succeeds, but a
-   * failover loses the effect.
+   * `fail`: the operation fails and has no effect. `hang`: it has no effect and never returns. `late`: it is executed
+   * at once and returns late. `lost`: it is executed, but fails. `undone`: it succeeds without an effect, as if a
+   * failover had lost the effect.
    */
   acquire: "work" | "fail" | "hang" | "lost" | { readonly late: Duration.Input }
   guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   release: "work" | "fail" | "hang" | { readonly late: Duration.Input }
-  /** How many acquire requests are permanently refused before the others follow `acquire`. */
+  /** The number of acquire requests that are refused permanently from now on. Later ones follow `acquire`. */
   refusals: number
   inspect: "work" | "fail"
   owner: "work" | "fail"
   jobs: Switches["acquire"]
-  /** Overrides `jobs` for single operations. */
+  /** The modes of single operations about jobs, which take precedence over `jobs`. */
   readonly jobOperations: {
     read?: Switches["acquire"]
     claim?: Switches["acquire"] | { readonly reply: (now: number) => ClaimResult }

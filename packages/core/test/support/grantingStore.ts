@@ -1,4 +1,7 @@
-/** A store with its own clock. The test makes all of its replies and messages. */
+/**
+ * A store with its own clock. The test replies to `wait` requests and confirmations, and sends the messages to waiters.
+ * Other requests get a fixed reply.
+ */
 import * as Mutex from "@effect-simba/core/Mutex"
 import {
   type AcquireResult,
@@ -14,7 +17,7 @@ import { Clock, Context, Deferred, Duration, Effect, Exit, Layer, Logger, Stream
 
 export const outage = new BackendError({ operation: "test", isRetryable: true, cause: new Error("outage") })
 
-/** Ownership by another contender, as a waiter sees it. `stamp` is the time of the backend's reply. */
+/** A refusal because another contender owns the mutex. `stamp` is the time of the backend's reply. */
 export const refusal = (stamp: Stamp | undefined): AcquireResult => ({
   _tag: "Refused",
   ownership: { _tag: "Held", owner: "them", timeLeft: Duration.minutes(10) },
@@ -27,7 +30,7 @@ export const refusal = (stamp: Stamp | undefined): AcquireResult => ({
 export class Backend extends Context.Service<Backend, {
   /** Requests in the order of sending: `try`, `wait`, `confirm`, `renew`, `release`. */
   readonly calls: Array<string>
-  /** Waits until a `wait` request has been sent, and returns it. */
+  /** Replies to the latest `wait` request. */
   readonly reply: (exit: Exit.Exit<AcquireResult, StoreError>) => Effect.Effect<void>
   readonly confirmations: Array<{
     readonly request: ConfirmRequest
@@ -117,7 +120,7 @@ export const GrantingLive = Mutex.layer({ processName: "us" }).pipe(
   Layer.provideMerge(Logger.layer([]))
 )
 
-/** The test's clock. Its monotonic side stands still while the machine is suspended. */
+/** The test's clock on a machine that was suspended for `state.millis`: its monotonic time lags behind by as much. */
 export const suspending = Effect.map(Clock.Clock, (base) => {
   const state = { millis: 0 }
   const clock: Clock.Clock = {

@@ -16,7 +16,7 @@ export const calls = (name: string) =>
 
 /** One waiter's channel, controlled by the test. */
 interface Line {
-  /** While set, the waiter receives no message. */
+  /** While true, the waiter receives only forged messages. */
   muted: boolean
   readonly forge: (wakeUp: WakeUp) => void
 }
@@ -25,7 +25,7 @@ export class Hands extends Context.Service<Hands, {
   /** The waiters' channels, in the order of their subscriptions. */
   readonly lines: Array<Line>
   readonly announce: (change: Change) => void
-  /** Requests about these mutexes get no reply. */
+  /** Acquires of these mutexes, and renewal requests that include one of them, get no reply. */
   readonly stuck: Set<string>
 }>()("test/Hands") {}
 
@@ -69,7 +69,7 @@ export const HandsLive = Mutex.layer({ processName: "us" }).pipe(
   Layer.provideMerge(Logger.layer([]))
 )
 
-/** Takes the mutex from its owner, like another program with access to the store. */
+/** Takes the mutex "m" from its owner, like another program with access to the store. Returns the new owner's id. */
 export const takeFrom = Effect.fnUntraced(function*(victim: MutexName.LeaseId) {
   const store = yield* MutexStore
   const mutex = MutexName.MutexName.make("m")

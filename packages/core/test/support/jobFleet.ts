@@ -5,15 +5,15 @@ import * as Clock from "effect/Clock"
 import { TestClock } from "effect/testing"
 import * as Fleet from "./fleet.ts"
 
-/** Noon in UTC on 1 January 1970. */
+/** Noon in UTC on 1 January 1970, in milliseconds. */
 export const noon = 12 * 60 * 60 * 1000
 
 export interface Ran {
   readonly node: string
   readonly job: string
-  /** Seconds since the fleet was made, by the backend's time. */
+  /** The start of the run, in seconds since the fleet was made. */
   readonly at: number
-  /** Seconds since the fleet was made, by the backend's time. */
+  /** The scheduled instant of the run, in seconds since the fleet was made. */
   readonly scheduledAt: number
   readonly isCatchUp: boolean
   readonly attempt: number
@@ -71,7 +71,7 @@ export const make = Effect.gen(function*() {
     fleet,
     ran,
     warnings,
-    /** The runs since the last call, as `node@second`. */
+    /** Removes the runs from `ran`, and returns them as `node@second`. */
     take: () => ran.splice(0).map(({ at, node }) => `${node}@${at}`)
   }
 })

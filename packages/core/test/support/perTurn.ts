@@ -1,7 +1,10 @@
 /** Counts events in each turn of the event loop. */
 import { Effect } from "effect"
 
-/** The maximum number of events in one turn of the event loop, and the total. */
+/**
+ * `note` counts an event. `take` returns the maximum number of events in one turn of the event loop, and the total,
+ * both since its last call.
+ */
 export const perTurn = Effect.gen(function*() {
   const turns: Array<number> = [0]
   let next = setImmediate(function count() {

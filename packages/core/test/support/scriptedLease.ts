@@ -17,7 +17,7 @@ export const message = (id: string, fields: Record<string, string>): RawMessage 
 
 export class ScriptedLease {
   readonly stream: Array<RawMessage> = []
-  /** Requests to the lease, in order: commits, dead letters, progress, reads. */
+  /** In order: the requests that can fail, the progress reports, and the yields. */
   readonly calls: Array<string> = []
   readonly dead: Array<readonly [id: string, reason: string]> = []
   checkpoint: EntryId | undefined
@@ -27,7 +27,7 @@ export class ScriptedLease {
   /** The number of messages ever added. Undefined simulates a server that does not count them. */
   added: number | undefined = 0
   private lastAdded: EntryId | undefined
-  /** How many operations fail before the next one succeeds. */
+  /** The number of operations that fail from now on. Later ones succeed. */
   outages = 0
   /** While true, operations get no reply. */
   isSilent = false
@@ -45,7 +45,7 @@ export class ScriptedLease {
     this.burst(Infinity, ...messages)
   }
 
-  /** Adds messages, and deletes all but the last ones before a reader sees them. */
+  /** Adds messages, and deletes all but the last `left` messages before a reader sees them. */
   burst(left: number, ...messages: ReadonlyArray<RawMessage>): void {
     this.stream.push(...messages)
     this.lastAdded = messages.at(-1)?.id ?? this.lastAdded
@@ -54,7 +54,7 @@ export class ScriptedLease {
     this.arrival.openUnsafe()
   }
 
-  /** Deletes all but the last messages. */
+  /** Deletes all but the last `left` messages. */
   trim(left: number): void {
     this.stream.splice(0, Math.max(0, this.stream.length - left))
   }

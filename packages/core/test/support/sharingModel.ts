@@ -22,7 +22,7 @@ interface Node {
   readonly member: Omit<Member, "owned">
   state: sharing.State
   streams: Map<number, sharing.Arrival | undefined>
-  /** Revoked data streams, and the member that each is revoked for. */
+  /** By revoked data stream, the session of the member that will receive it. */
   leaving: Map<number, string>
   left: boolean
 }
@@ -32,7 +32,7 @@ export const confirm = 1500
 export const settings = sharing.settingsFor(heartbeat, confirm)
 
 /**
- * - `chance`: numbers from 0 to 1, as many as requested.
+ * - `chance`: returns a random number between 0 and 1.
  * - `lag`: the longest delay of a reply to a heartbeat, in milliseconds.
  * - `grace`: the longest time that a data stream takes to end after it was revoked, in milliseconds.
  */
@@ -85,7 +85,10 @@ export class Fleet {
     return this.nodes.filter((node) => !node.left).map((node) => node.streams.size)
   }
 
-  /** Runs until no data stream was handed over for three minutes. Returns whether that happened within `limit`. */
+  /**
+   * Runs until no data stream has been revoked or handed over for three simulated minutes. Returns whether that
+   * happened within `limit` milliseconds.
+   */
   rest(limit = 4_000_000): boolean {
     const end = this.now + limit
     let since = this.now

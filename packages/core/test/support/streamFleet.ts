@@ -7,7 +7,7 @@ import { Backend, connect } from "./streamBackend.ts"
 /** Announcements of data streams `s1`, `s2` and so on. */
 export const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
 
-/** `lines` is the log of all consumers, and `annotations` has the annotations of each line. */
+/** Makes a fleet. `lines` has the log lines of all its consumers, and `annotations` the annotations of each line. */
 export const make = Effect.gen(function*() {
   const scope = yield* Effect.scope
   const backend = new Backend(yield* Clock.Clock)
@@ -18,7 +18,10 @@ export const make = Effect.gen(function*() {
     annotations.push(fiber.getRef(References.CurrentLogAnnotations))
   })
 
-  /** `open` builds the consumer's layer in its own scope, which `close` closes. `kill` cuts the connection first. */
+  /**
+   * Opens a consumer in its own scope. `close` closes that scope. `kill` also does, but first makes the connection
+   * hang, and does not wait.
+   */
   const open = Effect.fnUntraced(function*(
     processName: string,
     options: Omit<StreamClient.Options, "service" | "processName"> = {}

@@ -1,4 +1,7 @@
-/** A machine that is suspended for `millis`: its monotonic clock and its timers stand still. */
+/**
+ * A clock for a machine that was suspended for `suspension.millis`: its wall clock advances, but its monotonic clock
+ * and its timers stand still.
+ */
 import { Clock, Effect } from "effect"
 
 export const suspending = Effect.map(Clock.Clock, (base) => {

@@ -12,14 +12,16 @@ export const queue = Effect.map(Effect.flatMap(Mutex.Mutex, (mutex) => mutex.ins
 
 export const ownerId = Effect.map(Mutex.owner("m"), (owner) => owner._tag === "Held" ? owner.owner : undefined)
 
-/** Holds the mutex until released by the test. */
+/** Acquires the mutex, and holds it until the test runs `letGo`. */
 export const hold = Effect.fnUntraced(function*(options?: Mutex.AcquireOptions) {
   const scope = yield* Scope.make()
   const fiber = yield* start(Scope.provide(Mutex.acquire("m", options), scope))
   return { fiber, lease: Fiber.join(fiber), letGo: Scope.close(scope, Exit.void) }
 })
 
-/** Waits in line, and holds the mutex until released by the test; records the order in which it was served. */
+/**
+ * Makes waiters that hold the mutex until the test runs `letGo` with their names. Records the order of their grants.
+ */
 export const makeLine = (options?: Mutex.AcquireOptions) => {
   const served: Array<string> = []
   const tokens: Array<number> = []

@@ -1,4 +1,4 @@
-/** What happens to commands when their connection is lost. The client's writes go nowhere. */
+/** What happens to commands when their connection is lost. The test's client only pretends to be connected. */
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { Redis as Client } from "ioredis"

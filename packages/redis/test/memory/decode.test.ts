@@ -1,4 +1,4 @@
-/** Messages that cannot be decoded. */
+/** Tests that a subscription skips messages that cannot be decoded. */
 import { ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { assert, it } from "@effect/vitest"

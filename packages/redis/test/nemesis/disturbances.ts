@@ -73,7 +73,10 @@ export const disturbancesOf = ({ faults, lines, observed, phases }: History) => 
     turns.set(client, known)
     known.push([Number(fields["from"]), at])
   }
-  /** A process that resubscribes had noticed late that its connection was gone, and received no messages until then. */
+  /**
+   * By client, the periods before it resubscribed. It may have noticed late that its connection was gone, and received
+   * no messages until then.
+   */
   const deaf = new Map<string, Array<Span>>()
   const inboxes = new Map<string, string>()
   for (const [, client, , kind, { id }] of lines) {
@@ -85,7 +88,7 @@ export const disturbancesOf = ({ faults, lines, observed, phases }: History) => 
     const client = inboxes.get(channels.find((channel) => inboxes.has(channel)) ?? "")
     if (client !== undefined) deaf.set(client, [...deaf.get(client) ?? [], [at - noticed, at]])
   }
-  /** A closing process is skipped once it has unsubscribed, even if its request to leave a queue is still in flight. */
+  // A closing process is skipped once it has unsubscribed, even if its request to leave a queue is still in flight
   const closing = phases.find(([phase]) => phase === "closing")?.[1] ?? Infinity
   const unsubscribed = new Map<string, number>()
   for (const { args: [name, ...channels], at } of observed) {
@@ -113,7 +116,10 @@ export const disturbancesOf = ({ faults, lines, observed, phases }: History) => 
     isRunning: (client: string, now: number) => !faultsOf(client).some(({ from, to }) => from <= now && now < to),
     resumedAt: (client: string, now: number) =>
       stops(client).reduce((last, { to }) => to <= now ? Math.max(last, to) : last, never),
-    /** Returns the length of the client's current event-loop turn. The client reports a turn only when it is over. */
+    /**
+     * Returns the length of the client's longest event-loop turn around `now`, in milliseconds. Short turns, which are
+     * not reported, count as 25.
+     */
     lateness: (client: string, now: number) => {
       let longest = 25
       for (const [from, to] of late(client).backFrom(now, now - 20)) {

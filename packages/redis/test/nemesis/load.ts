@@ -9,7 +9,7 @@ export const mutexes = ["a", "b", "c"]
 export const service = "{orders}"
 
 export interface Load {
-  /** How often each data stream is finished and announced again. */
+  /** The number of times that each data stream is announced, written and finished. */
   readonly rounds: number
 }
 

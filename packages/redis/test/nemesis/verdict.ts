@@ -59,7 +59,7 @@ const mutexLock = {
 
 const streamLock: Simulation.LockModel = { ...lockOf(load.streams, load.service), keep }
 
-/** Added to the simulator's bounds, because real processes share the machine. */
+/** The time that is added to the simulator's bounds, because real processes share the machine. */
 const slack = Duration.seconds(2)
 
 const mutexCheckers = Effect.map(

@@ -6,8 +6,8 @@ const beliefs = new Set(["ensured", "begin", "step"])
 /**
  * No client relies on a lease for more than `within` milliseconds after its forced release, or after the client
  * received the grant if that is later. A client is exempt if it may have missed the message: it had no subscription, or
- * a fault disturbed it less than `recovery` milliseconds before the release. It is also exempt if a renewal failed
- * after the release.
+ * a fault disturbed it after the release, or less than `recovery` milliseconds before. It is also exempt if a renewal
+ * failed after the release.
  */
 export const forcedReleasesAreHeard = (
   { recovery, within }: { readonly within: number; readonly recovery: number }

@@ -21,7 +21,7 @@ const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: Readon
   )
   const byLease = new Map(streams.map((stream) => [StreamKeys.streamLease(stream as Stream), stream]))
 
-  /** Scripts that end or adopt leases. Their KEYS are those of `ownedLeases.lua`. */
+  /** Reads the calls of scripts that end or adopt leases. Their KEYS are those of `ownedLeases.lua`. */
   const ended = (args: ReadonlyArray<string>, first: number, replies: ReadonlyArray<unknown>) => {
     const each = (args.length - first - 2) / replies.length
     return replies.flatMap((reply, i): ReadonlyArray<Claim> => {
@@ -30,7 +30,7 @@ const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: Readon
     })
   }
 
-  /** Commits. KEYS: failures, then three per lease. ARGV: retention, then five per lease. */
+  /** Reads commits. KEYS: failures, then three per lease. ARGV: retention, then five per lease. */
   const committed = (args: ReadonlyArray<string>, first: number, replies: ReadonlyArray<unknown>) =>
     replies.flatMap((reply, i): ReadonlyArray<Claim> => {
       const stream = byLease.get(args[4 + 3 * i]!)
@@ -39,8 +39,8 @@ const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: Readon
     })
 
   /**
-   * Renewals. KEYS: input, failures, then two per lease. ARGV: group, consumer, lease duration, then four per lease.
-   * The reply lists the leases that were not renewed.
+   * Reads renewals. KEYS: input, failures, then two per lease. ARGV: group, consumer, lease duration, then four per
+   * lease. The reply lists the leases that were not renewed.
    */
   const renewed = (args: ReadonlyArray<string>, first: number, missed: ReadonlyArray<unknown>) => {
     const refused = new Set(missed.map((one) => Number(Array.isArray(one) ? one[0] : one)))

@@ -94,7 +94,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
     const fields = { resource: stream, id, entry }
     const uses = usesOf(settings)
 
-    // Read the time left before the request, because time may pass before the reply
+    // Note how much time was left before the call, because `ensure` may take some
     const ensured = Effect.gen(function*() {
       const left = yield* lease.timeLeft
       yield* lease.ensure

@@ -95,7 +95,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
       yield* insist(send("EVAL", endDrafts, "2", stream, draftsOver(stream), draftId(0)))
     })
 
-  /** Deletes or trims a random message, except the last of a round, which marks the end. */
+  /** Deletes a random message, or trims all messages up to it. Never picks the last message of a round. */
   const deleteSome = (stream: string, written: number) =>
     Effect.suspend(() => {
       const n = Math.ceil(between(0, written))

@@ -14,7 +14,7 @@ export interface Pace {
   readonly confirmTimeout: number
 }
 
-/** How the handler of a data stream fails. A `curable` handler fails until `cure` is called. */
+/** How the handler of a data stream misbehaves. A `curable` handler fails until `cure` is called. */
 export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison" | "curable"
 
 /**
@@ -63,9 +63,10 @@ export const isDraft = (message: string) => Number.parseInt(message) > draftBase
 export const draftsOver = (stream: string) => `drafts-over:${stream}`
 
 /**
- * - `streams`: the ailment of each data stream, by name. `messages`: messages per data stream and round. `rounds`: how
- *   often each data stream is finished and announced again.
- * - `go`: the first clients, which are Go consumers. `consumers`: the remaining clients, which run effect-simba.
+ * - `streams`: the ailment of each data stream, by name. `messages`: messages per data stream and round. `rounds`:
+ *   number of times that each data stream is announced, written and finished.
+ * - `go`: number of clients that are Go consumers, which are the first ones. `consumers`: number of the other clients,
+ *   which run effect-simba.
  * - `stays`: maximum session of a consumer, in milliseconds. `freshIds`: whether each session has its own id.
  * - `late`: maximum delay before a consumer first joins, in milliseconds.
  * - `rest`: maximum pause of a producer between two messages, in milliseconds. `work`: maximum time per message, in
@@ -112,7 +113,7 @@ export interface Settings {
   readonly checkpoint: (stream: string) => string
   readonly unrenewed: number
   readonly computes: number
-  /** Default: `plainUses`. */
+  /** The optional features that the fleet uses. Default: `plainUses`. */
   readonly uses?: Uses | undefined
 }
 

@@ -15,9 +15,9 @@ export interface WorkerConfig {
   readonly log: string
   /** The process starts when this key exists, so that several processes start together. */
   readonly go?: string
-  /** How often the process acquires the mutex. */
+  /** The number of times that the process acquires the mutex. */
   readonly rounds: number
-  /** How often the process writes while it holds the mutex, and its pause after each write. */
+  /** The number of writes while the process holds the mutex, and the pause after each of them. */
   readonly writes: number
   readonly pauseMillis: number
   /** The timeout of writes. Default: 10 seconds, which is enough on a busy machine. */

@@ -113,7 +113,10 @@ const start = (kind: BusyConfig["kind"], { count, outage, periods }: Size) =>
     return { order, relay, said, server, worker }
   })
 
-/** Another consumer claims what the busy process loses. Finds data streams on which both worked at the same instant. */
+/**
+ * Lets another consumer claim the data streams that the busy process loses. Asserts that the busy process stops working
+ * on each of them in time.
+ */
 const ownedTwice = (size: Size) =>
   Effect.gen(function*() {
     const { order, relay, said, server } = yield* start("shared", size)

@@ -1,4 +1,4 @@
-/** Waiters of one process share one place: random scripts on the fake Redis, and the cost on a real one. */
+/** Waiters of one process share a place in the queue: their cost, turns and recovery on a real server. */
 import { tokenStride } from "@effect-simba/core/MutexStore"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
