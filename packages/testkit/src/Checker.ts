@@ -188,7 +188,7 @@ export const rules: {
    *
    * The rule watches `fencedKey` in Redis, where a loss of data is an exception, and external resources. It also
    * requires that an external resource refuses no write whose lease was valid on the server when it was sent, unless
-   * the server has lost data or its wall clock was stepped since.
+   * the server has lost data or its wall clock was stepped since, or the lease was released by force.
    */
   readonly writesAreFenced: Checker
   /**

@@ -27,6 +27,7 @@ export class PendingReleases {
     if (this.queued.size > limit) this.queued.delete(this.queued.keys().next().value!)
   }
 
+  /** Records the result of a release. Remembers the release if it failed, or if its id may have been in the queue. */
   settle({ confirm, id, lease, mutex }: ReleaseRequest, failed: boolean): void {
     if (!this.queued.delete(id) && !failed) return
     if (this.requests.size === limit) {

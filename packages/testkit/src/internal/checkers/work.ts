@@ -10,8 +10,8 @@ interface Working {
 }
 
 /**
- * Checks that protected work does not start while other protected work runs, under the same lease or another one. A
- * process that was paused past its deadline is excused until shortly after it resumes. Finalizers do not count as work.
+ * Checks that protected work does not start while other protected work runs, under the same lease or another one.
+ * `excuses` decides when an overlap is excused, such as shortly after a pause. Finalizers do not count as work.
  */
 export const workNeverOverlaps: Checker = {
   name: "work never overlaps",
@@ -49,7 +49,7 @@ export const workNeverOverlaps: Checker = {
 /**
  * Checks that a resource which checks tokens accepts none below the largest one so far, unless Redis lost that token. A
  * resource outside Redis must also accept every write that its owner sent within its lease, by the server's clock,
- * unless data was lost or the clock stepped since.
+ * unless data was lost or the clock stepped since, or the lease was released by force.
  */
 export const writesAreFenced: Checker = {
   name: "writes are fenced",

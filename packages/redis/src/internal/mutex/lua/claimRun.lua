@@ -13,7 +13,7 @@
 --- ARGV[6] at: ms  the instant of the run
 --- ARGV[7] missed: number  the number of instants that this call skips
 --- ARGV[8] cause  why they were missed
---- ARGV[9] minInterval: ms
+--- ARGV[9] minInterval: ms  minimum time between the starts of two runs
 --- ARGV[10] attempts: number  maximum runs for one instant
 --- Reply: { 'Claimed' | 'NotOwner' | 'Taken' | 'Running' | 'Paused' | 'Early', now: Count, attempt: Count, wait: Count
 ---   }. The server's time and the time to wait, in ms.

@@ -1,6 +1,7 @@
 --- Decides an acquire: grants the mutex, hands it to the waiter whose turn it is, or refuses and queues the caller.
 ---
---- - Nobody owns it: the first live waiter ahead of the caller is granted the mutex, or the caller if there is none.
+--- - Nobody owns it: the mutex is handed to the first live waiter ahead of the caller. If there is none, the caller is
+---   granted it.
 --- - The caller owns it: its lease is extended to full length, and it keeps its token.
 --- - Otherwise the caller is refused, and in mode 'wait' queued with its ticket. If the mutex is reserved for a Simba
 ---   waiter, a caller among the first eight is notified when to poll, because the Simba waiter may not respond.

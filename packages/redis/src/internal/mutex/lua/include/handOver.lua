@@ -1,5 +1,7 @@
 --- Hands a free or released mutex to the first live waiter.
 ---
+--- An effect-simba waiter is granted the mutex. A Simba waiter is notified and acquires it: see simbaTurn.lua.
+---
 --- `acquire`, `release` and `forceRelease` call it. `forceRelease` passes no `lease`, so the waiter is granted only the
 --- confirm period.
 ---

@@ -3,7 +3,8 @@
 --- The caller may own the mutex, wait in the queue, or neither. `acquireAndRelease` calls it directly, or through
 --- `requeue` if the release queues another id.
 ---
---- - The caller owns it: the first live waiter is granted the mutex. If there is none, the mutex is free.
+--- - The caller owns it: the first live waiter is granted the mutex or, if it is a Simba contender, notified that the
+---   mutex is free. If there is none, the mutex is free.
 --- - The caller does not own it: the caller leaves the queue if it is in it. A free mutex is handed over, because the
 ---   waiters that were notified may be unresponsive, and a Simba release may have notified only the caller. If the
 ---   mutex is owned or reserved and the caller was first in the queue, the new first waiter is notified when to poll.
