@@ -18,7 +18,7 @@ const processLike = (): ProcessLike => (globalThis as { readonly process?: Proce
 export const processName = (): string => {
   const self = processLike()
   const host = self.getBuiltinModule?.("node:os")?.hostname?.() ?? self.env?.["HOSTNAME"] ?? ""
-  // "@@" and a trailing "@" are separators in the names of contenders and consumers
+  // "@@" separates fields on the wire, and a trailing "@" would be ambiguous there
   return `${self.pid ?? 0}@${host.replaceAll("@", "-").trim() || "localhost"}`
 }
 

@@ -25,7 +25,7 @@ export interface Contention {
   leadership: number
   /** The number of job runs in progress under this leadership. */
   runs: number
-  /** Consecutive leaderships whose work failed. */
+  /** Consecutive leaderships that ended because of `WorkFailed`. */
   failures: number
   /** The pause before the loop contends again. */
   pauseMillis: number

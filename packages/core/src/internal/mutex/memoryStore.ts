@@ -239,8 +239,9 @@ export class MemoryMutex {
   }
 
   /**
-   * Grants the mutex to the first live waiter, unless `newcomer` comes before it. The grant lasts a whole lease if the
-   * waiter queued within the last confirm period, otherwise one confirm period. Returns whether it granted the mutex.
+   * Grants the mutex to the first live waiter, unless `newcomer` comes before it. The grant lasts for `lease` if that
+   * is set and the waiter queued within the last confirm period, otherwise for `confirm`. Returns whether it granted
+   * the mutex.
    */
   private handOver(
     { confirm, lease }: { readonly confirm: Duration.Duration; readonly lease?: Duration.Duration },

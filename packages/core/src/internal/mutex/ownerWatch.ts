@@ -45,7 +45,7 @@ const nobody: Poll = { owner: undefined, token: undefined, end: Infinity }
 /** A renewal moves the end of the lease by more than this; variation of the round trip moves it by less. */
 const jitterMillis = 50
 
-/** The events between two polls. An owner that disappears before its lease has ended has released it. */
+/** The events between two polls. An owner that disappears before the end of its lease counts as having released it. */
 export const between = (
   mutex: string,
   before: Poll,
@@ -97,7 +97,7 @@ interface Watch {
 /** Follows a mutex until the scope closes. Returns a function that polls immediately. */
 export type Follow = (mutex: MutexName, follower: Follower) => Effect.Effect<() => void, never, Scope.Scope>
 
-/** `held` returns the lease that a fiber of this layer holds. While there is one, the backend is not polled. */
+/** `held` returns the lease that a fiber of this layer holds. Scheduled polls use it instead of asking the backend. */
 export const make = Effect.fnUntraced(function*(
   { now, store, timers }: Pick<AttemptContext, "now" | "store" | "timers">,
   held: (mutex: MutexName) => HeldLease | undefined

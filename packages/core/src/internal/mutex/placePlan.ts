@@ -54,7 +54,7 @@ export type Event =
   | { readonly _tag: "Refused"; readonly refused: Refused }
   /** A request, the release, or a message granted the mutex, with the periods of the waiter that was first at the time. */
   | { readonly _tag: "Granted"; readonly isStillFirst: boolean }
-  /** The grant that `judge` examined is too old. */
+  /** The grant that `judge` examined may be too old, or no fiber waits any more. */
   | { readonly _tag: "Doubted" }
   | { readonly _tag: "Heard"; readonly wakeUp: Hint }
   /** A message or a refusal says when to poll, in monotonic milliseconds. */
