@@ -5,6 +5,7 @@
 //   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and the install lines
 //   node scripts/pack-check.mjs --long --write    also writes the table of runtimes into the documentation
 import { join } from "node:path"
+import { checkBundles } from "./pack-check/bundles.mjs"
 import { runCommandLines } from "./pack-check/commandLine.mjs"
 import { installExamples, runOn } from "./pack-check/examples.mjs"
 import { checkImports } from "./pack-check/imports.mjs"
@@ -18,7 +19,6 @@ import { allWell, step } from "./pack-check/report.mjs"
 import { installRuntimes } from "./pack-check/runtimes.mjs"
 import { reportTable, runtimeRows } from "./pack-check/runtimeTable.mjs"
 import { simulate } from "./pack-check/simulations.mjs"
-import { checkSizes } from "./pack-check/sizes.mjs"
 import { lint } from "./pack-check/tarballs.mjs"
 import { runTests, writeTests } from "./pack-check/tests.mjs"
 import { checkTypeCounts, checkTypes, checkWrongOptions } from "./pack-check/types.mjs"
@@ -38,7 +38,7 @@ const usePackages = () =>
       await step("types", () => checkTypes(consumer, packed, long ? ["typescript", "typescript-5"] : ["typescript"]))
       await step("wrong options", () => checkWrongOptions(consumer))
       await step("what locks add to a type check", () => checkTypeCounts(consumer))
-      await step("bundles", () => checkSizes(consumer))
+      await step("bundles", () => checkBundles(consumer))
       await step("imports on the system's Node", () => checkImports(consumer, packed))
       await step("the programs of the README", () => {
         const env = { ...process.env, NODE_OPTIONS: "" }

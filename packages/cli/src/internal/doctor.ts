@@ -2,7 +2,8 @@
 import * as RedisDoctor from "@effect-simba/redis/RedisDoctor"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import { advised, stop } from "./exitCodes.ts"
+import { advised } from "./advice.ts"
+import { stop } from "./exitCodes.ts"
 import { print, printable, type Style } from "./output.ts"
 import { redisWith, switchFlag } from "./settings.ts"
 

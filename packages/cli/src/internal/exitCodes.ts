@@ -5,6 +5,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
+import { advised } from "./advice.ts"
 
 /** Codes from 64 to 78 follow sysexits.h. */
 export const exitCodes = {
@@ -56,25 +57,6 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
     : Cause.hasInterruptsOnly(exit.cause)
     ? exitCodes.interrupted
     : codeOf(Cause.squash(exit.cause))
-
-/**
- * Errors and findings suggest options of the library. This table replaces them with the program's flags and variables.
- */
-const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
-  ["use IoRedis.layerCluster", "use --cluster"],
-  ["use IoRedis.layer", "remove --cluster"],
-  ["name it in client.sentinels, with client.name", "name it with --sentinel and --master"],
-  ["name the Sentinels in client.sentinels", "name the Sentinels with --sentinel and --master"],
-  ["in the URL or in client.password", "in the URL or in REDIS_PASSWORD"],
-  ["correct client.name", "correct --master"],
-  ["use its URL, or the address of a Sentinel", "use it with --url, or the address of a Sentinel"],
-  ["set client.sentinelPassword", "set REDIS_SENTINEL_PASSWORD"],
-  ["set client.tls.ca to the certificate of its CA", "set NODE_EXTRA_CA_CERTS to the file with its CA's certificate"],
-  ["use its name, or set client.tls.servername", "use its name"]
-]
-
-export const advised = (message: string): string =>
-  advice.reduce((text, [ofProgram, ofCommand]) => text.replace(ofProgram, ofCommand), message)
 
 export const errorJson = (tag: unknown, message: string): string => JSON.stringify({ error: { tag, message } })
 

@@ -12,7 +12,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Logger, Metric, Queue, Random } from "effect"
 import { TestClock } from "effect/testing"
 import type { ClientContext } from "../../src/streams/internal/context.ts"
-import { rank } from "../../src/streams/internal/members.ts"
+import { rank } from "../../src/streams/internal/memberOrder.ts"
 import * as orphanSignals from "../../src/streams/internal/orphanSignals.ts"
 import { newTable } from "../support/streamTable.ts"
 

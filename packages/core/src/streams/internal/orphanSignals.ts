@@ -20,7 +20,7 @@ import type { ClientContext, Deliver } from "./context.ts"
 import { goLease, secondCheck } from "./goEntries.ts"
 import { before } from "./latestIds.ts"
 import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
-import * as members from "./members.ts"
+import * as memberOrder from "./memberOrder.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
 
 type Source = "expiry" | "signal"
@@ -72,7 +72,7 @@ export const make = (
       const drawn = yield* Random.nextBetween(0, 4 * staggerMillis)
       if (due.has(entry) || !taking.mayTake({ entry, stream })) return
       if (due.size >= maxDue) return sweep.wake()
-      const rank = members.rank(client.members, session, entry)
+      const rank = memberOrder.rank(client.members, session, entry)
       const delay = rank === undefined ? drawn : rank * staggerMillis
       const at = table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweepInterval))
       due.set(entry, { at, source, step: "Signaled" })

@@ -8,7 +8,7 @@ import * as Random from "effect/Random"
 import { persist } from "../../internal/lease/storeFailure.ts"
 import * as log from "../../internal/log.ts"
 import type { ClientContext } from "./context.ts"
-import { isFirst } from "./members.ts"
+import { isFirst } from "./memberOrder.ts"
 
 /**
  * Extends the retention of the checkpoints of owned data streams once a day. Without this, a checkpoint could expire

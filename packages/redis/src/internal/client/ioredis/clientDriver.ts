@@ -2,19 +2,19 @@
 import * as Effect from "effect/Effect"
 import type { Cluster, Redis as Client } from "ioredis"
 import { fromRedis } from "../errors.ts"
+import * as applicationClient from "./applicationClient.ts"
 import { ofCluster } from "./clusterDriver.ts"
 import * as connection from "./connection.ts"
 import { ofSingle } from "./driver.ts"
 import * as failover from "./failover.ts"
 import { type Common, timeouts } from "./options.ts"
-import * as ownClient from "./ownClient.ts"
 
 /** The caller owns the client: this driver neither closes it nor changes its options. */
 export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, options: Common) {
-  const problem = ownClient.problemWith(client)
+  const problem = applicationClient.problemWith(client)
   if (problem !== undefined) return yield* problem
   const settings = yield* timeouts(options)
-  yield* Effect.mapError(ownClient.ready(client, settings.connectTimeout), fromRedis("connect"))
+  yield* Effect.mapError(applicationClient.ready(client, settings.connectTimeout), fromRedis("connect"))
   if (!connection.isCluster(client)) {
     const { follow } = yield* failover.watch({ client: client.options, ...settings })
     yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
@@ -25,7 +25,7 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
       (role) => follow(connection.duplicate(client, role, { ...settings, client: {} }))
     )
   }
-  yield* ownClient.rejectUnanswered(client)
+  yield* applicationClient.rejectUnanswered(client)
   const ofNodes = { client: client.options.redisOptions ?? {}, ...settings }
   return yield* ofCluster(client, options, ofNodes, connection.duplicateCluster(client, ofNodes))
 })

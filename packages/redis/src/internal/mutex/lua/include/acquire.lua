@@ -37,7 +37,7 @@ local function acquire(mutex, id, current, mode, lease, confirm, ticket)
   end
   if isGranted then
 
-    --- @include grant.lua
+    --- @include becomeOwner.lua
 
     return grant(mutex, id, lease, current)
   end

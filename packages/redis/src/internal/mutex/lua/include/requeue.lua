@@ -18,7 +18,7 @@ local function requeue(mutex, id, current, confirm, lease, nextId, nextLease)
   local after, isFree = release(mutex, id, current, confirm, lease, nextId)
   if isFree or after == nextId then
 
-    --- @include grant.lua
+    --- @include becomeOwner.lua
 
     local token = take(mutex, nextId, nextLease, not isFree)
     redis.call('ZREM', queue, nextId)

@@ -54,7 +54,7 @@ const bundled = async (folder, code) => {
 }
 
 /** Checks all bundles. `folder` has the packages installed. */
-export const checkSizes = async (folder) => {
+export const checkBundles = async (folder) => {
   const said = []
   for (const { code, most, name, without } of bundles) {
     const text = await bundled(folder, code)

@@ -2,7 +2,7 @@
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, type Member } from "@effect-simba/core/streams/StreamStore"
 import { assert, it } from "@effect/vitest"
-import { isFirst, rank } from "../../src/streams/internal/members.ts"
+import { isFirst, rank } from "../../src/streams/internal/memberOrder.ts"
 
 const member = (name: string, owned = 0, capacity = 10): Member => ({
   consumer: ConsumerName.make(`simba-consumer-${name}`),
