@@ -94,8 +94,8 @@ export const layer = <R = never>(
  *
  * **Gotchas**
  *
- * Providers other than `IoRedis` have no `Subscriber`. Each channel then uses one of the provider's subscriptions.
- * Waiters poll every two seconds, because the provider does not report reconnects.
+ * Most providers other than `IoRedis` have no `Subscriber`. Each channel then uses one of the provider's subscriptions,
+ * and waiters poll every two seconds, because the provider does not report reconnects.
  *
  * **Example** (Mutexes and data streams on one `IoRedis` layer)
  *

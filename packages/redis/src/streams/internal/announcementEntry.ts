@@ -1,4 +1,7 @@
-/** Decodes an entry of the load-balancer stream. */
+/**
+ * Decodes an entry of the load-balancer stream, on which data streams are announced. `service`, `deadLetters` and the
+ * command line use this module.
+ */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Entry } from "@effect-simba/core/streams/StreamStore"
 import * as Result from "effect/Result"

@@ -1,4 +1,4 @@
-/** Adds announcements, reads new ones, and finds pending ones. */
+/** Adds announcements, reads new ones, and finds pending ones. `store` includes these operations. */
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import {
   type Announcement,

@@ -1,4 +1,7 @@
-/** Reads the messages of a data stream, and moves its checkpoint. */
+/**
+ * Reads the messages, the checkpoint and the lag of a data stream, moves the checkpoint, and trims processed messages.
+ * `store` includes these operations.
+ */
 import type { StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Checkpoint, RawMessage } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"

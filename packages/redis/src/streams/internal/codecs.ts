@@ -22,7 +22,7 @@ export const separated = <Fields extends Record<string, Schema.Codec<unknown, st
   )
 }
 
-/** The first part of an epoch. */
+/** The first part of an epoch, which identifies one session of a consumer. */
 export const Session = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}$/))
 
 export const Natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

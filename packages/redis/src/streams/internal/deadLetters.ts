@@ -1,4 +1,7 @@
-/** Adds, lists and redrives the dead letters of a service and the dead messages of a data stream. */
+/**
+ * Lists and redrives the dead letters of a service and the dead messages of a data stream, and adds dead messages.
+ * `store` includes these operations.
+ */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Service } from "@effect-simba/core/streams/StreamStore"

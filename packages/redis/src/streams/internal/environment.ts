@@ -1,4 +1,4 @@
-/** Reads options of a client from the environment. `RedisStreams` calls it. */
+/** Reads the process name of a client of data streams from the environment. `RedisStreams` calls it. */
 import type { Options } from "@effect-simba/core/streams/StreamClient"
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"

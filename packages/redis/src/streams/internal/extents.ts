@@ -1,4 +1,4 @@
-/** Reads the extents of data streams, and counts their messages. */
+/** Reads the extents of data streams, and counts their messages. `store` includes these operations. */
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Extent } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"

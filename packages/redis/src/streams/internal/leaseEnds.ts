@@ -1,4 +1,7 @@
-/** Ends the leases of data streams that are done, yielded, handed over or dead-lettered. Counts handler failures. */
+/**
+ * Ends the leases of data streams that are done, yielded, handed over or dead-lettered, and counts handler failures.
+ * `store` includes these operations.
+ */
 import type { Ownership, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Takes and renews leases of data streams, in calls of bounded size. */
+/** Takes and renews leases of data streams, in calls of bounded size. `store` includes these operations. */
 import type {
   RenewRequest,
   RenewResult,

@@ -1,6 +1,6 @@
 /**
  * Sends heartbeats of members, removes dead consumers and finished entries, and reads the state of a service for
- * operators.
+ * operators. `store` includes these operations.
  */
 import { StreamName } from "@effect-simba/core/streams/StreamName"
 import type { ServiceState } from "@effect-simba/core/streams/StreamState"

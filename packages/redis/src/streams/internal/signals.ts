@@ -1,5 +1,6 @@
 /**
- * Receives signals from other members, and keyspace events of expired leases. Both only shorten the wait for a sweep.
+ * Receives signals from other members, and keyspace events of expired leases, for `store`. Both only shorten the wait
+ * for a sweep.
  */
 import type { Expiry, Service, Signal } from "@effect-simba/core/streams/StreamStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"
