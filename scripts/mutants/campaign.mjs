@@ -79,9 +79,9 @@ const attempt = async ({ run }, limit) => {
 const coverage = async () => {
   const known = () => new Map(readLines(coveragePath).map((line) => [line.test, line]))
   const before = known()
-  const missing = tests.filter(({ name }) => !before.has(name))
-  for (const [index, test] of missing.entries()) {
-    if (index % workers !== worker) continue
+  // Each worker counts all tests, because one that starts later already knows some that the others have measured
+  for (const [index, test] of tests.entries()) {
+    if (index % workers !== worker || before.has(test.name)) continue
     if (test.isLong && work.longest < 60_000) {
       append(coveragePath, { test: test.name, millis: 60_000, places: [] })
       continue
