@@ -56,6 +56,25 @@ describe("the choice of data streams", () => {
     })))
 })
 
+describe("a revocation that the handler does not heed", () => {
+  it.effect("a revocation is not withdrawn while all other handlers are processing messages too", () =>
+    fleet.test(Effect.gen(function*() {
+      const { lines, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
+      const b = yield* open("b", { rebalance: true })
+      yield* a.serve(2, (lease) =>
+        Effect.timeoutOption(lease.messagesAfter("0-0" as never, 1), "10 millis").pipe(
+          Effect.andThen(Effect.sleep("1 hour"))
+        ))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(Effect.never))
+      yield* TestClock.adjust("20 seconds")
+      assert.lengthOf(lines.filter((line) => line.includes("revoked for")), 1)
+      const isRevoked = yield* Effect.forEach(yield* a.client.owned, (lease) => lease.isRevoked)
+      assert.deepStrictEqual(isRevoked.sort(), [false, true])
+    })))
+})
+
 describe("the log of hand-overs", () => {
   it.effect("a line names the receiver, and its annotations name the data stream if there is only one", () =>
     fleet.test(Effect.gen(function*() {
@@ -76,9 +95,11 @@ describe("the log of hand-overs", () => {
 })
 
 describe("the confirmation of a hand-over", () => {
-  it.effect("a hand-over whose signal is repeated during the confirmation starts one handler, and nothing is lost", () =>
+  it.effect("a hand-over that sweeps and signals find again during its confirmation starts one handler, and nothing is lost", () =>
     fleet.test(Effect.gen(function*() {
-      const { a, b, backend, lines } = yield* pair
+      const { backend, lines, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true })
+      const b = yield* open("b", { rebalance: true, sweepInterval: "100 millis" })
       yield* a.serve(2, yields)
       yield* TestClock.adjust("20 seconds")
       b.link.delays.renew = 300

@@ -8,7 +8,7 @@ import * as fleet from "../support/streamFleet.ts"
 const tokens = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ token }) => Number(token)))
 
-describe("between two runs of a handler", () => {
+describe("the runs of a handler", () => {
   it.effect("the pause before a retry is not a lack of progress", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
@@ -21,6 +21,17 @@ describe("between two runs of a handler", () => {
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("5500 millis")
       assert.deepStrictEqual([runs, yield* tokens(a)], [2, [1]])
+    })))
+
+  it.effect("the progress timeout starts with the handler", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { progressTimeout: "300 millis" })
+      yield* a.serve(1)
+      yield* TestClock.adjust("200 millis")
+      assert.deepStrictEqual(yield* tokens(a), [1])
+      yield* TestClock.adjust("200 millis")
+      assert.deepStrictEqual(yield* tokens(a), [])
     })))
 
   it.effect("a consumer leaves a data stream that its handler yielded to the other members for one sweep interval", () =>
@@ -87,21 +98,18 @@ describe("reporting a failure", () => {
       }
     })))
 
-  it.effect("a failure is not reported if the lease is lost while the failure is counted", () =>
+  it.effect("a failure is not reported if the data stream was marked as done while the failure was counted", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
-      a.link.modes.fail = "hang"
+      a.link.delays.fail = 300
       let reports = 0
-      yield* a.start(a.client.run(Effect.onInterrupt(Effect.never, () => Effect.die("cannot stop")), {
-        onError: () => Effect.sync(() => reports++)
-      }))
+      const handler = (lease: fleet.Lease) =>
+        Effect.andThen(Effect.forkDetach(Effect.delay(lease.done, "100 millis")), Effect.fail("bad"))
+      yield* a.start(a.client.run(handler, { onError: () => Effect.sync(() => reports++) }))
       yield* a.client.announceAll(fleet.names(1))
-      yield* TestClock.adjust("900 millis")
-      yield* Effect.forkChild(Effect.exit(a.release("s1")), { startImmediately: true })
-      backend.forgetLeases()
       yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual([backend.done, reports], [["s1"], 0])
       assert.include(a.link.calls, "fail")
-      assert.strictEqual(reports, 0)
     })))
 
   it.effect("a data stream that onError marks as done is not retried, and can be announced again at once", () =>
@@ -124,10 +132,12 @@ describe("reporting a failure", () => {
 it.effect("the processing time of a handler counts from its start", () =>
   fleet.test(Effect.gen(function*() {
     const { a } = yield* fleet.ofOne
+    const times = Metric.value(StreamMetrics.stream.processingTime.success)
+    const before = yield* times
     yield* TestClock.adjust("100 seconds")
     yield* a.serve(1, Effect.sleep("10 millis"))
     yield* TestClock.adjust("1 second")
-    const { count, sum } = yield* Metric.value(StreamMetrics.stream.processingTime.success)
-    assert.strictEqual(count, 1)
-    assert.isAtMost(sum, 20)
-  })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
+    const { count, sum } = yield* times
+    assert.strictEqual(count - before.count, 1)
+    assert.isAtMost(sum - before.sum, 20)
+  })))

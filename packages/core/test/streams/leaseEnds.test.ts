@@ -1,7 +1,7 @@
 /** Tests requests that end a lease or need one, after the backend has given the lease up or while it does not reply. */
-import { StreamLease, StreamMetrics } from "@effect-simba/core/streams"
+import { StreamLease } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Metric, Schedule } from "effect"
+import { Effect, Exit, Fiber, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import * as fleet from "../support/streamFleet.ts"
 
@@ -30,16 +30,15 @@ describe("a lease that the backend no longer has", () => {
       assert.isTrue(error._tag === "LeaseLost" && error.reason._tag === "TakenOver")
     })))
 
-  it.effect("`done` fails with LeaseLost, and nothing counts as done", () =>
+  it.effect("`done` fails with LeaseLost, and the announcement stays", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.serve(1)
       yield* TestClock.adjust("100 millis")
       backend.forgetLeases()
       assert.strictEqual((yield* Effect.flip(a.done("s1")))._tag, "LeaseLost")
-      assert.strictEqual((yield* Metric.value(StreamMetrics.stream.ends.done)).count, 0)
       assert.lengthOf(backend.rows, 1)
-    })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
+    })))
 
   it.effect("a handler that yields causes no warning about the release", () =>
     fleet.test(Effect.gen(function*() {
@@ -178,6 +177,19 @@ describe("ending a data stream", () => {
       assert.deepStrictEqual([continued, (yield* a.client.owned).length], [false, 0])
     })))
 })
+
+it.effect("the log line about a dead letter names its token only if this consumer had the lease", () =>
+  fleet.test(Effect.gen(function*() {
+    const { annotations, backend, lines, open } = yield* fleet.make
+    const a = yield* open("a", { maxFailures: 1, deadLetterAfter: 0 })
+    const [{ entry } = { entry: "" }] = yield* a.client.announceAll(fleet.names(2))
+    // An earlier owner died while its handler was running
+    backend.running.set(entry, "simba-consumer-gone@@1")
+    yield* a.start(a.client.run(Effect.fail("bad"), { onError: () => Effect.void }))
+    yield* TestClock.adjust("1 second")
+    const about = lines.flatMap((line, i) => line.includes("dead letters now") ? [Object.keys(annotations[i]!)] : [])
+    assert.deepStrictEqual(about, [["stream", "entry"], ["stream", "entry", "token"]])
+  })))
 
 it.effect("a log line about losses names at most five data streams, and ends with dots if there are more", () =>
   fleet.test(Effect.gen(function*() {

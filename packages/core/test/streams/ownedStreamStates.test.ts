@@ -222,6 +222,7 @@ it.effect("a handler that reads isRevoked or waits for revoked counts as notifie
       const lease = new LeaseImpl({} as never, owned as never)
       assert.strictEqual(yield* lease.isRevoked, isRevoked)
       assert.strictEqual(owned.hasHeard, isRevoked)
+      owned.hasHeard = false
       yield* lease.revoked
       assert.deepStrictEqual([owned.hasHeard, owned.isKept], [isRevoked, !isRevoked])
     }

@@ -34,12 +34,13 @@ describe("a pause", () => {
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       backend.pausedStreams = [s1]
-      yield* a.serve(2)
+      const began: Array<string> = []
+      yield* a.serve(2, ({ stream }) => Effect.andThen(Effect.sync(() => began.push(stream)), Effect.never))
       yield* TestClock.adjust("30 seconds")
-      assert.deepStrictEqual(yield* owned(a), ["s2"])
+      assert.deepStrictEqual(began, ["s2"])
       backend.pausedStreams = []
       yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
+      assert.deepStrictEqual(began, ["s2", "s1"])
     })))
 
   it.effect("no announcement is read while the service is paused, so that none is assigned to this consumer", () =>

@@ -18,7 +18,7 @@ const setup = Effect.fnUntraced(function*(awaitMessages: Effect.Effect<ReadonlyA
   const began = table.now().monotonic
   const losses: Array<string> = []
   table.onLost = (_, reason) => losses.push(`${table.now().monotonic - began} ${reason}`)
-  yield* table.renewing({ renew: () => Effect.never } as never)
+  yield* table.renewing({ renew: () => Effect.succeed([{ _tag: "Renewed" }]) } as never)
   const owned = new OwnedStream(acquisitionAt(table.now()), table.periods)
   table.add(owned)
   const lease: StreamLease.StreamLease = new LeaseImpl(
