@@ -79,8 +79,8 @@ const attempt = async ({ run }, limit) => {
 const coverage = async () => {
   const known = () => new Map(readLines(coveragePath).map((line) => [line.test, line]))
   const before = known()
-  // Each worker counts all tests, because one that starts later already knows some that the others have measured
-  for (const [index, test] of tests.entries()) {
+  // Count all tests, sorted by name: a worker that starts later knows some already, and may load them in another order
+  for (const [index, test] of tests.toSorted((a, b) => a.name < b.name ? -1 : 1).entries()) {
     if (index % workers !== worker || before.has(test.name)) continue
     if (test.isLong && work.longest < 60_000) {
       append(coveragePath, { test: test.name, millis: 60_000, places: [] })

@@ -73,6 +73,30 @@ describe("a revocation that the handler does not heed", () => {
       const isRevoked = yield* Effect.forEach(yield* a.client.owned, (lease) => lease.isRevoked)
       assert.deepStrictEqual(isRevoked.sort(), [false, true])
     })))
+
+  it.effect("a data stream whose revocation was withdrawn can be revoked for a member that joins later", () =>
+    fleet.test(Effect.gen(function*() {
+      const { lines, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
+      const wait = (lease: fleet.Lease) => lease.messagesAfter("0-0" as never, 1)
+      // All handlers are processing messages, and after 40 seconds the one of s1 waits for more
+      yield* a.serve(3, (lease): Effect.Effect<unknown, unknown> =>
+        Effect.andThen(
+          Effect.timeoutOption(wait(lease), "10 millis"),
+          lease.stream === "s1" ? Effect.andThen(Effect.sleep("40 seconds"), wait(lease)) : Effect.sleep("1 hour")
+        ))
+      yield* TestClock.adjust("20 seconds")
+      const b = yield* open("b", { rebalance: true })
+      yield* b.start(b.client.run(wait))
+      yield* TestClock.adjust("30 seconds")
+      assert.deepStrictEqual((yield* b.client.owned).map(({ stream }) => stream), ["s1"])
+      const areRevoked = yield* Effect.forEach(yield* a.client.owned, (lease) => lease.isRevoked)
+      assert.deepStrictEqual(areRevoked, [false, false])
+      const c = yield* open("c", { rebalance: true })
+      yield* c.start(c.client.run(wait))
+      yield* TestClock.adjust("20 seconds")
+      assert.lengthOf(lines.filter((line) => line.includes("revoked for simba-consumer-c")), 1)
+    })))
 })
 
 describe("the log of hand-overs", () => {

@@ -1,7 +1,7 @@
 /** Tests which ids a reader remembers, and what it concludes from them after a failover. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, it } from "@effect/vitest"
-import { LatestIds } from "../../src/streams/internal/latestIds.ts"
+import { isTime, LatestIds } from "../../src/streams/internal/latestIds.ts"
 
 const start = 1_750_000_000_000
 const id = (n: number) => EntryId.make(`${start + n}-0`)
@@ -60,4 +60,11 @@ it("at least ten ids are kept at any age, newer ones for ten seconds, and never 
   assert.strictEqual(countOf(latestIds(...steady), steady[19]!), 11)
   const fast = Array.from({ length: 1500 }, (_, i) => i)
   assert.strictEqual(countOf(latestIds(...fast), 500), 1000)
+})
+
+it("an id counts as a time from September 2001 on", () => {
+  assert.deepStrictEqual(
+    ["5-0", "1000000000000-0", "1000000000001-0", "1750000000000-7"].map((id) => isTime(EntryId.make(id))),
+    [false, false, true, true]
+  )
 })

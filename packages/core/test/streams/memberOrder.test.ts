@@ -56,3 +56,14 @@ it("the order is the same in every version, so that members with different versi
       "3201 3012 0312 3120 0132 0231 2013 2103 3012 0213 2013 1023"
   )
 })
+
+it("two members whose hashes for an entry are equal are both first, and the lowest bits of the hashes decide", () => {
+  const entry = EntryId.make("1-0")
+  const ranks = (...sessions: ReadonlyArray<string>) => {
+    const members = sessions.map((session) => ({ ...member("a"), session }))
+    return sessions.map((session) => rank(members, session, entry))
+  }
+  assert.deepStrictEqual(ranks("session-rlbcxtrvj", "session-11gogpf9cd"), [0, 0])
+  assert.deepStrictEqual(ranks("session-yjy", "session-3so"), [1, 0])
+  assert.deepStrictEqual(ranks("session-h47", "session-22ct"), [1, 0])
+})

@@ -87,12 +87,12 @@ describe("the reaper", () => {
       yield* a.start(a.client.run(Effect.never))
       yield* TestClock.adjust("5 minutes")
       assert.deepStrictEqual(removals(lines), [])
-      backend.rubbish = { consumers: 2, entries: 0 }
+      backend.rubbish = { consumers: 1, entries: 0 }
       yield* TestClock.adjust("5 minutes")
       backend.rubbish = { consumers: 0, entries: 3 }
       yield* TestClock.adjust("5 minutes")
       assert.deepStrictEqual(removals(lines), [
-        "Info: Removed 2 silent consumer(s) and 0 finished announcement(s)",
+        "Info: Removed 1 silent consumer(s) and 0 finished announcement(s)",
         "Info: Removed 0 silent consumer(s) and 3 finished announcement(s)"
       ])
     })))
