@@ -37,7 +37,7 @@ end
 return 1
 `
 
-/** KEYS keys. ARGV lease ms, then the id of each key. Returns the lost keys. */
+/** KEYS keys. ARGV lease ms, then the id of each key. Returns the indexes of the lost keys, from 1. */
 export const renew = `
 local lost = {}
 for i, key in ipairs(KEYS) do

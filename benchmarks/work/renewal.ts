@@ -41,8 +41,8 @@ const renewals = (admin: Redis) =>
   )
 
 /**
- * Measures Node's CPU time for renewing each lease once, from the number of renewals within a window, and the longest
- * stall in a separate window. The repetitions are windows of one long run.
+ * Measures Node's CPU time for renewing each lease once: the CPU time of a window, divided by the number of renewals of
+ * all leases in it. The longest stall is measured in a separate window. The repetitions are windows of one long run.
  */
 const renew = Effect.fnUntraced(function*(
   bench: Bench,
@@ -91,7 +91,7 @@ const sideBySide = Effect.fnUntraced(function*(bench: Bench) {
 }, Effect.scoped)
 
 export const renewal = Effect.fnUntraced(function*(bench: Bench) {
-  // Use the peers' default settings, because the fastest ones concern waiting, not renewal
+  // Use the peers' default settings: the faster settings change only how they wait
   const peers = atDefaults(bench).filter(({ role }) => role === "peer")
   const outcomes = [
     ...yield* sideBySide(bench),

@@ -1,4 +1,4 @@
-/** The history of a fleet, as a timeline shows it. It is derived only from the events of the simulation. */
+/** The history of a fleet, as a timeline shows it. It is derived from the events of the simulation; the queue, the messages in flight and the time are set from outside. */
 import type { Simulation } from "@effect-simba/testkit"
 import { Lane, type Mark, type Span, type Tenure } from "./lane.ts"
 
@@ -13,7 +13,7 @@ export class History {
   /** The ordinal of each token, from 1. Tokens are long numbers, and only their order matters. */
   readonly ordinals = new Map<number, number>()
   now = 0
-  /** Whether anything was written to a resource that checks tokens. */
+  /** Whether a resource outside Redis has reported a write, accepted or refused. */
   hasWrites = false
   private readonly work = new Map<string, Span>()
   private readonly lock: Simulation.LockModel
@@ -22,7 +22,7 @@ export class History {
   private readonly holders = new Map<string, Tenure>()
   private readonly confirmed = new Set<string>()
   private readonly used = new Set<string>()
-  /** Ids of leases under which protected work has begun. */
+  /** Ids of leases under which protected work is running. */
   private readonly begun = new Set<string>()
   private queued: ReadonlyArray<string> = []
 

@@ -1,4 +1,4 @@
-/** Jobs of a fleet: each instant runs once, by the backend's time, across changes of leaders. */
+/** A job runs once per scheduled time, by the backend's clock, even if the leader changes. */
 import { Leadership, Mutex, MutexMetrics } from "@effect-simba/core"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -78,7 +78,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["wrong@125"])
     }))
 
-  it.effect("a job that is new to the fleet runs at its next instant, although the old version leads", () =>
+  it.effect("a job that is new to the fleet catches up on an instant that passed while the old version led", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 30_000)
       const { job, node, ran, take } = yield* JobFleet.make
@@ -150,7 +150,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepInclude(ran[0]!, { scheduledAt: 70 * 3600, isCatchUp: true })
     }))
 
-  it.effect("a run that outlasts its period skips the instants meanwhile, and the log says so", () =>
+  it.effect("instants that pass while a run outlasts its period are skipped and logged", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node, take, warnings } = yield* JobFleet.make
@@ -209,7 +209,7 @@ describe("runs that fail", () => {
       yield* TestClock.adjust("35 seconds")
       assert.deepStrictEqual(take(), ["a@0", "a@10", "a@20", "a@30"])
       assert.isTrue(yield* lease.isHeld)
-      // A run that interrupts itself has failed
+      // A run that interrupts itself counts as failed
       assert.deepStrictEqual((yield* counts).map((count, i) => count - before[i]!), [2, 1, 0])
     }))
 
@@ -285,7 +285,7 @@ describe("runs that fail", () => {
       ])
     }))
 
-  it.effect("maxRun: a run that takes longer is interrupted, and has failed", () =>
+  it.effect("maxRun: a run that takes longer is interrupted and counts as failed", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, take, warnings } = yield* JobFleet.make

@@ -19,7 +19,8 @@ export const confirm = 500
  * - `rest`: maximum pause between two operations, in milliseconds. `patience`: maximum timeout, in milliseconds.
  * - `workers`: number of fibers that acquire and release. `contenders`: number of fibers that run `Mutex.contend`.
  * - `holds`: maximum length of most protected work, in milliseconds. Most work outside `protect` takes up to about 1.25
- *   times as long. 10 % of the former and 15 % of the latter is long instead: from `ttl` to about four times `ttl`.
+ *   times as long. Instead, 10% of protected work takes one to four times `ttl`, and 15% of the other work takes one to
+ *   about three times `ttl`.
  * - `forces`: fraction of operations that are forced releases, between 0 and 1. Some follow a grant immediately.
  * - `writes`: `fenced` work writes to two resources that check tokens, one in the same Redis and one outside.
  *   `careless` work writes to resources that do not check.
@@ -76,7 +77,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
   const granted = (lease: Lease.Lease) => note("granted", { resource: lease.mutex, id: lease.id, token: lease.token })
 
   /**
-   * Repeatedly sleeps, computes and runs `each` for a random time: usually up to `holds`, and in 10 % of the calls from
+   * Repeatedly sleeps, computes and runs `each` for a random time: usually up to `holds`, and in 10% of the calls from
    * `ttl` to four times `ttl`. Each sleep takes from `low` to `high` milliseconds.
    */
   const steps = <E, R>(each: () => Effect.Effect<void, E, R>, low: number, high: number) =>
@@ -91,7 +92,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       }
     })
 
-  /** Writes to a resource outside Redis that remembers the largest token and refuses smaller ones. */
+  /** Writes to a resource outside Redis. Unless writes are `careless`, it refuses tokens smaller than the largest. */
   const writeOutside = (lease: Lease.Lease) =>
     Effect.suspend(() => {
       const fields = {
@@ -272,7 +273,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     Effect.forever
   )
 
-  /** Alternates CPU-bound work and yields while it holds the mutex. */
+  /** Holds the mutex while it alternates between CPU-bound work and yielding the fiber. */
   const crowded = (resource: string) =>
     Mutex.withLock(resource)((lease) => {
       const fields = { resource, id: lease.id }

@@ -124,13 +124,15 @@ export const make = Effect.fnUntraced(function*(
       case "Gone":
         return yield* notFound("it is finished")
       case "Undelivered":
-        return yield* notFound("it has not been delivered yet: a consumer that runs `run` must read it first")
+        return yield* notFound(
+          "it has not been delivered yet: a consumer must first read it through `run` or `notifications`"
+        )
     }
   })
 
   /**
-   * Yields the data stream once its protected work has ended. Waits at most `releaseTimeout`, then continues in the
-   * background.
+   * Yields the data stream once its protected work has ended. Waits at most `releaseTimeout` for the request, which
+   * then continues in the background.
    */
   const yieldLease = (owned: OwnedStream) =>
     owned.afterWork(Effect.suspend(() =>

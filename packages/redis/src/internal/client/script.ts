@@ -1,9 +1,9 @@
 /**
- * Runs Lua scripts, also on servers that have evicted them from their cache. Their types come from the head of the Lua
- * file (its KEYS, ARGV and Reply lines). Batches are sent through a `CommandSink`, all other calls through `Redis`.
+ * Runs Lua scripts, even if the server no longer has them in its cache. Their types come from the head of the Lua file
+ * (its KEYS, ARGV and Reply lines). Batches are sent through a `CommandSink`, all other calls through `Redis`.
  *
- * Effect's `Redis.eval` is not used. If the server lacks the script, it loads the script and repeats EVALSHA, which
- * fails on a Cluster if another node loaded it. `send` repeats the call with EVAL.
+ * Effect's `Redis.eval` is not used. If the server lacks the script, `Redis.eval` sends SCRIPT LOAD and repeats EVALSHA,
+ * which fails again on a Cluster if another node received the SCRIPT LOAD. `send` repeats the call with EVAL.
  */
 import type { BackendError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Cause from "effect/Cause"

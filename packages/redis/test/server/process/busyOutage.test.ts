@@ -189,7 +189,7 @@ const outage = (kind: BusyConfig["kind"], size: Size) =>
     const meanwhile = worker.reports.some(({ _tag }) => _tag === "FreshEnded")
     yield* order("release")
     const { exit } = yield* said("FreshEnded")
-    if (kind !== "streams") yield* until("the rival claims the data stream", rival.takes)
+    if (kind !== "streams") yield* until("the rival acquires the mutex", rival.takes)
     return { exits, cpu, hasTaken, meanwhile, exit }
   })
 
@@ -199,14 +199,14 @@ const check = (kind: BusyConfig["kind"], size: Size, tags: ReadonlyArray<string>
       console.error(JSON.stringify({ kind, ...size, cpu, exits, ...fresh }))
     }
     assert.deepStrictEqual(fresh, { hasTaken: false, meanwhile: false, exit: "Done" })
-    assert.isBelow(cpu, 200, "at rest")
+    assert.isBelow(cpu, 200, "milliseconds of CPU time while idle")
     assert.includeMembers([...tags], Object.keys(exits))
     assert.strictEqual(Object.values(exits).reduce((sum, count) => sum + count, 0), size.count)
   })
 
 const kinds: ReadonlyArray<readonly [BusyConfig["kind"], what: string, ends: ReadonlyArray<string>]> = [
-  ["withLock", "bodies of mutexes", ["Done", "LeaseLost"]],
-  ["watchdog", "bodies of mutexes whose own isAlive interrupts them", ["Interrupted", "LeaseLost"]],
+  ["withLock", "`withLock` bodies", ["Done", "LeaseLost"]],
+  ["watchdog", "`withLock` bodies whose watchdog interrupts them", ["Interrupted", "LeaseLost"]],
   ["leader", "leaders", ["Done"]],
   ["streams", "handlers of data streams", ["Done"]]
 ]

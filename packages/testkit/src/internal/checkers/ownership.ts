@@ -66,11 +66,12 @@ export const tokensGrow: Checker = {
           const isEarlier = granted.has(`${id} ${noted}`) && isExcused(event.client, resource, id, false)
           const isRight = token !== undefined && noted >= next && noted <= token + spare(token)
           if (!isRight && !isEarlier && view.lossAt() < 0) {
-            view.violated(`${id} received token ${noted}, the server had ${token ?? "none"}`)
+            view.violated(`${id} received token ${noted}, but the server granted ${token ?? "none"}`)
           }
           reported.set(id, noted)
           const before = largest.get(resource)
-          // Accepts an owner that has not yet noticed a loss of data, or whose id was granted the resource again
+          // The owner used a reserved token, so the largest token grows. Other tokens do not count here: the owner may not yet
+          // have noticed a loss of data, or its id was granted the resource again
           if (before?.id === id && token !== undefined && before.token < noted && noted <= token + spare(token)) {
             largest.set(resource, { ...before, token: noted })
           }
