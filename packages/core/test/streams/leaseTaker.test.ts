@@ -278,6 +278,18 @@ describe("taking data streams", () => {
       assert.deepStrictEqual(lines, ["Data stream is in the dead letters now: its handlers failed 3 time(s)"])
     }))
 
+  it.effect("the log says how many data streams without an owner a claim took over", () =>
+    Effect.gen(function*() {
+      const { take } = yield* setup({ "1-0": taken(1), "2-0": taken(2), "3-0": taken(3) })
+      const lines: Array<string> = []
+      const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
+      yield* Effect.provide(Effect.andThen(take(1), take(2, 3)), Logger.layer([logger]))
+      assert.deepStrictEqual(lines, [
+        "Took over a data stream that had no owner",
+        "Took over 2 data streams that had no owner"
+      ])
+    }))
+
   it.effect("an unreadable announcement is counted only by the consumer that moves it to the dead letters", () =>
     Effect.gen(function*() {
       const { taker } = yield* setup({ "1-0": true, "2-0": false })

@@ -1,7 +1,7 @@
 /** Tests when processed messages are committed, with a commit in flight and after a failed one. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Fiber, Latch } from "effect"
+import { Cause, Clock, Duration, Effect, Exit, Fiber, Latch, Scheduler } from "effect"
 import { TestClock } from "effect/testing"
 import { MessageCommits } from "../../src/streams/internal/messageCommits.ts"
 import type { StreamLease } from "../../src/streams/StreamLease.ts"
@@ -102,4 +102,96 @@ it.effect("settle awaits the commit in flight, and forgotten messages are not co
     yield* commits.flush
     yield* commits.atLast
     assert.deepStrictEqual(calls, ["1-0"])
+  }))
+
+it.effect("the messages of a failed commit count towards commitEvery", () =>
+  Effect.gen(function*() {
+    const { calls, commits, latch } = yield* setup({ commitEvery: 3 })
+    latch.closeUnsafe()
+    commits.add(processed(1))
+    const failing = yield* Effect.forkChild(commits.flush, { startImmediately: true })
+    commits.add(processed(2))
+    yield* Fiber.interrupt(failing)
+    latch.openUnsafe()
+    yield* commits.afterMessage
+    assert.deepStrictEqual(calls, ["1-0", "progress"])
+    commits.add(processed(3))
+    yield* commits.afterMessage
+    assert.deepStrictEqual(calls, ["1-0", "progress", "3-0"])
+  }))
+
+it.effect("messages that were forgotten during a failed commit do not count, and later ones are committed", () =>
+  Effect.gen(function*() {
+    const { calls, commits, latch } = yield* setup({ commitEvery: 2 })
+    latch.closeUnsafe()
+    commits.add(processed(7))
+    const failing = yield* Effect.forkChild(commits.flush, { startImmediately: true })
+    commits.forget()
+    commits.add(processed(1))
+    yield* Fiber.interrupt(failing)
+    const exit = yield* Fiber.await(failing)
+    assert.isTrue(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause))
+    latch.openUnsafe()
+    yield* commits.afterMessage
+    assert.deepStrictEqual(calls, ["7-0", "progress"])
+    commits.add(processed(2))
+    yield* commits.afterMessage
+    assert.deepStrictEqual(calls, ["7-0", "progress", "2-0"])
+  }))
+
+it.effect("the messages of a commit that fails after commitWithin are committed at once", () =>
+  Effect.gen(function*() {
+    const { calls, commits, latch } = yield* setup({ commitEvery: 100, commitWithin: "1 second" })
+    yield* Effect.forkChild(commits.whenDue, { startImmediately: true })
+    commits.add(processed(1))
+    latch.closeUnsafe()
+    const failing = yield* Effect.forkChild(commits.flush, { startImmediately: true })
+    yield* TestClock.adjust("2 seconds")
+    yield* Fiber.interrupt(failing)
+    latch.openUnsafe()
+    yield* TestClock.adjust(0)
+    assert.deepStrictEqual(calls, ["1-0", "1-0"])
+  }))
+
+it.effect("a commit is not made before it is due, not even by one millisecond", () =>
+  Effect.gen(function*() {
+    const { calls, commits } = yield* setup({ commitEvery: 100, commitWithin: "1 second" })
+    commits.add(processed(1))
+    yield* TestClock.adjust("999 millis")
+    yield* Effect.forkChild(commits.whenDue, { startImmediately: true })
+    yield* TestClock.adjust(0)
+    assert.deepStrictEqual(calls, [])
+    yield* TestClock.adjust("1 millis")
+    assert.deepStrictEqual(calls, ["1-0"])
+  }))
+
+it.effect("after a commit nothing runs until the next message", () =>
+  Effect.gen(function*() {
+    const { calls, commits } = yield* setup({ commitEvery: 100, commitWithin: "1 second" })
+    const scheduler = yield* Scheduler.Scheduler
+    let turns = 0
+    const counting: Scheduler.Scheduler = {
+      executionMode: scheduler.executionMode,
+      shouldYield: (fiber) => scheduler.shouldYield(fiber),
+      makeDispatcher: () => {
+        const dispatcher = scheduler.makeDispatcher()
+        return {
+          flush: () => dispatcher.flush(),
+          scheduleTask: (task, priority) => {
+            turns++
+            dispatcher.scheduleTask(task, priority)
+          }
+        }
+      }
+    }
+    yield* commits.whenDue.pipe(
+      Effect.provideService(Scheduler.Scheduler, counting),
+      Effect.forkChild({ startImmediately: true })
+    )
+    commits.add(processed(1))
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual(calls, ["1-0"])
+    turns = 0
+    for (let i = 0; i < 100; i++) yield* Effect.yieldNow
+    assert.isBelow(turns, 10)
   }))

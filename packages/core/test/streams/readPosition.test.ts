@@ -179,6 +179,22 @@ describe("the position of a reader", () => {
     assert.deepStrictEqual(untilOf(6), { after: id(2), until: id(9), count: Option.some(2) })
   })
 
+  it("the reported range ends at the position, even if only one message is left after it", () => {
+    const position = { after: id(5), offset: 3, checked: id(2) }
+    const extent = { length: 6, last: id(9), first: id(1), added: 9, counted: 1, lastDeleted: id(5) }
+    assert.deepStrictEqual(readPosition.check(position, extent).missing, {
+      after: id(2),
+      until: id(5),
+      count: Option.some(5)
+    })
+  })
+
+  it("if the origin is unknown, only a data stream without a checkpoint counts as recreated", () => {
+    const extent = { length: 3, last: id(3), first: id(1), added: 3, lastDeleted: id(0) }
+    assert.isTrue(readPosition.isRewritten(undefined, undefined, extent))
+    assert.isFalse(readPosition.isRewritten(undefined, { id: id(2), offset: 2 }, extent))
+  })
+
   it("offsets start from zero in a stream that was recreated with larger ids", () => {
     const position = { after: id(100), offset: 100, checked: id(100) }
     const extent = { length: 2, last: id(105), first: id(104), added: 2, lastDeleted: id(0) }

@@ -3,9 +3,10 @@ import { StreamError, StreamMessages } from "@effect-simba/core/streams"
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Extent } from "@effect-simba/core/streams/StreamState"
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Exit, Fiber, Option, Schema } from "effect"
+import { DateTime, Effect, Exit, Fiber, Logger, Option, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { resolve, type StartPosition } from "../../src/streams/internal/startPosition.ts"
+import { recorded } from "../support/recordedLease.ts"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
 const id = (text: string) => EntryId.make(text)
@@ -48,6 +49,17 @@ describe("start positions", () => {
     assert.deepStrictEqual(at("beginning", Option.some({ ...trimmed, lastDeleted: id("900-0") })), ["0-0", 10])
   })
 
+  it("the position at the first message of a whole data stream counts that message", () => {
+    const whole = Option.some({ ...trimmed, added: trimmed.length })
+    assert.deepStrictEqual(at("1000-0", whole), ["999-18446744073709551615", 0])
+    // Reading starts after the first message, so an offset of 0 would report it as missing
+    assert.deepStrictEqual(at("1000-1", whole), ["1000-0", undefined])
+  })
+
+  it("times up to 1970 are the position before any message", () => {
+    for (const millis of [0, -1]) assert.strictEqual(at(DateTime.makeUnsafe(millis))[0], "0-0")
+  })
+
   it("a position is never beyond the end", () => {
     for (const position of ["3000-6", "9000-0", DateTime.makeUnsafe(9000)]) {
       assert.deepStrictEqual(at(position), ["3000-5", 30])
@@ -68,14 +80,15 @@ const lease = (...ns: ReadonlyArray<number>) => {
 const processed = Effect.fnUntraced(function*(
   lease: ScriptedLease,
   options: StreamMessages.ProcessOptions<typeof Numbered.Type>,
-  meanwhile: Effect.Effect<void> = Effect.void
+  meanwhile: Effect.Effect<void> = Effect.void,
+  layer = lease.layer
 ) {
   const observed: Array<number> = []
   const gaps: Array<string> = []
   const fiber = yield* StreamMessages.process(Numbered, ({ value }) => Effect.sync(() => observed.push(value.n)), {
     onGap: ({ after, until }) => Effect.sync(() => gaps.push(`${after} ${until}`)),
     ...options
-  }).pipe(Effect.provide(lease.layer), Effect.forkChild({ startImmediately: true }))
+  }).pipe(Effect.provide(layer), Effect.forkChild({ startImmediately: true }))
   yield* TestClock.adjust("1 second")
   yield* meanwhile
   yield* TestClock.adjust("1 minute")
@@ -128,6 +141,16 @@ it.effect("starting at a deleted message reports a gap, and starting at the begi
       one.offset = resolve(to, one.extent).offset
       assert.deepInclude(yield* processed(one, {}), { observed: [4, 5], gaps: [...expected] })
     }
+  }))
+
+it.effect("the position at which the first owner starts is logged once", () =>
+  Effect.gen(function*() {
+    const one = lease(1, 2, 3)
+    const lines: Array<string> = []
+    const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
+    yield* Effect.provide(processed(one, { from: "now" }), Logger.layer([logger]))
+    yield* Effect.provide(processed(one, { from: "now" }), Logger.layer([logger]))
+    assert.deepStrictEqual(lines, ["There is no checkpoint; reading starts after 3-0"])
   }))
 
 describe("positions that the handler keeps itself", () => {
@@ -211,6 +234,53 @@ describe("positions that the handler keeps itself", () => {
         // The position itself is not committed
         assert.deepStrictEqual(other.calls.filter((call) => call.startsWith("commit")), ["commit 2-0", "commit 3-0"])
       }
+    }))
+
+  it.effect("a position at the last message ends the data stream, even if all earlier messages were deleted and counts get no reply", () =>
+    Effect.gen(function*() {
+      const one = lease(1, 2)
+      one.add(message("3-0", { n: "0" }))
+      one.trim(1)
+      one.checkpoint = id("2-0")
+      one.offset = 2
+      one.isCountSilent = true
+      const options = { after: Option.some("3-0"), until: ({ value }: { value: { n: number } }) => value.n === 0 }
+      assert.deepInclude(yield* processed(one, options), { observed: [], isDone: true })
+    }))
+
+  it.effect("a handler whose position is before the first or after the last remaining message does not read the message there", () =>
+    Effect.gen(function*() {
+      const until = ({ value }: { readonly value: { readonly n: number } }) => value.n === 0
+      for (const [after, left] of [["1-0", 2], ["5-0", 2], ["3-0", 0]] as const) {
+        const one = lease(1, 2, 3)
+        one.trim(left)
+        const { layer, requests } = recorded(one)
+        const { exit } = yield* processed(one, { after: Option.some(after), until }, Effect.void, layer)
+        assert.isUndefined(exit)
+        assert.deepStrictEqual(requests.filter((request) => request.endsWith(" 1")), [])
+      }
+    }))
+
+  it.effect("a handler whose position is at the checkpoint needs no count, and reads one message to see whether it is the last", () =>
+    Effect.gen(function*() {
+      const one = lease(1, 2, 3)
+      one.checkpoint = id("3-0")
+      one.offset = 3
+      const { layer, requests } = recorded(one)
+      const until = ({ value }: { readonly value: { readonly n: number } }) => value.n === 0
+      yield* processed(one, { after: Option.some("3-0"), until }, Effect.void, layer)
+      assert.deepStrictEqual(requests.slice(0, 4), ["extent", "read 2-18446744073709551615 1", "extent", "read 3-0 16"])
+    }))
+
+  it.effect("a handler that starts before the checkpoint gets a report of messages that were deleted after the checkpoint", () =>
+    Effect.gen(function*() {
+      const one = lease(1, 2, 3, 4, 5, 6)
+      one.checkpoint = id("3-0")
+      one.offset = 3
+      // 4 and 5 are deleted
+      one.stream.splice(3, 2)
+      const { gaps, observed } = yield* processed(one, { after: Option.some("1-0") })
+      assert.deepStrictEqual([observed, gaps.length], [[2, 3, 6], 1])
     }))
 
   it.effect("a position that is not an id is refused, and so is an invalid start", () =>

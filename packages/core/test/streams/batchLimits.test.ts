@@ -1,0 +1,119 @@
+/** Tests when a batch is full, and that it is committed. */
+import { StreamMessages } from "@effect-simba/core/streams"
+import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, type Layer, Schema, SchemaTransformation } from "effect"
+import { TestClock } from "effect/testing"
+import { commits, Numbered, numbered } from "../support/recordedLease.ts"
+import { message, ScriptedLease } from "../support/scriptedLease.ts"
+
+type Options = NonNullable<
+  Parameters<typeof StreamMessages.processBatches<{ readonly n: number }, object, void, never, never>>[2]
+>
+
+/** Processes batches in the background, and records them. */
+const batched = Effect.fnUntraced(function*(
+  layer: Layer.Layer<StreamLease>,
+  options: Options,
+  schema: Schema.Codec<typeof Numbered.Type, typeof Numbered.Encoded> = Numbered
+) {
+  const observed: Array<ReadonlyArray<number>> = []
+  yield* StreamMessages.processBatches(
+    schema,
+    (messages) => Effect.sync(() => observed.push(messages.map(({ value }) => value.n))),
+    options
+  ).pipe(
+    Effect.provide(layer),
+    Effect.forkChild({ startImmediately: true })
+  )
+  return observed
+})
+
+describe("the time of a batch", () => {
+  it.effect("a batch ends `batchWithin` after its first message, however many messages follow, and is committed at once", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      const observed = yield* batched(lease.layer, { batch: 10, batchWithin: "1 second" })
+      yield* TestClock.adjust("10 seconds")
+      lease.add(numbered(1))
+      yield* TestClock.adjust("600 millis")
+      lease.add(numbered(2))
+      yield* TestClock.adjust("399 millis")
+      assert.deepStrictEqual(observed, [])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(observed, [[1, 2]])
+      assert.deepStrictEqual(commits(lease), ["commit 2-0"])
+      // The time of the next batch starts over
+      yield* TestClock.adjust("5 seconds")
+      lease.add(numbered(3))
+      yield* TestClock.adjust("999 millis")
+      assert.lengthOf(observed, 1)
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(observed, [[1, 2], [3]])
+    }))
+
+  it.effect("a batch with a `batchWithin` of one millisecond waits that long", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      const observed = yield* batched(lease.layer, { batch: 10, batchWithin: "1 millis" })
+      lease.add(numbered(1))
+      yield* TestClock.adjust(0)
+      lease.add(numbered(2))
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(observed, [[1, 2]])
+    }))
+
+  it.effect("a batch whose time ends while a message is decoded is processed right after that", () =>
+    Effect.gen(function*() {
+      const Slow = Numbered.pipe(Schema.decodeTo(
+        Schema.toType(Numbered),
+        SchemaTransformation.transformEffect({
+          decode: (value) => Effect.delay(Effect.succeed(value), "1500 millis"),
+          encode: (value) => Effect.succeed(value)
+        })
+      ))
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2))
+      const observed = yield* batched(lease.layer, { batch: 10, batchWithin: "1 second" }, Slow)
+      yield* TestClock.adjust("2999 millis")
+      assert.deepStrictEqual(observed, [])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(observed, [[1, 2]])
+    }))
+})
+
+describe("the size of a batch", () => {
+  it.effect("a batch is full when it reaches `batchBytes`, and the next one starts from zero", () =>
+    Effect.gen(function*() {
+      // Each message has two bytes: its name and its value
+      const lease = new ScriptedLease()
+      const observed = yield* batched(lease.layer, { batch: 10, batchBytes: 4, batchWithin: "1 minute" })
+      for (const [n, expected] of [[1, 0], [2, 1], [3, 1], [4, 2], [5, 2]] as const) {
+        lease.add(numbered(n))
+        yield* TestClock.adjust("1 second")
+        assert.lengthOf(observed, expected)
+      }
+      assert.deepStrictEqual(observed, [[1, 2], [3, 4]])
+      assert.deepStrictEqual(commits(lease), ["commit 2-0", "commit 4-0"])
+    }))
+
+  it.effect("a batch that is smaller than `batchBytes` by one byte is not full", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      const observed = yield* batched(lease.layer, { batch: 10, batchBytes: 3, batchWithin: "1 minute" })
+      for (const [n, expected] of [[1, 0], [2, 1], [3, 1], [4, 2]] as const) {
+        lease.add(numbered(n))
+        yield* TestClock.adjust("1 second")
+        assert.lengthOf(observed, expected)
+      }
+    }))
+})
+
+it.effect("a message that cannot be decoded does not end its data stream", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(message("1-0", { other: "x" }))
+    const observed = yield* batched(lease.layer, { until: ({ value }) => value.n === 0 })
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual([observed, commits(lease), lease.end], [[], ["commit 1-0"], "Open"])
+  }))

@@ -1,0 +1,101 @@
+/** Tests how concurrent processing stops, and what it commits, with messages that are unfinished. */
+import { SimbaError } from "@effect-simba/core"
+import { StreamError } from "@effect-simba/core/streams"
+import { assert, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { commits, errorOf, Numbered, numbered, processing, timed } from "../support/recordedLease.ts"
+import { message, ScriptedLease } from "../support/scriptedLease.ts"
+
+/** Odd numbers are in one lane, even numbers in another. */
+const options = { concurrency: 2, key: ({ value }: { readonly value: typeof Numbered.Type }) => String(value.n % 2) }
+
+it.effect("a message that cannot be decoded is committed, even if no other message is processed", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(message("1-0", { other: "x" }))
+    yield* processing(lease.layer, options)
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual([commits(lease), lease.end], [["commit 1-0"], "Open"])
+    // Between two commits, the checkpoint stays
+    lease.add(numbered(2))
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual(commits(lease), ["commit 1-0", "commit 2-0"])
+  }))
+
+it.effect("a handler that yields commits nothing and reports no progress", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(numbered(1))
+    const yielded = new StreamError.StreamYielded({ stream: "orders" })
+    const { fiber } = yield* processing(lease.layer, options, () => Effect.delay(Effect.fail(yielded), "5 seconds"))
+    yield* TestClock.adjust("5 seconds")
+    assert.instanceOf(errorOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
+    assert.deepStrictEqual(lease.calls.filter((call) => !call.startsWith("read")), ["checkpoint", "handBack"])
+  }))
+
+it.effect("after a revocation, a data stream whose last message was read but has not started is not done", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(numbered(1), numbered(3))
+    const { fiber, observed } = yield* processing(
+      lease.layer,
+      { ...options, until: ({ value }) => value.n === 3 },
+      () => Effect.sleep("10 seconds")
+    )
+    yield* TestClock.adjust("5 seconds")
+    lease.askBack()
+    yield* TestClock.adjust("5 seconds")
+    assert.instanceOf(errorOf(yield* Fiber.await(fiber)), StreamError.StreamYielded)
+    assert.deepStrictEqual([observed, commits(lease), lease.end], [[1], ["commit 1-0"], "Open"])
+  }))
+
+it.effect("the loss of the lease ends running handlers at once", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(numbered(1))
+    const { fiber, observed } = yield* processing(lease.layer, options, () => Effect.sleep("10 minutes"))
+    yield* TestClock.adjust("5 seconds")
+    lease.lose()
+    lease.add(numbered(2))
+    yield* TestClock.adjust(0)
+    assert.instanceOf(errorOf(fiber.pollUnsafe()), SimbaError.LeaseLost)
+    assert.deepStrictEqual(observed, [])
+  }))
+
+it.effect("after a revocation, a recreated data stream moves the checkpoint when the running handler has ended, without waiting for messages that will not start", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(numbered(51), numbered(52), numbered(53))
+    const { fiber, observed } = yield* processing(
+      lease.layer,
+      options,
+      (n) => n === 51 ? Effect.sleep("100 seconds") : Effect.void
+    )
+    yield* TestClock.adjust("10 seconds")
+    lease.rewrite(numbered(1))
+    yield* TestClock.adjust("50 seconds")
+    lease.askBack()
+    yield* TestClock.adjust("39 seconds")
+    assert.notInclude(lease.calls, "seek 0-0")
+    assert.isUndefined(fiber.pollUnsafe())
+    yield* TestClock.adjust("1 second")
+    assert.instanceOf(errorOf(fiber.pollUnsafe()), StreamError.StreamYielded)
+    assert.deepStrictEqual(observed, [52, 51])
+    assert.deepStrictEqual([lease.checkpoint, commits(lease)], ["0-0", []])
+  }))
+
+it.effect("after a failover that lost the newest messages, the last remaining one is committed again", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    const messages = Array.from({ length: 12 }, (_, i) => timed(i + 1))
+    lease.add(...messages)
+    const { gaps } = yield* processing(lease.layer, options)
+    yield* TestClock.adjust("1 minute")
+    lease.rewrite(...messages.slice(0, 10))
+    lease.checkpoint = timed(5).id
+    lease.offset = 5
+    yield* TestClock.adjust("1 minute")
+    assert.deepStrictEqual(gaps, [`LostEnd ${timed(10).id} ${timed(12).id} 2`])
+    assert.deepStrictEqual([lease.checkpoint, lease.offset], [timed(10).id, 10])
+  }))
