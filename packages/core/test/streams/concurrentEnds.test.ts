@@ -4,7 +4,7 @@ import { StreamError } from "@effect-simba/core/streams"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { commits, errorOf, Numbered, numbered, processing, timed } from "../support/recordedLease.ts"
+import { commits, errorOf, type Numbered, numbered, processing, timed } from "../support/recordedLease.ts"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
 /** Odd numbers are in one lane, even numbers in another. */
