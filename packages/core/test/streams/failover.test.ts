@@ -12,7 +12,7 @@ const range = (from: number, to: number) => Array.from({ length: to - from + 1 }
 const messages = (from: number, to: number) => range(from, to).map(timed)
 
 /** The new primary has these messages, and commits up to the one with this number. */
-const failOver = (lease: ScriptedLease, left: ReadonlyArray<RawMessage>, committed: number) => {
+const promote = (lease: ScriptedLease, left: ReadonlyArray<RawMessage>, committed: number) => {
   lease.rewrite(...left)
   lease.checkpoint = timed(committed).id
   lease.offset = committed
@@ -24,11 +24,11 @@ it.effect("after two failovers no remaining message is processed twice", () =>
     lease.add(...messages(1, 12))
     const { gaps, observed } = yield* processing(lease.layer)
     yield* TestClock.adjust("1 minute")
-    failOver(lease, messages(1, 10), 5)
+    promote(lease, messages(1, 10), 5)
     yield* TestClock.adjust("1 minute")
     lease.add(...messages(21, 25))
     yield* TestClock.adjust("1 minute")
-    failOver(lease, [...messages(1, 10), ...messages(21, 23)], 10)
+    promote(lease, [...messages(1, 10), ...messages(21, 23)], 10)
     yield* TestClock.adjust("1 minute")
     lease.add(timed(31))
     yield* TestClock.adjust("1 minute")
@@ -47,7 +47,7 @@ it.effect("if only the first of the delivered messages remains, reading continue
     lease.offset = 4
     const { gaps, observed } = yield* processing(lease.layer)
     yield* TestClock.adjust("1 minute")
-    failOver(lease, messages(1, 5), 4)
+    promote(lease, messages(1, 5), 4)
     yield* TestClock.adjust("1 minute")
     assert.deepStrictEqual(gaps, [`LostEnd ${timed(5).id} ${timed(8).id} 3`])
     assert.deepStrictEqual([observed, lease.checkpoint], [range(5, 8), timed(5).id])
@@ -61,7 +61,7 @@ it.effect("if none of the delivered messages remains, reading continues after th
     lease.offset = 4
     const { fiber, gaps, observed } = yield* processing(lease.layer)
     yield* TestClock.adjust("1 minute")
-    failOver(lease, [...messages(1, 4), timed(6)], 4)
+    promote(lease, [...messages(1, 4), timed(6)], 4)
     yield* TestClock.adjust("1 minute")
     assert.isUndefined(fiber.pollUnsafe())
     assert.deepStrictEqual(gaps, [`LostEnd ${timed(4).id} ${timed(9).id} 3`])
@@ -95,7 +95,7 @@ it.effect("if the offset of the last remaining message is known, the reader wait
     const { layer, requests } = recorded(lease)
     const { gaps } = yield* processing(layer)
     yield* TestClock.adjust("10 seconds")
-    failOver(lease, messages(1, 10), 5)
+    promote(lease, messages(1, 10), 5)
     while (gaps.length === 0) yield* TestClock.adjust("1 second")
     requests.length = 0
     yield* TestClock.adjust("29 seconds")
@@ -119,7 +119,7 @@ it.effect("a message that arrives while the reader looks for the last remaining 
     }))
     const { gaps, observed } = yield* processing(layer)
     yield* TestClock.adjust("10 seconds")
-    failOver(lease, messages(1, 10), 5)
+    promote(lease, messages(1, 10), 5)
     isArriving = true
     yield* TestClock.adjust("1 minute")
     assert.isFalse(isArriving)
