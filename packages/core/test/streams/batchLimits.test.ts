@@ -2,14 +2,12 @@
 import { StreamMessages } from "@effect-simba/core/streams"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Layer, Schema, SchemaTransformation } from "effect"
+import { type Duration, Effect, type Layer, Schema, SchemaTransformation } from "effect"
 import { TestClock } from "effect/testing"
 import { commits, Numbered, numbered } from "../support/recordedLease.ts"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
-type Options = NonNullable<
-  Parameters<typeof StreamMessages.processBatches<{ readonly n: number }, object, void, never, never>>[2]
->
+type Options = StreamMessages.ReadOptions<typeof Numbered.Type> & { readonly batchWithin?: Duration.Input }
 
 /** Processes batches in the background, and records them. */
 const batched = Effect.fnUntraced(function*(

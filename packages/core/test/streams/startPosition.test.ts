@@ -1,9 +1,10 @@
 /** Tests where a reader starts: without a checkpoint, at an option, and at the application's own position. */
 import { StreamError, StreamMessages } from "@effect-simba/core/streams"
+import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Extent } from "@effect-simba/core/streams/StreamState"
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Exit, Fiber, Logger, Option, Schema } from "effect"
+import { DateTime, Effect, Exit, Fiber, type Layer, Logger, Option, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { resolve, type StartPosition } from "../../src/streams/internal/startPosition.ts"
 import { recorded } from "../support/recordedLease.ts"
@@ -81,7 +82,7 @@ const processed = Effect.fnUntraced(function*(
   lease: ScriptedLease,
   options: StreamMessages.ProcessOptions<typeof Numbered.Type>,
   meanwhile: Effect.Effect<void> = Effect.void,
-  layer = lease.layer
+  layer: Layer.Layer<StreamLease> = lease.layer
 ) {
   const observed: Array<number> = []
   const gaps: Array<string> = []

@@ -14,7 +14,7 @@ export const timed = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
 /** Replaces operations of the lease, and records its requests for messages, extents and counts. */
 export const recorded = (
   lease: ScriptedLease,
-  override: (inner: StreamLease["Service"]) => Partial<StreamLease["Service"]> = () => ({})
+  override: (inner: StreamLease) => Partial<StreamLease> = () => ({})
 ) => {
   const requests: Array<string> = []
   const note = (text: string) => Effect.sync(() => requests.push(text))
