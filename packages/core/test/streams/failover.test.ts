@@ -2,7 +2,7 @@
 import { StreamMessages } from "@effect-simba/core/streams"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Logger } from "effect"
+import { Effect, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { Numbered, numbered, processing, recorded, timed } from "../support/recordedLease.ts"
 import { ScriptedLease } from "../support/scriptedLease.ts"
@@ -136,8 +136,7 @@ it.effect("on a server without counters, a warning reports lost messages without
     lease.add(numbered(1), numbered(2), numbered(3))
     lease.checkpoint = numbered(1).id
     const fiber = yield* StreamMessages.process(Numbered, () => Effect.void).pipe(
-      Effect.provide(lease.layer),
-      Effect.provide(Logger.layer([logger])),
+      Effect.provide(Layer.merge(lease.layer, Logger.layer([logger]))),
       Effect.forkChild({ startImmediately: true })
     )
     yield* TestClock.adjust("10 seconds")
