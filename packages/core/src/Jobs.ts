@@ -58,6 +58,7 @@ export interface JobState {
     /** `None` while the run is in progress, or if its process died before it could report the end. */
     readonly endedAt: Option.Option<DateTime.Utc>
     readonly outcome: Option.Option<RunOutcome>
+    /** The number of this attempt for the instant, starting at 1. */
     readonly attempt: number
     /** The leader's lease: its id and its token. */
     readonly lease: string
@@ -81,7 +82,10 @@ const withJobs = <A>(
 const instant = (millis: number | undefined) =>
   Option.map(Option.fromUndefinedOr(millis), (millis) => DateTime.makeUnsafe(millis))
 
-/** Schedules that this version cannot parse have no next instant. */
+/**
+ * Up to a change of the schedule, the former one applies. Schedules that this version cannot parse have no next
+ * instant.
+ */
 const nextOf = (record: JobRecord) =>
   Effect.gen(function*() {
     const text = record.override ?? record.schedule

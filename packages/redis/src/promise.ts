@@ -537,6 +537,7 @@ export const createSimba = (unchecked: Options = {}): Promise<Simba> => {
   }
   const layer = client === undefined
     ? RedisMutex.layer({ ...options, redis: { ...redis, url } })
+    // Validate the options first, as `RedisMutex.layer` does
     : Layer.unwrap(Effect.as(
       MutexConfig.make(options),
       RedisMutex.layerRedis(options).pipe(Layer.provide(IoRedis.layerClient(client, redis)))

@@ -277,7 +277,7 @@ export const layerConfig = (
  * Use it when a process has clients for several services. If you merge two `StreamClient.layer`s, one replaces the
  * other, because both provide `StreamClient`.
  *
- * **Example** (Two services in one process, on one connection)
+ * **Example** (Two services in one process, which share one `IoRedis` layer)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"

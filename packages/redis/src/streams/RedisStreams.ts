@@ -88,6 +88,11 @@ export const layer = (
  * Use it if the application already has a connection, for example one that it shares with mutexes, one to a Cluster, or
  * another provider of Effect's `Redis` service.
  *
+ * **Gotchas**
+ *
+ * On a Cluster, the names of the service and its data streams must have the same hash tag, such as `{orders}`. Without
+ * one in the name of the service, the layer fails with `InvalidConfig`.
+ *
  * **Example** (A client on a Cluster)
  *
  * ```ts

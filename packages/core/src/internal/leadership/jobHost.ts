@@ -1,12 +1,16 @@
 /**
- * What scheduled jobs need from their contender beyond its public interface. `contender` registers a host, and
- * `jobRunner` and `jobRun` find it by the contender that users pass.
+ * What scheduled jobs need from their contender beyond its public interface. `contender` registers a host. `jobRunner`
+ * finds it by the contender that users pass, and passes it on to `jobRun` and `clockCheck`.
  */
 import type { Lease } from "../../Lease.ts"
 import type { MutexStore } from "../../MutexStore.ts"
 
 export interface JobHost {
   readonly store: MutexStore["Service"]
+  /**
+   * Whether the contender leads under this lease, so that a run may be claimed. `startRun` checks it again after the
+   * claim.
+   */
   readonly mayStart: (lease: Lease) => boolean
   /**
    * Counts a run under this lease until the returned function is called. Returns undefined if no run may start, because

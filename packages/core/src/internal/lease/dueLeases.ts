@@ -79,7 +79,10 @@ export class DueLeases<L extends AnyLease> {
     return this.heap.all()
   }
 
-  /** Adds an open lease, or moves it when its next renewal or its end has changed. */
+  /**
+   * Adds an open lease, or moves it when its next renewal or its end has changed. The longer the turns of the event
+   * loop, the earlier it is renewed.
+   */
   place(lease: L): void {
     if (!lease.isOpen()) throw new Error("a lease that has ended cannot be renewed")
     const key = Math.min(lease.nextRenewal - lease.lead(this.turnMillis), lease.endsAt())

@@ -66,6 +66,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return this.failure !== undefined
   }
 
+  /** Whether the lease is renewed: it has been neither lost nor ended. */
   abstract isOpen(): boolean
   abstract get annotations(): Record<string, unknown>
 

@@ -17,12 +17,18 @@ export abstract class OwnedLease<P extends Periods = Periods> extends TrackedLea
 
   protected abstract get resource(): Pick<LeaseLost, "kind" | "resource" | "id">
 
-  /** Whether users may rely on the lease. False once it is ending, even if it is released later. */
+  /**
+   * Whether users may rely on the lease. False from the start of a mutex's release, although the lease stays open, and
+   * is renewed, until its work has ended. A data stream stays held until the backend has confirmed the end.
+   */
   isHeld(): boolean {
     return this.isOpen()
   }
 
-  /** False once the lease is ending, because work that started now would outlast it. */
+  /**
+   * Whether `protect` may start work. False once the lease is ending, because that work would outlast it. For a data
+   * stream, false while work is ended before a request that ends the lease.
+   */
   get takesWork(): boolean {
     return this.isHeld()
   }
@@ -47,7 +53,9 @@ export abstract class OwnedLease<P extends Periods = Periods> extends TrackedLea
     return this.loss ?? this.lossOf("Released")
   }
 
-  /** Interrupts the work. The caller then calls `notifyLoss`. */
+  /**
+   * Interrupts the work. The caller then calls `notifyLoss`: `leaseTable` first interrupts the work of all lost leases.
+   */
   lose(reason: LossReason["_tag"], owner?: string): void {
     this.loss = this.lossOf(reason, owner)
     this.interruptWork()

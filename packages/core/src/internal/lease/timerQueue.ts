@@ -72,6 +72,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
   )
   yield* Effect.forkScoped(supervise("The timer queue", Effect.forever(loop)))
 
+  /** Adds a timer. Returns a function that removes it. */
   const place = (heap: IndexedHeap<Timer>, monotonic: number, ring: () => void) => {
     if (isClosed) {
       ring()

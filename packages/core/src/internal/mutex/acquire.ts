@@ -23,6 +23,7 @@ import { LocalWaiter } from "./localWaiter.ts"
 
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
+/** Returns under which outcome the metric counts the attempt. */
 const outcomeOf = (
   exit: Exit.Exit<HeldLease | undefined, StoreError | AcquireTimeout | LeaseLost>
 ): keyof typeof MutexMetrics.mutex.attempts => {
@@ -34,6 +35,7 @@ const outcomeOf = (
   return error._tag === "AcquireTimeout" ? "timeout" : "error"
 }
 
+/** Adds the lease to the span and to the debug log, if either is enabled. */
 const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
   const logged = LogLevel.isGreaterThan(fiber.cache.minimumLogLevel, "Debug")
     ? Effect.void

@@ -145,7 +145,7 @@ export const make = Effect.fnUntraced(function*(
 
   /**
    * Probes the holder before a renewal. A holder that is not alive is probed again until the deadline, just as a failed
-   * renewal is retried.
+   * renewal is retried. A lease that may have been taken by force is renewed without a probe.
    */
   const probe = (lease: HeldLease) => {
     const { isAlive } = lease.options
@@ -216,13 +216,15 @@ export const make = Effect.fnUntraced(function*(
         return releases.now(request, Math.min(releaseMillis, lease.left(now)))
       }
       const reason = lease.loss?.reason._tag
+      // For these two reasons, the lease may still exist in the backend
       return reason === "Expired" || reason === "BackendGone" ? giveUp(lease) : Effect.void
     })
 
   /** The ids of leases that messages reported as taken by force before the reply that grants them. */
   const forced = new LatestNames()
 
-  const pollAll = (lease: HeldLease) => {
+  /** Renews the lease immediately. Its reply decides whether the mutex was taken by force. */
+  const renewNow = (lease: HeldLease) => {
     lease.forcedAt = deadlines.now().monotonic
     lease.nextRenewal = -Infinity
     deadlines.place(lease)
@@ -245,7 +247,7 @@ export const make = Effect.fnUntraced(function*(
         return
       }
       renewer.paced(lease)
-      if (forced.delete(lease.id)) pollAll(lease)
+      if (forced.delete(lease.id)) renewNow(lease)
     },
     confirm: (lease) => {
       const { id, mutex, options, token } = lease
@@ -262,7 +264,7 @@ export const make = Effect.fnUntraced(function*(
     suspect: (id) => {
       const lease = deadlines.all().find((lease) => lease.id === id)
       if (lease === undefined) forced.add(id)
-      else pollAll(lease)
+      else renewNow(lease)
     },
     check: (lease, now) => table.check(lease, now),
     release: (lease) =>

@@ -32,7 +32,10 @@ type Listener = (wakeUp: WakeUp) => void
 const toTicket = (micros: number) => (micros / 1e6).toFixed(6) as Ticket
 const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
 
-/** The largest token and ticket of all mutexes that have been idle, because idle mutexes are not stored. */
+/**
+ * The largest token and ticket of all mutexes that have been idle. Idle mutexes are not stored, so each new one
+ * continues after these.
+ */
 export interface Last {
   readonly token: number
   /** In microseconds since 1970. */
@@ -148,7 +151,7 @@ export class MemoryMutex {
 
   /**
    * Takes the mutex from its owner. Mints a token even if nobody is granted the mutex, so that late writes of the old
-   * owner are refused.
+   * owner are refused. The caller notifies that owner.
    */
   force(confirm: Duration.Duration): Ownership {
     const before = this.ownership()
@@ -206,6 +209,9 @@ export class MemoryMutex {
     return index
   }
 
+  /**
+   * Mints a token by the rules of fence.lua: a multiple of `tokenStride` reserves the tokens up to the next multiple.
+   */
   private mint(): void {
     const next = (Math.floor(this.micros / tokenStride) + 1) * tokenStride
     const least = this.token + spareTokens(this.token) + 1
@@ -227,11 +233,13 @@ export class MemoryMutex {
     return this.token as FencingToken
   }
 
+  /** Returns the first waiter that listens. Removes those before it, which count as dead. */
   private first(): Waiter | undefined {
     while (this.queue.length > 0 && !this.listeners.has(this.queue[0]!.id)) this.queue.shift()
     return this.queue[0]
   }
 
+  /** Notifies the waiter when to poll, in case the owner's lease ends without a release. */
   private schedulePoll(waiter: Waiter | undefined, millis: number): void {
     if (waiter !== undefined) {
       this.listeners.get(waiter.id)!({ _tag: "PollAfter", delay: Duration.millis(Math.max(0, millis)) })

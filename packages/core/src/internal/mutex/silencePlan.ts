@@ -43,6 +43,7 @@ export const make = (): Silence => ({
 
 const isSilent = ({ phase }: Silence): boolean => phase !== "untried" && phase !== "replied"
 
+/** Called when a request is sent. A request that follows one without a reply does not restart the time. */
 export const asked = (silence: Silence, now: number, hasWaiters: boolean): void => {
   if (isSilent(silence)) return
   silence.phase = silence.phase === "untried" ? "firstPending" : "pending"
@@ -50,11 +51,13 @@ export const asked = (silence: Silence, now: number, hasWaiters: boolean): void 
   if (hasWaiters) silence.giveUpAt = now + silence.shortestMillis
 }
 
+/** Called when a fiber joins the line. `isAlone` says whether the line was empty. */
 export const joined = (silence: Silence, now: number, leaseMillis: number, isAlone: boolean): void => {
   silence.shortestMillis = isAlone ? leaseMillis : Math.min(silence.shortestMillis, leaseMillis)
   if (isSilent(silence)) silence.giveUpAt = Math.min(silence.giveUpAt, now + leaseMillis)
 }
 
+/** Called when a reply arrives, even a refusal. */
 export const replied = (silence: Silence): void => {
   silence.phase = "replied"
   silence.since = silence.giveUpAt = Infinity
@@ -72,6 +75,7 @@ export const failed = (silence: Silence, now: number, outage: BackendError): num
   return silence.since
 }
 
+/** Sets the time at which the next waiter gives up. */
 export const waits = (silence: Silence, until: number): void => {
   silence.giveUpAt = until
 }

@@ -80,10 +80,13 @@ export class MessageCommits {
       const isDue = this.uncommitted !== undefined &&
         (this.uncommitted.count >= this.every || this.now() - this.uncommitted.since >= this.within)
       if (isDue) return retryOutages(this.flush)
+      // `progress` would also reset the count of failures. Another implementation of the `StreamLease` service, by a
+      // test or an application, has only `progress`
       return this.lease instanceof LeaseImpl ? this.lease.advance : this.lease.progress
     })
   }
 
+  /** Commits all uncommitted messages. Only one commit is in flight at a time. */
   get flush(): Effect.Effect<void, LeaseError> {
     return this.turn.withPermit(Effect.suspend(() => {
       const sent = this.uncommitted

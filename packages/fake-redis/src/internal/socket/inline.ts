@@ -1,4 +1,7 @@
-/** Splits an inline command into words, with quotes and escapes. */
+/**
+ * Splits an inline command, a line of text without RESP, into words with quotes and escapes, by the rules of Redis.
+ * `requestParser` calls it.
+ */
 const isSpace = (char: string | undefined): boolean => char !== undefined && /[ \n\r\t\0]/.test(char)
 
 const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "\b", a: "\x07" }

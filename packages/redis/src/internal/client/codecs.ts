@@ -5,6 +5,10 @@ import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 
+/**
+ * Separates the fields of stored values, replies and messages. The Lua scripts contain the same text. A name or an id
+ * that it follows must not contain it.
+ */
 export const separator = "@@"
 
 /** A codec for a text. `decode` splits it into the fields of `target`, or returns the problem as a string. */
@@ -27,8 +31,8 @@ export const text = <T, E extends object>(
   ))
 
 /**
- * A codec for the hot path, without encoding. `decode` validates and returns the whole value, or returns the problem as
- * a string.
+ * A codec without encoding, for frequent input: replies to acquires and releases, and messages on the channel of a
+ * layer. `decode` validates and returns the whole value, or returns the problem as a string.
  */
 export const readBy = <T, E>(encoded: Schema.Codec<E>, decode: (input: E) => T | string): Schema.Codec<T, E> =>
   encoded.pipe(Schema.decodeTo(

@@ -1,4 +1,4 @@
-/** Scans the keys of all servers, page by page. */
+/** Scans the keys of all servers, page by page. `store` lists mutexes with it, and `RedisDoctor` jobs and pauses. */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -7,7 +7,10 @@ import type { RedisTopology } from "../../RedisTopology.ts"
 import type { Redis } from "./effectRedis.ts"
 import { fromRedis } from "./errors.ts"
 
-/** `filter` is passed on as `SCAN` arguments. A key may be returned twice. */
+/**
+ * Returns a page of about 500 keys after another, so that the server is never blocked for long. `filter` is passed on
+ * as `SCAN` arguments. A key may be returned twice.
+ */
 export const scan = (
   operation: string,
   { send }: Redis["Service"],

@@ -60,6 +60,8 @@ const make = Effect.gen(function*() {
   const isCluster = topology._tag === "Cluster"
   const servers = isCluster ? yield* topology.primaries : [redis.send]
   const countable = subscriber.countable && (yield* seesSubscribers(servers, subscriber))
+  // Which waiters without a subscriber the scripts remove: all (`1`), those of effect-simba (`own`), or none (`0`). A
+  // node of a Cluster does not count the subscribers at other nodes, where Simba waiters may be subscribed
   const skipDead = !countable ? "0" : isCluster ? "own" : "1"
   const sink = yield* currentSink(redis)
   const { acquire, confirm, flush, inspect, release: sendRelease } = operationBatch.make(
@@ -91,6 +93,7 @@ const make = Effect.gen(function*() {
       Effect.callback((resume) => {
         if (request.mode === "wait") pending.noteQueued(request.id)
         return Effect.sync(acquire(request, (exit) => {
+          // Simba contenders take part, and they notify a waiter only on its own channel
           if (Exit.isSuccess(exit) && exit.value._tag === "Refused" && exit.value.foreign) {
             inbox.noteForeign(request.mutex, request.id)
           }
@@ -125,6 +128,7 @@ const make = Effect.gen(function*() {
       const [owner, queue, fence, reserved] = mutexKeys.operands(mutex)
       const from = (id: string) =>
         forceRelease({ owner, queue, fence, reserved, confirm: Duration.toMillis(confirm), skipDead, id })
+      // Name the owner in the request, so that a late copy cannot take the mutex from a later owner
       return Effect.flatMap(
         behind(readOwner({ owner })),
         (before) => Effect.as(behind(from(before._tag === "Held" ? before.owner : "")), before)

@@ -1,7 +1,7 @@
 /**
  * Delivers messages to waiters. One channel serves all waiters of a layer, so a waiter needs no subscription of its
  * own. Only if contenders of another implementation take part does a waiter also subscribe to its own channel. `store`
- * creates one inbox per layer.
+ * calls `make` once, and each `Mutex` layer on that store opens the channel of its key.
  *
  * A waiter's id is `<counter>-<key>:<process>`. The key is random, and identifies the layer and its channel.
  */
@@ -144,6 +144,7 @@ export const make = Effect.fnUntraced(function*(
         Effect.sync(() => inbox.forced.add(onForced)),
         () => Effect.sync(() => inbox.forced.delete(onForced))
       )
+      // `bound`, the maximum sleep of a waiter, is set if the subscriber cannot detect gaps
       return { listen: (_mutex, id, listener) => enter(inbox, id, listener), bound: subscriber.bound }
     }),
     noteForeign: (mutex, id) => {

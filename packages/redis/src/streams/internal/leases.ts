@@ -70,7 +70,9 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
           entry: request.entry,
           value: keys.entryValue(request),
           consumer: request.consumer,
+          // At least one millisecond, because Redis refuses an expiry of zero
           lease: millis(request.lease),
+          // Unlike a lease, these durations may be zero, so they do not use `millis`
           minIdle: Math.round(Duration.toMillis(request.minIdle)),
           maxFailures: request.maxFailures,
           period: Math.round(Duration.toMillis(request.deadLetterAfter ?? Duration.zero)),
@@ -83,6 +85,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
       return replies.map(toResult)
     })
 
+  /** All leases belong to one consumer. */
   const renewAll = (holdings: ReadonlyArray<RenewRequest>, lease: Duration.Duration) =>
     Effect.map(
       renewScript({

@@ -1,4 +1,7 @@
-/** A simulation that its caller drives, by letting time pass and injecting faults. */
+/**
+ * A simulation that its caller drives, by letting time pass and injecting faults. `Simulation.begin` returns it, and
+ * `run` advances it.
+ */
 import type { ErrorState, Reply } from "@effect-simba/fake-redis/Engine"
 import type { Cargo, LinkFaults } from "../client/link.ts"
 import type { Event } from "./history.ts"
@@ -77,7 +80,7 @@ const waysOut = ["requests", "replies"] as const
 const pairsOf = (entries: Iterable<readonly [string, string | number]>) =>
   [...entries].flatMap(([key, value]) => [key, String(value)])
 
-export const make = ({ actions, add, advance, isOver, processes, state }: Running): Live => {
+export const make = ({ actions, add, advance, hasEnded, processes, state }: Running): Live => {
   const { server, setup, slots, world } = state
   const calm = { requestDelay: setup.network.requestDelay, replyDelay: setup.network.replyDelay }
   const parcels: Array<Parcel> = []
@@ -124,7 +127,7 @@ export const make = ({ actions, add, advance, isOver, processes, state }: Runnin
   return {
     now: world.now,
     advance: (until) => advance(Math.max(until, world.now())),
-    isOver,
+    isOver: hasEnded,
     events: state.events,
     parcels,
     processes: () =>
@@ -151,6 +154,7 @@ export const make = ({ actions, add, advance, isOver, processes, state }: Runnin
     },
     kill: on((index) => {
       const slot = slots[index]!
+      // The fault `pause` ends with the process
       if (slot.process.state === "paused") state.end(slot)
       actions.kill(index, Infinity)
       steps.delete(slot.name)

@@ -1,6 +1,10 @@
 /**
- * Runs one simulation synchronously, either in one go or step by step. It starts with faults, continues without them
- * until everything has converged, and then closes all scopes.
+ * Runs one simulation synchronously: `Simulation.run` calls `run`, and `Simulation.begin` drives `begin` through
+ * `live`. The simulation starts with faults, continues without them until everything has converged, and then closes all
+ * scopes.
+ *
+ * In an exploration (`setup.explored`), faults are deviations at choice points. Their phase ends as soon as
+ * `setup.isOver` holds, which is checked every 50 ms.
  */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { install } from "./deviations.ts"
@@ -20,7 +24,7 @@ export interface Running {
   readonly add: () => void
   /** Lets time pass until the given instant, or until the simulation is over. */
   readonly advance: (until: number) => void
-  readonly isOver: () => boolean
+  readonly hasEnded: () => boolean
   readonly outcome: () => Outcome
 }
 
@@ -50,7 +54,7 @@ export const begin = <E>(setup: Setup<E>, lua: LuaVm): Running => {
   startFaults(state.faults, state.prng, actions, () => state.phase === "safety")
 
   const steps = phases(state, processes, checks)
-  let isOver = steps.next().done === true
+  let hasEnded = steps.next().done === true
   return {
     state,
     processes,
@@ -60,9 +64,9 @@ export const begin = <E>(setup: Setup<E>, lua: LuaVm): Running => {
       processes.start(slots.at(-1)!)
     },
     advance: (until) => {
-      if (!isOver) isOver = steps.next(until).done === true
+      if (!hasEnded) hasEnded = steps.next(until).done === true
     },
-    isOver: () => isOver,
+    hasEnded: () => hasEnded,
     outcome: () => {
       const { commands, enabled, events, violations } = state
       return { enabled, violations, events, commands, virtualMillis: world.now() }
@@ -122,6 +126,7 @@ function* phases(
         link.reset()
       }
       for (const direction of ["requests", "replies"] as const) while (link.isHeld(direction)) link.release(direction)
+      // Checkers excuse a client for some time after this instant
       if (slot.faults > 0) slot.disturbedAt = world.now()
       slot.faults = 0
       slot.process.calm()

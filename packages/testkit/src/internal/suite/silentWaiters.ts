@@ -1,4 +1,7 @@
-/** Contract: a dead waiter costs one confirm period, and no more, if the store cannot detect dead waiters. */
+/**
+ * Contract: a dead waiter costs one confirm period, and no more, if the store cannot detect dead waiters. A waiter is
+ * dead if it only asks, without the subscription that `queue` makes, or unsubscribes.
+ */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
  * Times out the commands of a connection with one timer. ioredis would set two timers per command. The drivers wrap the
- * command connection with it.
+ * command connection with it, in real time: `IoRedis` runs them with `onWallClock`.
  */
 import { socketsRead } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
@@ -81,7 +81,8 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
 
 /**
  * Fails a command that gets no reply within `commandTimeout` or whose connection is lost. Without a connection, a
- * command fails immediately and is never sent later, because its text is dropped.
+ * command fails immediately. If ioredis sends a failed command again, only its name is sent, because its arguments are
+ * gone.
  */
 export const withTimeouts = (
   client: Client | Cluster,
@@ -117,7 +118,8 @@ export const withTimeouts = (
 
     if (!isCluster(client)) {
       yield* listen(client, {
-        // Reject the commands in flight, because the application's client may be configured to resend them
+        // Reject the commands in flight, because the application's client may be configured to resend them. For a
+        // Cluster, `rejectUnanswered` in `connection` does this
         close: () => {
           const cause = causes.lost(addressOf(client))
           while (oldest !== undefined) reject(oldest, cause)

@@ -1,6 +1,6 @@
 /**
- * Logs the start and the end of each outage, and counts the connections that are down. The drivers watch their
- * connections with it.
+ * Logs the start and the end of each outage, and counts the connections that are down. The drivers watch their command
+ * connections with it. `subscriptions` and `clusterSubscriptions`, which open new connections, call `lost` and `back`.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

@@ -5,6 +5,7 @@
 import { Cluster } from "ioredis"
 import { monotonicMillis } from "./wallClock.ts"
 
+/** The time between two refreshes. It doubles while requests are frequent, up to the longest. */
 const shortestMillis = 100
 const longestMillis = 2000
 

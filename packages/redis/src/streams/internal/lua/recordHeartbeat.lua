@@ -1,5 +1,9 @@
 --- Records a member's heartbeat, and removes the members whose heartbeats are overdue.
 ---
+--- `rebalancer` sends it. From the capacities of all members, and the number of data streams that each owns, it decides
+--- how many to hand over to whom. The key expires, because nobody removes the last member after a crash. `clock.lua`,
+--- which `liveMembers.lua` includes, sets `now`.
+---
 --- KEYS[1] members
 --- ARGV[1] member  consumer@@session
 --- ARGV[2] capacity: number

@@ -5,6 +5,9 @@
 --- If the data stream was announced in the meantime, the letter is only deleted, because that announcement continues
 --- after the checkpoint.
 ---
+--- The fields that `addDeadLetter.lua` added are left out. `simba-id` is the id of the former announcement. If the data
+--- stream ended under it, the checkpoint is changed to the new announcement, so that the data stream remains ended.
+---
 --- KEYS[1] input
 --- KEYS[2] deadLetters
 --- KEYS[3] announced
