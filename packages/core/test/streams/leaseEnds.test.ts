@@ -40,6 +40,22 @@ describe("a lease that the backend no longer has", () => {
       assert.lengthOf(backend.rows, 1)
     })))
 
+  it.effect("a data stream does not count as done if the first request got no reply and the second is refused", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a, backend } = yield* fleet.ofOne
+      a.link.modes.done = "hang"
+      const leases: Array<fleet.Lease> = []
+      yield* a.serve(1, (lease) => Effect.sync(() => leases.push(lease)))
+      yield* TestClock.adjust("100 millis")
+      assert.include(a.link.calls, "done")
+      a.link.modes.done = "work"
+      a.link.modes.renew = "fail"
+      backend.forgetLeases()
+      yield* TestClock.adjust("800 millis")
+      assert.strictEqual((yield* Effect.flip(leases[0]!.ensure)).reason._tag, "TakenOver")
+      assert.lengthOf(backend.rows, 1)
+    })))
+
   it.effect("a handler that yields causes no warning about the release", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
