@@ -38,7 +38,7 @@ type Options = {
   readonly countsSubscribers?: boolean | undefined
   /** The number of random histories to compare with the model. Default: 100, or 25 if `live`. */
   readonly runs?: number | undefined
-  /** The seed of the random histories. */
+  /** The seed of the random histories. The report of a failure shows it; set it to repeat that run. */
   readonly seed?: number | string | undefined
 }
 

@@ -100,6 +100,10 @@ const grantTo = (
   })
 }
 
+/**
+ * Grants the mutex or reports why not, with the span and the metric of the attempt. A failure or an interruption gives
+ * up the place in line.
+ */
 const obtain = (
   queues: LocalQueues,
   attempt: Attempt,

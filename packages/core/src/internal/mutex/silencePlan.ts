@@ -57,7 +57,7 @@ export const joined = (silence: Silence, now: number, leaseMillis: number, isAlo
   if (isSilent(silence)) silence.giveUpAt = Math.min(silence.giveUpAt, now + leaseMillis)
 }
 
-/** Called when a reply arrives, even a refusal. */
+/** Called when a reply arrives, even if it is a refusal or an error. */
 export const replied = (silence: Silence): void => {
   silence.phase = "replied"
   silence.since = silence.giveUpAt = Infinity

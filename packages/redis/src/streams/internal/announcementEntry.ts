@@ -16,7 +16,10 @@ export const announcementField = "lbs-input"
 export const textOf = (fields: StreamWire.Fields): string | undefined =>
   fields.find(([name]) => name === announcementField)?.[1]
 
-/** `problemWith` returns why a data stream cannot be owned in this service. */
+/**
+ * Malformed entries go to the dead letters with their problem. `problemWith` returns why a data stream cannot be owned
+ * in this service.
+ */
 export const toEntry =
   (problemWith: (stream: string) => string | undefined) => (entry: EntryId, fields: StreamWire.Fields): Entry => {
     const text = textOf(fields)

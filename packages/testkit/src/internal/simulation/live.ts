@@ -87,6 +87,7 @@ export const make = ({ actions, add, advance, hasEnded, processes, state }: Runn
   const cuts = new Set<string>()
   const steps = new Map<string, number>()
 
+  /** Records everything that is sent over the link. The function that `onSend` returns is called on arrival. */
   const observe = (client: string) => {
     server.link(client).onSend = (cargo: Cargo) => {
       const push = cargo.kind === "message" ? cargo.push as { readonly channel: string; readonly message: string } : {
