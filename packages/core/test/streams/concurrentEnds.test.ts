@@ -4,7 +4,7 @@ import { StreamError } from "@effect-simba/core/streams"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { commits, errorOf, type Numbered, numbered, processing, timed } from "../support/recordedLease.ts"
+import { commits, errorOf, type Numbered, numbered, processing, recorded, timed } from "../support/recordedLease.ts"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
 /** Odd numbers are in one lane, even numbers in another. */
@@ -98,4 +98,22 @@ it.effect("after a failover that lost the newest messages, the last remaining on
     yield* TestClock.adjust("1 minute")
     assert.deepStrictEqual(gaps, [`LostEnd ${timed(10).id} ${timed(12).id} 2`])
     assert.deepStrictEqual([lease.checkpoint, lease.offset], [timed(10).id, 10])
+  }))
+
+it.effect("a recreated data stream moves the checkpoint only after the last message that was read has ended, even if a commit is in flight between two messages", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(numbered(51), numbered(53))
+    const { layer } = recorded(lease, (inner) => ({
+      commit: (id, options) => Effect.delay(inner.commit(id, options), "1 second")
+    }))
+    yield* processing(layer, options, (n) => Effect.sleep(n === 51 ? "10 seconds" : "100 seconds"))
+    yield* TestClock.adjust("500 millis")
+    lease.rewrite(numbered(1))
+    yield* TestClock.adjust("1 minute")
+    assert.notInclude(lease.calls, "seek 0-0")
+    yield* TestClock.adjust("51 seconds")
+    assert.include(lease.calls, "seek 0-0")
+    assert.strictEqual(lease.checkpoint, "0-0")
+    assert.deepStrictEqual(commits(lease), ["commit 51-0"])
   }))
