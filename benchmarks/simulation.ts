@@ -47,4 +47,4 @@ for (let i = 0; i < 100; i++) {
   const result = await Effect.runPromise(Simulation.run({ ...options(3, 10), faults: Simulation.allFaults }))
   traces.add(Simulation.report(result, { format: "trace" }))
 }
-console.log(`the same seed, 100 repeats: ${traces.size} distinct trace`)
+console.log(`the same seed, 100 repeats, distinct traces: ${traces.size}`)

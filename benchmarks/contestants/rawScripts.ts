@@ -8,7 +8,7 @@ export const drop = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.
 
 /**
  * KEYS key, queue. ARGV id, lease ms. Returns -1 if granted. Otherwise queues the id, and returns the milliseconds until
- * it should poll. The first in the queue polls when the key expires, and each further one 10 ms later.
+ * it should poll. The first in the queue polls when the key expires, and each one behind it 10 ms after the one ahead.
  */
 export const enter = `
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then

@@ -1,6 +1,6 @@
 /**
- * Measures the cost of many data streams in one process: yielding them when it closes, receiving a message in each at
- * the same time or twenty a second, and sharing them with a consumer that joins.
+ * Measures the cost of many data streams in one process: yielding them on close, receiving one message in each at
+ * the same time, receiving twenty messages a second in all, and sharing them with a consumer that joins.
  */
 import { Effect } from "effect"
 import { Redis } from "ioredis"
@@ -71,8 +71,8 @@ const scaleRow = (
 const boundOf = (count: number, bound: number) => count === 10_000 ? bound : undefined
 
 /**
- * Measures the time from the request to close until all data streams are yielded. A successor reports which failures
- * were counted.
+ * Measures the time from the request to close until all data streams are yielded. A successor reports how many
+ * failures were counted.
  */
 export const close = (server: Server, count: number) =>
   Effect.scoped(Effect.gen(function*() {
@@ -162,7 +162,7 @@ export const trickle = (server: Server, count: number, heartbeats: number) =>
     const redisMillisPerMessage = rounded((busy - (before + after) / 2) / messages)
     return [
       scaleRow(
-        [`trickle-${count}`, `Redis CPU per message, with ${count} silent data streams owned`, "ms"],
+        [`trickle-${count}`, `Redis CPU per message, with ${count} mostly idle data streams owned`, "ms"],
         redisMillisPerMessage,
         boundOf(count, 1),
         { seconds: (at - began) / 1000, lost, longestStallMillis, redisMillisPerMessage }

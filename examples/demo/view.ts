@@ -66,9 +66,9 @@ const said = (event: Event): string | undefined => {
     case "Leading":
       return `leads with token ${event.token}`
     case "Crashed":
-      return "is killed"
+      return "was killed"
     case "Interrupted":
-      return "is interrupted"
+      return "was interrupted"
     case "Finished":
       return "has finished"
     case "Lost":

@@ -14,7 +14,7 @@ export type Order =
 
 export class Desk {
   /**
-   * The remaining time of its lease that each leader last read, and the virtual time of that reading, in milliseconds.
+   * For each leader, the remaining lease time that it last read, and the virtual time of that reading, in milliseconds.
    */
   readonly timesLeft = new Map<string, { readonly left: number; readonly at: number }>()
   /** Returns the virtual time of the world. */

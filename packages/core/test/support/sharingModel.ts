@@ -1,5 +1,5 @@
 /**
- * Simulates a fleet that shares data streams by `rebalancePlan.ts`. Members have outdated views, and hand-overs take
+ * Simulates a fleet that shares data streams according to `rebalancePlan.ts`. Members have outdated views, and hand-overs take
  * time.
  */
 import type { Member } from "@effect-simba/core/streams/StreamStore"
@@ -22,7 +22,7 @@ interface Node {
   readonly member: Omit<Member, "owned">
   state: sharing.State
   streams: Map<number, sharing.Arrival | undefined>
-  /** By revoked data stream, the session of the member that will receive it. */
+  /** Maps each revoked data stream to the session of the member that will receive it. */
   leaving: Map<number, string>
   left: boolean
 }

@@ -9,7 +9,7 @@ import { Redis } from "effect/persistence/Redis"
 const processOf = (name: string) => TestMutex.layerClient(RedisMutex.layerStore, { name })
 
 it.effect.prop(
-  "processes on one Redis: one holder at a time, growing tokens, and first come, first served",
+  "processes on one Redis: one holder at a time, increasing tokens, and first come, first served",
   [ContentionScript.arbitrary({ workers: 4 })],
   ([script]) =>
     Effect.gen(function*() {
@@ -21,7 +21,7 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "processes on a slow network that loses replies: one holder at a time, and growing tokens",
+  "processes on a slow network that loses replies: one holder at a time, and increasing tokens",
   [ContentionScript.arbitrary({ workers: ["a", "b", "c"], mutexes: 1, length: [1, 12] })],
   ([script]) =>
     Effect.gen(function*() {

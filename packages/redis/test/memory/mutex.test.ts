@@ -11,7 +11,7 @@ import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as scenarios from "../support/mutexScenarios.ts"
 
-/** A fake server and its clients, which lose their connections together with the server's outages. */
+/** A fake server and its clients. An outage cuts the links of all clients. */
 const stage = Effect.gen(function*() {
   const fake = yield* FakeRedis.FakeRedis
   const observer = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "observer" })), Redis)
@@ -32,7 +32,7 @@ const stage = Effect.gen(function*() {
   return {
     open: ({ clientTimeout, name = `process-${names.length}`, ...options } = {}) => {
       names.push(name)
-      // `commandTimeout` is the option of both the mutex and its client
+      // The mutex and its client both have a `commandTimeout` option
       const commandTimeout = clientTimeout ?? options.commandTimeout
       const process = TestMutex.layerClient(RedisMutex.layerStore, { ...options, name, commandTimeout })
       return here(Effect.map(Layer.build(process), Context.get(Mutex.Mutex)))
@@ -61,7 +61,7 @@ const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>
   }).pipe(Effect.provide(FakeRedis.layer()))
 
 describe("a mutex on the fake Redis", () => {
-  it.effect("code that fences its writes can use the Redis of its mutexes", () =>
+  it.effect("code that fences its writes can use the same Redis as its mutexes", () =>
     Effect.gen(function*() {
       yield* Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "42"))
       const { dump } = yield* FakeRedis.FakeRedis

@@ -10,7 +10,7 @@ import { Effect, Layer } from "effect"
 
 MutexStoreSuite.suite("a fake Redis", RedisMutex.layerStore.pipe(Layer.provide(TestRedis.layer())), { live: false })
 
-/** Makes subscribers uncountable, as on a Cluster, where a node counts only its own. */
+/** Makes subscribers uncountable, as behind a proxy. */
 const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ ...real, countable: false })))
 
 MutexStoreSuite.suite(

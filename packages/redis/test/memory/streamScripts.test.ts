@@ -173,8 +173,8 @@ describe("redriving", () => {
     })))
 })
 
-describe("keys that a service shares", () => {
-  it.effect("expire later after each use, and never sooner", () =>
+describe("keys that belong to a whole service", () => {
+  it.effect("have their expiry extended by each use, and never shortened", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const ownership = yield* own("one")
@@ -218,7 +218,7 @@ describe("a key of the wrong type", () => {
       assert.match((yield* Effect.flip(other.prepare)).message, /WRONGTYPE/)
     })))
 
-  it.effect("in place of the load-balancer stream fails renewals, except of leases that are gone", () =>
+  it.effect("in place of the load-balancer stream fails renewals, except those of leases that are gone", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -304,7 +304,7 @@ describe("after the server's clock was set back,", () => {
       assert.deepStrictEqual(yield* heartbeat(one), [one, two])
     })))
 
-  it.effect("the reservation of a message that a client began to redrive ends", () =>
+  it.effect("a client's reservation of a message to redrive still ends", () =>
     onFake(Effect.gen(function*() {
       const { own, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -451,7 +451,7 @@ const ownerOf = (stream: StreamName) =>
     })
   )
 
-describe("announcements by other programs", () => {
+describe("announcements that other programs add, acknowledge or delete", () => {
   const announced = (label: string) => JSON.stringify({ DataStreamName: streamOf(label), Info: {} })
 
   it.effect("are finished by `done` like any other", () =>
@@ -754,7 +754,7 @@ describe("removing a consumer", () => {
       assert.strictEqual(yield* reap, 1)
     })))
 
-  it.effect("extends the tables of announcements and failures only if there are announcements", () =>
+  it.effect("extends the expiry of the tables of announcements and failures only if there are announcements", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -775,7 +775,7 @@ describe("removing a consumer", () => {
 })
 
 describe("hand-overs", () => {
-  it.effect("extend the table of failures when they are adopted", () =>
+  it.effect("extend the expiry of the table of failures when they are adopted", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -960,7 +960,7 @@ describe("what scripts read", () => {
 })
 
 describe("trimming", () => {
-  it.effect("removes nothing if the checkpoint is not of this data stream, which was written again", () =>
+  it.effect("removes nothing if the checkpoint belongs to an earlier data stream of the same name", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")

@@ -1,6 +1,6 @@
 /**
  * Runs the simulator's checkers on the history of a nemesis run. It replays the observed commands, the processes' notes
- * and the faults in order of time.
+ * and the faults in chronological order.
  */
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import { replyTo } from "../simulate/jobsChecker.ts"
@@ -41,7 +41,7 @@ interface Item {
 
 const never = -Infinity
 
-/** On a busy machine, time may pass between a server's reading of its clock and its line in MONITOR. Milliseconds. */
+/** How many ms may pass on a busy machine between a server's clock reading and its line in MONITOR. */
 const jitter = 10
 
 /** Sorts by time. The sort is stable, so a server's command stays before a note of the same instant that it caused. */

@@ -20,17 +20,15 @@ export interface Entry<T extends TypeName = TypeName> {
   value: ValueTypes[T]
   /** The deadline in milliseconds since the epoch, or Infinity. */
   expiresAt: number
-  /**
-   * When active expiry removes the key, in microseconds, and the earliest time at which the expiry heap checks the
-   * key.
-   */
+  /** When active expiry removes the key, in microseconds. */
   activeAt: number
+  /** The time of the key's node in the expiry heap: at most `activeAt`, or Infinity. */
   heapAt: number
   /** When a command last accessed the key, in milliseconds. */
   accessedAt: number
 }
 
-/** Copies a value. The copy of a table is a table. */
+/** Copies a value. A collection that has outgrown its compact encoding stays so in the copy. */
 export const cloneValue = ({ value }: Entry): ValueTypes[TypeName] => {
   if (typeof value === "string") return value
   const copy = copyOf(value)

@@ -10,8 +10,8 @@ import * as Metric from "effect/Metric"
 import * as log from "./log.ts"
 
 /**
- * Creates the error. `where` names the data in its message, `input` is the data, of which the message has an excerpt,
- * and `problem` says what is wrong with it.
+ * Creates the error. `where` names the data in the error message, which includes an excerpt of `input`, the data itself.
+ * `problem` says what is wrong with it.
  */
 export const malformed = ProtocolError.of
 

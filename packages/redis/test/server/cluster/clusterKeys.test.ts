@@ -1,4 +1,4 @@
-/** Behaviour of a Cluster when some of its nodes or connections are down. */
+/** A Cluster with some nodes or connections down, and the slots of a mutex's keys. */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
@@ -85,7 +85,7 @@ it.live(
     }).pipe(Effect.scoped)
 )
 
-it.live("all keys of a mutex, and those of its jobs, are in one slot, with any name", () =>
+it.live("all keys of a mutex and its jobs are in one slot, regardless of its name", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start({ args: ["--cluster-enabled", "yes"] })
     for (

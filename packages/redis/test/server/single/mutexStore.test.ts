@@ -10,4 +10,4 @@ const store = RedisMutex.layerStore.pipe(
   Layer.provide(RedisServer.layer)
 )
 
-MutexStoreSuite.suite("a real Redis, by ioredis", store, { live: true })
+MutexStoreSuite.suite("a real Redis, through ioredis", store, { live: true })

@@ -9,7 +9,7 @@ import { type Cases, committed } from "./bench.ts"
 const at = (text: string, offset?: number) => ({ id: EntryId.make(text), offset })
 
 export const seeking = ({ bench, it }: Cases): void => {
-  it.effect("the owner may seek anywhere, which discards an end, and a previous owner may not seek", () =>
+  it.effect("the owner may seek anywhere, which reopens a data stream that has ended, but a previous owner may not seek", () =>
     Effect.gen(function*() {
       const { lapse, party, service } = yield* bench("seek")
       const ownership = yield* party().own("one")
@@ -60,7 +60,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(EntryId.make("1-0")))
     }))
 
-  it.effect("a forced seek takes the data stream from its owner, and tokens grow", () =>
+  it.effect("a forced seek takes the data stream from its owner, and the next owner's token is larger", () =>
     Effect.gen(function*() {
       const { lease, party, pass, renew, service } = yield* bench("forced", Duration.seconds(2))
       const ownership = yield* party().own("one")
