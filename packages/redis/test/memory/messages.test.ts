@@ -533,11 +533,12 @@ describe("the store fails with a ProtocolError for a malformed reply to", () => 
   )
 
   it.effect.each(badJobs.map((fields) => ({ fields })))(
-    "a read of jobs: $fields",
+    "a read of jobs, for the malformed job alone: $fields",
     ({ fields }) =>
       readingFails(
         fields,
-        (store) => store.jobs.read({ mutex, jobs: [] }),
+        (store) =>
+          Effect.flatMap(store.jobs.read({ mutex, jobs: [] }), ({ malformed }) => Effect.fail(malformed.get("job"))),
         ["1", Object.entries(fields).flatMap(([name, value]) => [`${name}:job`, value])]
       )
   )
