@@ -55,11 +55,12 @@ const srandmember: Handler = (context, args) => {
   const members = Array.from(read(context, args[1]!) ?? [])
   if (count === undefined) return members.length === 0 ? null : members[draw(context, members.length)]!
   const chosen: Array<string> = []
-  if (members.length > 0 && count < 0) {
+  if (members.length > 0) {
     for (let i = 0; i < -count; i++) chosen.push(members[draw(context, members.length)]!)
-  } else {while (members.length > 0 && chosen.length < count) {
-      chosen.push(members.splice(draw(context, members.length), 1)[0]!)
-    }}
+  }
+  while (members.length > 0 && chosen.length < count) {
+    chosen.push(members.splice(draw(context, members.length), 1)[0]!)
+  }
   return chosen
 }
 

@@ -82,11 +82,9 @@ const toRecords = ([now, entries]: typeof scripts.readJobs.reply.Type): JobsReco
   const malformedJobs = new Map<string, ProtocolError>()
   for (const [job, fields] of byJob) {
     const record = toRecord(fields)
+    const where = `the state of the job ${JSON.stringify(job)}`
     if (Result.isSuccess(record)) jobs.set(job, record.success)
-    else {malformedJobs.set(
-        job,
-        malformed(`the state of the job ${JSON.stringify(job)}`, fields, record.failure.message)
-      )}
+    else malformedJobs.set(job, malformed(where, fields, record.failure.message))
   }
   return { now, isPaused: whole.has("paused"), leaving: whole.get("leaving"), jobs, malformed: malformedJobs }
 }
