@@ -45,7 +45,7 @@ const circumstances = () => {
     `${machine.system}. ${named(versions)}.`,
     ...maxStolen < 0.01
       ? []
-      : [`Up to ${Math.round(100 * maxStolen)} % of a row's CPU time was stolen by the hypervisor.`],
+      : [`Up to ${Math.round(100 * maxStolen)}% of a row's CPU time was stolen by the hypervisor.`],
     `Peers: ${Object.values(peers).map((dependencies) => named(dependencies)).join("; ")}.`
   ].join("\n\n")
 }
@@ -193,7 +193,7 @@ const summary = (rows: ReadonlyArray<Row>) => {
         verdict(better, quartiles?.ours, quartiles?.raw) ?? "",
         both(row, "p99"),
         both(row, "node CPU, us each"),
-        stolen === undefined ? "" : `${Math.round(100 * stolen)} %`
+        stolen === undefined ? "" : `${Math.round(100 * stolen)}%`
       ]
       return `| ${cells.join(" | ")} |`
     })

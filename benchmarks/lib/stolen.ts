@@ -33,4 +33,4 @@ export const withStolen = <A, E, R>(
 
 /** Describes the stolen share; undefined below one percent. */
 export const inWords = (stolen: number | undefined): string | undefined =>
-  stolen === undefined || stolen < 0.01 ? undefined : `${(100 * stolen).toFixed(0)} % of the CPU time was stolen`
+  stolen === undefined || stolen < 0.01 ? undefined : `${(100 * stolen).toFixed(0)}% of the CPU time was stolen`

@@ -109,7 +109,7 @@ export const compared = (rows: ReadonlyArray<Row>, earlier: ReadonlyArray<Row>):
     const isBetter = row.better === "more" ? change > 0 : change < 0
     const verdict = Math.abs(change) < 10 ? "" : isBetter ? "better" : "worse"
     const sign = change < 0 ? "" : "+"
-    return [row.id, ratio(row.ratio), ratio(before.ratio), `${sign}${change.toFixed(0)} % ${verdict}`]
+    return [row.id, ratio(row.ratio), ratio(before.ratio), `${sign}${change.toFixed(0)}% ${verdict}`]
   })
   return aligned([["ratio to raw", "now", "before", "change"], ...lines])
 }

@@ -1,7 +1,7 @@
 // Renders the report as HTML: each file with its mutants, survivors first.
 const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
 
-const score = (killed, count) => count === 0 ? "-" : `${(100 * killed / count).toFixed(1)} %`
+const score = (killed, count) => count === 0 ? "-" : `${(100 * killed / count).toFixed(1)}%`
 
 const fileTable = (file, mutants) => {
   const of = (mutant) => mutant.killed?.[0]

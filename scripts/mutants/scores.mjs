@@ -6,7 +6,7 @@ import { root } from "../lib/workspace.mjs"
 const path = join(root, "docs/how-it-is-tested.md")
 const [begin, end] = ["<!-- scores of mutants: pnpm mutants --write -->", "<!-- end of scores -->"]
 
-const percent = (part, whole) => whole === 0 ? "-" : `${(100 * part / whole).toFixed(1)} %`
+const percent = (part, whole) => whole === 0 ? "-" : `${(100 * part / whole).toFixed(1)}%`
 
 export const writeScores = (reports, longest) => {
   const text = readFileSync(path, "utf8")

@@ -58,7 +58,7 @@ describe("a grant by message", () => {
       yield* notifyAfter(1000, turn(yield* grantAfter(1000)))
       const lease = yield* Fiber.join(waiter)
       assert.strictEqual(lease.token, next)
-      // Granted at least 1,000 ms after the request was sent, so at most 300 ms ago; the margin is 5 % of 2.5 s
+      // Granted at least 1,000 ms after the request was sent, so at most 300 ms ago; the margin is 5% of 2.5 s
       assert.strictEqual(yield* timeLeft(lease), 1500 - 300 - 125)
       yield* lease.ensure
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
@@ -313,7 +313,7 @@ describe("a grant by message for a whole lease", () => {
     Effect.gen(function*() {
       const { calls } = yield* Backend
       const lease = yield* Fiber.join(yield* fresh(Mutex.acquire("m")))
-      // Granted at least 100 ms after the request was sent, so at most 300 ms ago; the margin is 5 % of 16.1 s
+      // Granted at least 100 ms after the request was sent, so at most 300 ms ago; the margin is 5% of 16.1 s
       assert.strictEqual(yield* timeLeft(lease), whole - 300 - 805)
       yield* TestClock.adjust(9699)
       assert.notInclude(calls, "renew")

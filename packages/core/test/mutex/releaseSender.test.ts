@@ -1,4 +1,4 @@
-/** When a release is sent again, and what is logged when it fails. */
+/** How a failed release is retried, and which failures are logged. */
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"

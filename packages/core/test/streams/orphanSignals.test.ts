@@ -212,6 +212,23 @@ describe("signals", () => {
       assert.lengthOf(yield* within("1 second"), 3 + 2)
     }))
 
+  it.effect("a signal that is due before all others does not wait for them", () =>
+    Effect.gen(function*() {
+      const members = [session, "s1", "s2", "s3"].map(member)
+      const ranked = (wanted: number) =>
+        Array.from({ length: 100 }, (_, i) => entryOf(i + 1)).find((entry) => rank(members, session, entry) === wanted)!
+      const [first, last] = [ranked(0), ranked(3)]
+      const { released, within } = yield* setup({
+        members,
+        pending: [first, last].sort(compare).map((entry) => pendingOf(entry))
+      })
+      yield* released(last)
+      assert.deepStrictEqual(yield* within("10 millis"), [])
+      yield* released(first)
+      assert.include((yield* within("10 millis")).join(), `take ${first}/`)
+      assert.include((yield* within("1 second")).join(), `take ${last}/`)
+    }))
+
   it.effect("a signal wakes a sweep if ten thousand entries are already due", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ replyAfter: "1 minute", sweepInterval: "1 hour" })

@@ -36,7 +36,7 @@ export interface SignalListener {
 }
 
 /**
- * What is known about an entry that this member will try to take.
+ * The state of an entry that this member will try to take.
  *
  * - `Signaled`: it was released, or its lease expired.
  * - `Claimed`: a Go consumer may have claimed it after that, and may never lock it.
@@ -66,6 +66,8 @@ export const make = (
   const { config, metrics, session, store, table } = client
   const due = new Map<EntryId, Due>()
   const changed = Latch.makeUnsafe(false)
+  /** When the first of the entries is due. A later one wakes nobody, because each wake-up scans all of them. */
+  let nextAt = Infinity
 
   const note = (entry: EntryId, stream: StreamName, source: Source) =>
     Effect.gen(function*() {
@@ -76,7 +78,7 @@ export const make = (
       const delay = rank === undefined ? drawn : rank * staggerMillis
       const at = table.now().monotonic + Math.min(delay, Duration.toMillis(config.sweepInterval))
       due.set(entry, { at, source, step: "Signaled" })
-      changed.openUnsafe()
+      if (at < nextAt) changed.openUnsafe()
     })
 
   const recheck = (entry: EntryId, step: Step, delay: Duration.Duration) => {
@@ -128,18 +130,18 @@ export const make = (
     Effect.gen(function*() {
       changed.closeUnsafe()
       const now = table.now().monotonic
-      let next = Infinity
+      nextAt = Infinity
       const ready: Record<Source, Array<EntryId>> = { expiry: [], signal: [] }
       const steps = new Map<EntryId, Step>()
       for (const [entry, { at, source, step }] of due) {
-        if (at > now) next = Math.min(next, at)
+        if (at > now) nextAt = Math.min(nextAt, at)
         else {
           due.delete(entry)
           ready[source].push(entry)
           steps.set(entry, step)
         }
       }
-      if (ready.expiry.length + ready.signal.length === 0) return yield* sleepUntil(next, changed)
+      if (ready.expiry.length + ready.signal.length === 0) return yield* sleepUntil(nextAt, changed)
       for (const source of ["signal", "expiry"] as const) {
         const entries = ready[source]
         if (entries.length === 0) continue
