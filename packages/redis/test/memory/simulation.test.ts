@@ -343,9 +343,10 @@ describe("simulations of mutexes", () => {
         [
           ...Array.from({ length: 40 }, (_, index) => mixedFleetPlan(index + 1)),
           // 65003021: a fiber that gave up was handed the mutex, which nobody released. Checkers had counted a late
-          // request of a failed wait as a wait (65000513), and two Simba contenders that queued in the same second as a
-          // waiter as overtaking it (67004946).
-          ...[65003021, 65000513, 67004946].map((seed) => mixedFleetPlan(seed)),
+          // request of a failed wait as a wait (65000513), two Simba contenders that queued in the same second as a
+          // waiter as overtaking it (67004946), and a waiter that had left while a partition lost its release
+          // (87102464).
+          ...[65003021, 65000513, 67004946, 87102464].map((seed) => mixedFleetPlan(seed)),
           // Cases that checkers had not considered: late requests of callers that had given up (307, 387, 525), an
           // abandoned place that a Simba contender removed (601136), and a turn of nine fibers (702369)
           ...[307, 387, 525, 601136, 702369].map((seed) => mixedFleetPlan(seed, asBefore))

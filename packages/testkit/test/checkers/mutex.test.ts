@@ -300,6 +300,18 @@ describe("servedInTurn", () => {
       )
     }))
 
+  it.effect("does not ignore a waiter whose client ends a wait without a fault, because its release arrives", () =>
+    finds(
+      checker(),
+      /^3 others were granted m since .* when 0 were ahead of a/,
+      (client) =>
+        Effect.andThen(
+          wait("a"),
+          Effect.andThen(Effect.sync(() => client.note("waited", { resource: "m", wait: "1" })), barge(3))
+        ),
+      listening
+    ))
+
   it.effect("counts only foreign contenders that would queue behind the waiter", () =>
     Effect.gen(function*() {
       const history = () => Effect.andThen(Effect.andThen(wait("a"), barge(3)), take("a"))

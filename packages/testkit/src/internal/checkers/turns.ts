@@ -115,7 +115,10 @@ interface Turn {
   isRacing: boolean
   /** The number of consecutive barges that did not count. */
   races: number
-  /** Whether the client has reported a failed wait, without a later request to show that this waiter still waits. */
+  /**
+   * Whether the client has reported a wait that failed, or that ended in vain during a fault, without a later request to
+   * show that this waiter still waits.
+   */
   mayHaveFailed: boolean
 }
 
@@ -141,6 +144,8 @@ export const servedInTurn = (options: {
     /** Released ids, whose late requests do not count. */
     const left = new Set<string>()
     const granted = new Set<string>()
+    /** The waits that were served, by client and number. */
+    const served = new Set<string>()
     const lineOf = view.lock.line ?? ((id) => id)
     /** Ends the earlier waits of a line that queues again. */
     const supersede = (resource: string, id: string) => {
@@ -232,6 +237,16 @@ export const servedInTurn = (options: {
           for (const [id, { client }] of [...waiting]) if (client === event.client) waiting.delete(id)
         } else if (event._tag === "Note" && event.kind === "failed") {
           for (const wait of waiting.values()) if (wait.client === event.client) wait.mayHaveFailed = true
+        } else if (event._tag === "Note" && event.kind === "waited") {
+          const { client, fields } = event
+          const wait = `${client}#${event.generation} ${field(fields, "wait")}`
+          if (fields["served"] !== undefined) served.add(wait)
+          // The fault may have lost the request that ends it
+          else if (!served.delete(wait) && !isUndisturbed(client, event.at, recovery)) {
+            for (const one of waiting.values()) {
+              if (one.client === client && one.resource === field(fields, "resource")) one.mayHaveFailed = true
+            }
+          }
         } else if (event._tag === "Owner" && event.to === undefined) {
           freeSince.set(event.resource, event.at)
         } else if (event._tag === "Owner" && event.to !== undefined) {
