@@ -58,9 +58,9 @@ export interface AcquireRequest {
  * - `Granted`: the caller owns the mutex for the whole lease. If `token` is a multiple of `tokenStride`, the grant
  *   includes all tokens up to the next multiple, for successive owners within the caller's process. Any other `token`
  *   is a single one. An owner that repeats its request keeps its token.
- * - `Refused`: the caller does not own the mutex. `ticket` is its place if it queued. `position` is the number of
- *   waiters ahead of it. `foreign` is true if Simba contenders own the mutex or wait for it; they wake only one waiter,
- *   dead or alive.
+ * - `Refused`: the caller does not own the mutex. `ticket` is its place if it queued, kept for at least the owner's
+ *   remaining lease, `lease` and `confirm`. `position` is the number of waiters ahead. `foreign` is true if Simba
+ *   contenders own the mutex or wait for it; they wake only one waiter, dead or alive.
  *
  * @see {@link MutexStore}
  * @category models
@@ -158,9 +158,9 @@ export type GuardResult =
  *
  * **Details**
  *
- * The mutex passes to the first live waiter. A fresh waiter is granted a full `lease`: it queued at most `confirm` ago,
- * by the backend's clock, and the backend knows that it is subscribed. Any other waiter is granted `confirm`, and the
- * waiter behind it is notified to poll after that.
+ * A mutex that the caller owned, or that is free, passes to the first live waiter. A fresh waiter is granted a full
+ * `lease`: it queued at most `confirm` ago, by the backend's clock, and the backend knows that it is subscribed. Any
+ * other waiter is granted `confirm`, and the waiter behind it is notified to poll after that.
  *
  * @see {@link MutexStore}
  * @category models

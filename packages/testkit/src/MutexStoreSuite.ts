@@ -102,6 +102,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, option
         timeout: 120_000,
         arbitrary: {
           runs: options.runs ?? (options.live ? 25 : 100),
+          size: 40,
           ...(options.seed === undefined ? {} : { seed: options.seed })
         }
       }

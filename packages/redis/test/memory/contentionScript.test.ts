@@ -64,11 +64,11 @@ it.effect(
       const result = yield* Arbitrary.checkEffect(ContentionScript.arbitrary(), neverTwo, { seed: "broken" })
       assert.strictEqual(result._tag, "Falsified")
       if (result._tag !== "Falsified") return
-      // While worker 1 holds the mutex, worker 2 times out, which frees it. Then worker 2 acquires it too.
+      // While worker 2 holds the mutex, worker 3 times out, which frees it. Then worker 1, which waits, acquires it too.
       assert.deepStrictEqual(result.shrunkInput, [
-        { at: 0, worker: "worker-1", mutex: "mutex-1", hold: 1000, kind: "acquire" },
-        { at: 1, worker: "worker-2", mutex: "mutex-1", hold: 1, kind: "timeout", patience: 1 },
-        { at: 800, worker: "worker-2", mutex: "mutex-1", hold: 1, kind: "acquire" }
+        { at: 0, worker: "worker-2", mutex: "mutex-1", hold: 2000, kind: "acquire" },
+        { at: 0, worker: "worker-1", mutex: "mutex-1", hold: 1, kind: "acquire" },
+        { at: 0, worker: "worker-3", mutex: "mutex-1", hold: 1, kind: "timeout", patience: 1 }
       ])
     })
 )

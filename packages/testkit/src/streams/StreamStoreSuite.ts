@@ -111,6 +111,7 @@ export const suite = <E, R = never>(
         timeout: 120_000,
         arbitrary: {
           runs: options.runs ?? (options.live ? 25 : 100),
+          size: 40,
           ...(options.seed === undefined ? {} : { seed: options.seed })
         }
       }

@@ -67,6 +67,13 @@ describe("ContentionScript.arbitrary", () => {
       assert.deepStrictEqual([drawn("kind"), drawn("worker"), drawn("mutex")], [4, 3, 2])
       assert.isAbove(Math.max(...steps.map(({ at }) => at)), 8000)
     }))
+
+  it.effect("draws long scripts even at the start of a check, when other arbitraries draw small values", () =>
+    Effect.gen(function*() {
+      const scripts = yield* Arbitrary.sampleEffect(ContentionScript.arbitrary(), { count: 200, size: 0, seed: 1 })
+      const lengths = scripts.map((script) => script.length)
+      assert.strictEqual(new Set(lengths).size, 20)
+    }))
 })
 
 describe("ContentionScript.run", () => {

@@ -54,10 +54,19 @@ export const draw = (options: NonNullable<Parameters<typeof arbitrary>[0]>): Arb
     hold: between(options.hold ?? range),
     patience: between(options.patience ?? range)
   })
-  const steps = Schema.Array(step).check(Schema.isMinLength(minLength), Schema.isMaxLength(maxLength))
-  return Arbitrary.schema(steps, { shrink: simpler }).pipe(
-    Arbitrary.map((steps) =>
-      steps.map(({ at, kind, patience, ...rest }): Step =>
+  /** The length is a field, because the length of a generated array depends on the size of the run. */
+  const drawn = Schema.Struct({
+    length: Schema.Int.check(Schema.isBetween({ minimum: minLength, maximum: maxLength })),
+    steps: Schema.Array(step).check(Schema.isMinLength(maxLength), Schema.isMaxLength(maxLength))
+  })
+  const shrink = ({ length, steps }: typeof drawn.Type) =>
+    simpler(steps.slice(0, length)).map((fewer) => ({
+      length: fewer.length,
+      steps: [...fewer, ...steps].slice(0, maxLength)
+    }))
+  return Arbitrary.schema(drawn, { shrink }).pipe(
+    Arbitrary.map(({ length, steps }) =>
+      steps.slice(0, length).map(({ at, kind, patience, ...rest }): Step =>
         kind === "acquire" || kind === "acquireIfAvailable"
           ? { ...rest, at: at + 0, kind } // Adding 0 turns -0 into 0
           : { ...rest, at: at + 0, kind, patience }

@@ -72,6 +72,18 @@ export const expiring = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
+  it.effect("after an expiry, a release by another contender grants the mutex to the first waiter", () =>
+    Effect.gen(function*() {
+      const { parties } = yield* bench("release after expiry")
+      const [a, b, c] = parties(3) as [Party, Party, Party]
+      yield* a.own
+      yield* b.queue
+      yield* a.lapse
+      assert.strictEqual(ownerOf(yield* c.release), b.id)
+      yield* b.expectTurn
+      yield* b.confirm
+    }))
+
   it.effect("after an expiry, the first waiter gets a full lease when it requests the mutex", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("head after expiry")

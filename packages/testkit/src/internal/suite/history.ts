@@ -16,7 +16,7 @@ export const Command = Schema.TaggedUnion({
   Requeue: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Guard: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Die: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
-  Pass: { millis: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2000 })) }
+  Pass: { millis: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4000 })) }
 })
 
 export type Command = typeof Command.Type
@@ -50,6 +50,13 @@ export const runHistory = Effect.fnUntraced(function*(
   let now = 0
   /** The time at which each party got its ticket. */
   const queuedAt = new Map<Party, number>()
+  /** The time until which a store keeps the places of waiters that do not poll. */
+  let keptUntil = 0
+  const keepPlaces = () => {
+    keptUntil = Math.max(now, model.until) + leaseMillis + confirmMillis
+  }
+  /** At most one tick precedes each command. */
+  const allTicks = commands.length + 1
 
   const tick = (millis: number) =>
     live ? Effect.void : Effect.map(TestClock.adjust(Duration.millis(millis)), () => {
@@ -111,6 +118,7 @@ export const runHistory = Effect.fnUntraced(function*(
     const ahead = model.queue.filter((other) => other !== party && Number(other.ticket) < Number(ticket))
     leave(party)
     model.queue.splice(ahead.length, 0, party)
+    keepPlaces()
     assert.isAtLeast(position, ahead.filter((other) => other.subscribed).length)
     const tickets = model.queue.map((other) => Number(other.ticket))
     assert.deepStrictEqual(
@@ -124,11 +132,9 @@ export const runHistory = Effect.fnUntraced(function*(
     const party = parties[who]!
     const ownership = yield* party.release
     leave(party)
-    if (model.owner === party) {
-      model.owner = undefined
-      const head = headBefore(undefined)
-      if (head !== undefined) yield* handOver(head)
-    }
+    if (model.owner === party) model.owner = undefined
+    const head = model.owner === undefined ? headBefore(undefined) : undefined
+    if (head !== undefined) yield* handOver(head)
     assert.strictEqual(ownerOf(ownership), model.owner?.id)
     // A released party does not use its id again
     yield* party.unsubscribe
@@ -155,6 +161,7 @@ export const runHistory = Effect.fnUntraced(function*(
       assert.isUndefined(token)
       assert.isTrue(model.queue.every((other) => Number(other.ticket) < Number(next.ticket)), "behind all waiters")
       model.queue.push(next)
+      keepPlaces()
     }
     assert.strictEqual(ownerOf(ownership), model.owner?.id)
     yield* party.unsubscribe
@@ -194,8 +201,10 @@ export const runHistory = Effect.fnUntraced(function*(
       case "Die":
         yield* parties[command.who]!.unsubscribe
         break
-      case "Pass":
-        yield* tick(command.millis)
+      case "Pass": {
+        const limit = model.queue.length === 0 ? Infinity : keptUntil - allTicks - now
+        yield* tick(Math.max(0, Math.min(command.millis, limit)))
+      }
     }
     assert.strictEqual(ownerOf(yield* bench.owner), model.owner?.id)
   }
