@@ -269,7 +269,7 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
   return [
     ...received,
     ...(isCluster ? [coverage(yield* checks.setting(send, "cluster-require-full-coverage"))] : []),
-    // On a Cluster, consumers do not use keyspace events: each node publishes only those of its own keys
+    // On a Cluster, consumers do not use keyspace events: each node publishes only the events of its own keys
     ...(streams === true && !isCluster
       ? [checks.keyspaceEvents(yield* checks.setting(send, checks.eventsSetting))]
       : []),

@@ -185,8 +185,8 @@ const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
  *
  * **When to use**
  *
- * If you read before you write, call it before the first read of a lease. After that, no former owner can change the
- * data that you read.
+ * If you read before you write, call it before the first read under each lease. After that, no former owner can change
+ * the data that you read.
  *
  * **Details**
  *

@@ -57,7 +57,7 @@ it.effect.prop(
           if (earlier.worker === holding.worker) assert.isAtMost(earlier.asked, holding.asked)
         }
         // The other process may finish its current turn and take one more. Each earlier turn of this process, and each
-        // waiter that gave up its place, allows another.
+        // waiter that gave up its place, allows one more.
         const others = holdings.slice(0, index).filter(({ from, worker }) =>
           worker !== holding.worker && from > holding.asked
         )

@@ -101,7 +101,7 @@ describe("the job store", () => {
       }
     }))
 
-  it.effect("of which one cannot be decoded are read nevertheless, and that one is named with the reason", () =>
+  it.effect("reads the other jobs if some cannot be decoded, and names those with the reason", () =>
     Effect.gen(function*() {
       const { jobs, malformed } = yield* poll({ ...whole, "at:c": "soon", "until:d": "x", "at:d": "1", "at:e": "2" })
       assert.deepStrictEqual([...jobs.keys()], ["a:b", "e"])

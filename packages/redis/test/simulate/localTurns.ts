@@ -5,12 +5,12 @@ import type { Checker } from "@effect-simba/testkit"
 /** The maximum fraction by which a process's clock may run slow. */
 const rate = 0.02
 
-/** The kinds of notes that only a holder writes. Other notes about its lease may follow the hand-over. */
+/** The kinds of notes that only a holder writes. Other notes about its lease may follow the hand-off. */
 const holderNotes = new Set(["granted", "ensured", "begin", "step", "stopped", "end"])
 
 /**
  * A lease goes to another fiber of its process only while its turn is younger than `localTurn` milliseconds. The start
- * of a turn is its first holder's first note. The time of a hand-over is the old holder's last note, because the next
+ * of a turn is its first holder's first note. The time of a hand-off is the old holder's last note, because the next
  * holder may write its first note much later.
  */
 export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker.Checker => ({

@@ -113,7 +113,7 @@ const sweep = async () => {
   const handOvers = reports.reduce((sum, { handOvers }) => sum + handOvers, 0)
   const longest = Math.max(...reports.map(({ longestFreeWait }) => longestFreeWait))
   if (handOvers > 0) {
-    console.log(`${handOvers} hand-overs, longest wait for a free mutex: ${longest.toFixed(0)} ms`)
+    console.log(`${handOvers} hand-offs, longest wait for a free mutex: ${longest.toFixed(0)} ms`)
   }
   const rate = Math.round(reports.length / millis * 60_000)
   const violations = reports.reduce((sum, { violations }) => sum + violations, 0)

@@ -21,7 +21,7 @@ const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: Readon
   )
   const byLease = new Map(streams.map((stream) => [StreamKeys.streamLease(stream as Stream), stream]))
 
-  /** Reads the calls of scripts that end or adopt leases. Their KEYS are those of `ownedLeases.lua`. */
+  /** Reads the calls of scripts that end or adopt leases. Their KEYS are the ones that `ownerCheck.lua` defines. */
   const ended = (args: ReadonlyArray<string>, first: number, replies: ReadonlyArray<unknown>) => {
     const each = (args.length - first - 2) / replies.length
     return replies.flatMap((reply, i): ReadonlyArray<Claim> => {

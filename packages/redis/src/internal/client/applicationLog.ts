@@ -1,4 +1,4 @@
-/** Passes the log to a function of an application without Effect. `promise` uses it. */
+/** Passes log lines to a function that an application without Effect supplies. `promise` uses it. */
 import * as Cause from "effect/Cause"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"

@@ -7,7 +7,7 @@ import * as SchemaTransformation from "effect/SchemaTransformation"
 
 /**
  * Separates the fields of stored values, replies and messages. The Lua scripts contain the same text. A name or an id
- * that it follows must not contain it.
+ * before it must not contain it.
  */
 export const separator = "@@"
 

@@ -3,9 +3,8 @@
  * task share one call, in order. The head of `acquireAndRelease.lua`, which executes them, lists the operations and
  * their one-letter codes.
  *
- * By a confirmation, a waiter that was granted the mutex shows that it is alive, which extends the grant to a full
- * lease. It is sent at once, with all operations before it: its caller then starts the work, which may block the event
- * loop.
+ * A confirmation shows that a waiter that was granted the mutex is alive, and extends the grant to a full lease. It is
+ * sent at once, with all operations before it, because its caller then starts work that may block the event loop.
  *
  * An acquire that its caller has abandoned may still be granted, so the caller undoes it with a release.
  */

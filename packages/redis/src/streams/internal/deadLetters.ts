@@ -43,7 +43,10 @@ const toLetter = ([id, fields]: Row) => {
   }
 }
 
-/** For a message that another caller is redriving. That caller may have added the message, or failed before. */
+/**
+ * The error for a message that another caller is redriving. That caller may already have added the message, or may have
+ * failed before that.
+ */
 const beingRedriven = Effect.suspend(() =>
   Effect.fail(
     new BackendError({

@@ -28,7 +28,7 @@ export const entryValue = ({ consumer, epoch }: Pick<Ownership, "consumer" | "ep
 export const streamValue = (ownership: Pick<Ownership, "consumer" | "epoch" | "token">): string =>
   `${entryValue(ownership)}@@${ownership.token}`
 
-/** String: the last fencing token of the data stream. Expires 7 days after it was last taken. */
+/** String: the last fencing token of the data stream. Expires 7 days after the data stream was last taken. */
 export const fence = (stream: StreamName): string => `simba:fence:${stream}`
 
 /**

@@ -67,7 +67,7 @@ const queued = (setup: ClusterSetup, name: string, count: number) =>
     ))
 
 it.live(
-  "every primary counts a layer's subscription, and a dead waiter of effect-simba causes no delay",
+  "every primary counts a layer's subscription, and a dead effect-simba waiter causes no delay",
   () =>
     Effect.gen(function*() {
       const setup = yield* RedisServer.cluster()
@@ -90,7 +90,7 @@ it.live(
         }
         const queue = `simba:{${name}}:contender`
         const seconds = Math.floor(Number((yield* node.send("TIME") as Effect.Effect<ReadonlyArray<string>>)[0]))
-        // Neither waiter listens. The waiter of effect-simba is skipped; the Simba waiter might listen at another node.
+        // Neither waiter listens. The effect-simba waiter is skipped; the Simba waiter might listen at another node.
         yield* node.send("ZADD", queue, `${seconds - 60}.000001`, "1-000000000000:dead")
         yield* Scope.close(held, Exit.void)
         yield* Fiber.join(waiting).pipe(Effect.timeout("10 seconds"))

@@ -68,14 +68,14 @@ const simbaContender = (redis: Client, mutex: MutexName, id = simbaId()) => {
 
 layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Simba contenders", (it) => {
   /**
-   * Waiters of effect-simba that have detected a Simba contender listen on their own channels, as Simba contenders do.
+   * effect-simba waiters that have detected a Simba contender listen on their own channels, as Simba contenders do.
    */
   const listening = Effect.fnUntraced(function*(mutex: MutexName, count: number) {
     const channels = channelsOpen(yield* RedisServer, `simba:{${mutex}}:*`)
     yield* until(`${count} listen`, Effect.map(channels, (open) => open.length === count))
   })
 
-  /** A waiter of effect-simba that listens on its own channel, behind a Simba owner. */
+  /** An effect-simba waiter that listens on its own channel, behind a Simba owner. */
   const behindSimba = Effect.fnUntraced(function*(label: string) {
     const server = yield* RedisServer
     const mutex = yield* openMutex(server, patient)
@@ -125,7 +125,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.isAtLeast(performance.now() - begun, 1200 + 3000)
     }))
 
-  it.effect("a Simba release wakes a waiter of effect-simba at once", () =>
+  it.effect("a Simba release wakes an effect-simba waiter at once", () =>
     Effect.gen(function*() {
       const { m, server, simba, waiting } = yield* behindSimba("foreign release")
       const notified = yield* simba.release
@@ -211,7 +211,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* held(server, m)
         const waiting = yield* Effect.forkScoped(mutex.acquire(m))
         yield* queued(server, m, 1)
-        // The Simba waiter gets an earlier ticket after the waiter of effect-simba has queued
+        // The Simba waiter gets an earlier ticket after the effect-simba waiter has queued
         const heard = yield* messagesOn(server, RedisKeys.contenderChannel(m, simba.id))
         yield* server.send("ZADD", keysOf(m).queue, "1700000000", simba.id)
         yield* Deferred.succeed(letGo, undefined)
@@ -226,7 +226,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     { tags: ["H4"] }
   )
 
-  it.effect("a Simba release serves the waiters of effect-simba one after another, in order", () =>
+  it.effect("a Simba release serves the effect-simba waiters one after another, in order", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -347,7 +347,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.strictEqual(yield* server.send("EXISTS", keysOf(m).reserved), 0)
     }))
 
-  it.effect("waiters of effect-simba come after an older Simba ticket, and before a younger one", () =>
+  it.effect("effect-simba waiters come after an older Simba ticket, and before a younger one", () =>
     Effect.gen(function*() {
       const { a, b, m, server } = yield* freshMutex("order")
       const { queue } = keysOf(m)
@@ -366,7 +366,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* a.release
       yield* until("the older waiter is notified", Effect.sync(() => messages.length === 1))
       assert.deepStrictEqual(messages, [[RedisKeys.contenderChannel(m, older), `released@@${a.id}`]])
-      // The older waiter acquires the mutex and releases it: the waiter of effect-simba is next
+      // The older waiter acquires the mutex and releases it: the effect-simba waiter is next
       const simba = simbaContender(yield* client(server), m, older)
       assert.isTrue(yield* simba.acquire(16_000))
       assert.strictEqual(yield* simba.release, b.id)
@@ -377,7 +377,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     }))
 
   it.effect(
-    "behind a Simba owner the first waiter of effect-simba polls every confirm period, with or without a message",
+    "behind a Simba owner, the first effect-simba waiter polls every confirm period, with or without a message",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -393,7 +393,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     { tags: ["H4"] }
   )
 
-  it.effect("malformed messages are logged, truncated, and end no wait", () => {
+  it.effect("malformed messages are logged, truncated, and do not end a wait", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
       const { id, m, server, simba, waiting } = yield* behindSimba("malformed")
@@ -426,7 +426,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     }).pipe(Effect.provide(capturingLogs(lines)))
   })
 
-  it.effect("a false message makes a waiter poll but grants nothing", () =>
+  it.effect("a forged message makes a waiter poll but grants nothing", () =>
     Effect.gen(function*() {
       const { id, m, server, simba, waiting } = yield* behindSimba("lies")
       for (const text of [`released@@${simba.id}`, "look@@0", `released@@${id}`]) {
@@ -444,7 +444,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* Fiber.join(waiting)
     }), { tags: ["H5"] })
 
-  it.effect("messages of effect-simba match the wire table byte for byte", () =>
+  it.effect("effect-simba messages match the wire table byte for byte", () =>
     Effect.gen(function*() {
       const { m, server, store } = yield* freshMutex("bytes")
       const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m, { confirm: "1500 millis" })]
@@ -476,7 +476,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), c.id)
     }), { tags: ["B60"] })
 
-  it.effect("tickets of effect-simba are never whole seconds, and its ids never look like Simba's", () =>
+  it.effect("effect-simba tickets are never whole seconds, and its ids never look like Simba's", () =>
     Effect.gen(function*() {
       const { m, server, store } = yield* freshMutex("tickets")
       yield* contender(store, m).own

@@ -18,7 +18,7 @@ contract("single", onOne)
 
 describe("one address", () => {
   it.live(
-    "if another server has become the primary, subscriptions leave the old one with the commands, and quietly",
+    "if another server becomes the primary, all connections leave the old one, and Node emits no warning",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const old = yield* RedisServer.start()

@@ -121,7 +121,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       }))
 
     it.effect.each(["my app:1 'x' \"y\"\n@", "größe-🎉", "byte-\\255\\192"])(
-      "a forced release frees the mutex of an owner of another program, whose id is %j",
+      "a forced release frees a mutex that another program owns under the id %j",
       (id) =>
         Effect.gen(function*() {
           const { m, server, store } = yield* freshMutex("forced, odd id")
@@ -156,7 +156,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.isAbove((yield* b.confirm).token, token + 1)
       }))
 
-    it.effect("a forced release moves a fence that is ahead of the clock", () =>
+    it.effect("a forced release increases a fence that is ahead of the clock", () =>
       Effect.gen(function*() {
         const { a, m, server, store } = yield* freshMutex("forced fence")
         yield* server.send("SET", keysOf(m).fence, "8000000000000000")
@@ -308,7 +308,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "the jobs of a mutex are one key, which expires with the last of them, unless one is paused",
+      "the jobs of a mutex share one key, which expires with the last of them, unless one is paused",
       () =>
         Effect.gen(function*() {
           const { m, server, store } = yield* freshMutex("jobs")

@@ -117,7 +117,7 @@ describe("IoRedis.layerClient", () => {
     30_000
   )
 
-  it.live("timeouts of ioredis end no blocking command and no quiet subscription", () =>
+  it.live("ioredis's own timeouts end neither a blocking command nor a quiet subscription", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const timeouts = { commandTimeout: 300, socketTimeout: 300, blockingTimeout: 300, blockingTimeoutGrace: 0 }
@@ -177,7 +177,7 @@ describe("IoRedis.layerClient", () => {
       assert.match(error.message, /nothing is listening at 127\.0\.0\.1:1 \(ECONNREFUSED\)/)
     }))
 
-  it.live("a client that is passed as the options is refused, and the error names the option", () =>
+  it.live("a client passed as options is refused, and the error names the option", () =>
     Effect.gen(function*() {
       const client = yield* made(1, { lazyConnect: true })
       for (

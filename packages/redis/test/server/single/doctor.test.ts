@@ -204,7 +204,7 @@ describe("the server check when a layer is built", () => {
       assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url })), [])
     }))
 
-  it.live("warns a client of data streams of missing keyspace events", () =>
+  it.live("warns a client of data streams about missing keyspace events", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--appendonly yes"] })
       const lines = (options: Partial<RedisStreams.Options> = {}) =>

@@ -696,7 +696,7 @@ describe("building the layer", () => {
       assert.strictEqual(
         yield* Effect.provide(database, withEnv({ client: { db: 5 } })),
         "5",
-        "what code sets wins"
+        "options set in code take precedence"
       )
       const absent: IoRedis.Options = {
         url: undefined,
@@ -714,12 +714,12 @@ describe("building the layer", () => {
           Layer.fresh(IoRedis.layerFromEnv({ url: passed })).pipe(Layer.provide(others))
         ),
         "5",
-        "the parts of a URL in code win"
+        "the parts of a URL set in code take precedence"
       )
       assert.strictEqual(
         yield* Effect.provide(database, withEnv({ url: server.url })),
         "3",
-        "only the parts in that URL win"
+        "parts that this URL lacks come from the environment"
       )
       const invalid = ConfigProvider.layer(ConfigProvider.fromEnv({ env: { ...env, REDIS_DB: "three" } }))
       const error = yield* Effect.flip(

@@ -128,7 +128,7 @@ describe("a mutex on Redis, from the environment", () => {
       })
   )
 
-  it.live("periods and URL are those of the environment", () =>
+  it.live("takes the periods and the URL from environment variables", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const env = {

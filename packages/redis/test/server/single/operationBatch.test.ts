@@ -98,7 +98,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       assert.isAbove(granted(after).token, granted(before).token)
     }))
 
-  it.effect("are done in the order of the requests, even for one mutex", () =>
+  it.effect("are executed in order, even for one mutex", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)

@@ -130,7 +130,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.isTrue(ended)
     }))
 
-  it("logs what work rejects with after an abort or a loss, except the abort itself", () =>
+  it("logs a rejection of work after an abort or a loss, unless it is the abort itself", () =>
     withSimba(async (simba) => {
       const printed = vi.spyOn(console, "log").mockImplementation(() => undefined)
       try {
@@ -173,7 +173,7 @@ describe("@effect-simba/redis/promise", () => {
       }
     }))
 
-  it("gives its log to the application, line by line, even if that throws", async () => {
+  it("passes each log line to the application, even if its function throws", async () => {
     const lines: Array<LogLine> = []
     const printed = vi.spyOn(console, "log").mockImplementation(() => undefined)
     try {
@@ -261,7 +261,7 @@ describe("@effect-simba/redis/promise", () => {
       await until(() => runs >= 2)
     }))
 
-  it("closes: aborts and awaits work, releases, and rejects later calls", async () => {
+  it("on close, aborts and awaits work, releases mutexes, and rejects later calls", async () => {
     const simba = await createSimba({ url, ...options })
     const name = freshName()
     let ended = false

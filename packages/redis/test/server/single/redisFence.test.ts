@@ -90,7 +90,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       }
     }))
 
-  it.effect("raise refuses earlier holders before the first write", () =>
+  it.effect("`raise` locks out earlier holders before the first write", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("guard")
@@ -166,7 +166,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.match(error.message, /holds a value of another type \(WRONGTYPE\)/)
     }))
 
-  it.effect("the texts are constant, for any keys and tokens", () =>
+  it.effect("the script texts are constant, for any keys and tokens", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const round = (n: number) => RedisFence.set(by(freshName("constant"), token(n)), freshName("constant"), "x")
@@ -195,7 +195,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.strictEqual(yield* server.send("GET", key), "written by the successor")
     }), { tags: ["B20", "B32"] })
 
-  it.effect("many writers at once: the value is always that of the largest token", () =>
+  it.effect("the value written with the largest token wins, however many writers there are", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("race")

@@ -87,7 +87,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         const simba = "1:1@stock"
         const notified = yield* messagesOn(server, RedisKeys.contenderChannel(m, simba))
         yield* server.send("ZADD", keysOf(m).queue, "1700000000", simba)
-        // The waiter of effect-simba that detects it listens on its own channel
+        // The effect-simba waiter that detects it listens on its own channel
         const d = contender(store, m)
         const wakeUps = yield* d.subscribe
         assert.isTrue((yield* d.wait).foreign)
@@ -168,7 +168,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     }), { tags: ["B39"] })
 
   it.effect(
-    "a wrong type at the owner key is refused permanently, and changes nothing",
+    "an owner key of the wrong type is refused permanently and not changed",
     () =>
       Effect.gen(function*() {
         const { a, m, server, store } = yield* freshMutex("wrong owner")
@@ -184,7 +184,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "a wrong type at the queue or the fence is refused permanently, and grants nobody the mutex",
+    "a queue or fence of the wrong type is refused permanently, and nobody is granted the mutex",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -203,7 +203,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "a wrong type under a held mutex is refused permanently, and its owner can still renew and release",
+    "a queue of the wrong type refuses waiters permanently, but its owner can still renew and release",
     () =>
       Effect.gen(function*() {
         const { a, m, server, store } = yield* freshMutex("wrong queue of a held one")
@@ -218,7 +218,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     { tags: ["S21"] }
   )
 
-  it.effect("an acquire that meets a wrong type fails without retries", () =>
+  it.effect("an acquire fails without retries if a key has the wrong type", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -452,7 +452,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       }
     }))
 
-  it.effect("a renewal call renews the other leases beside a key of the wrong type", () =>
+  it.effect("a renewal call renews the other leases if one key has the wrong type", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats

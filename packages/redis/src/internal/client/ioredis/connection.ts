@@ -98,7 +98,8 @@ const opened = <C extends Client | Cluster>(
       (client) =>
         Effect.sync(() => {
           client.disconnect()
-          // ioredis now waits two seconds for `close`, and keeps the process alive, even if that was emitted before
+          // ioredis now waits two seconds for `close`, and keeps the process alive, even if `close` has already been
+          // emitted
           if (!isCluster(client) && client.stream?.closed) client.stream.emit("close")
         })
     )
