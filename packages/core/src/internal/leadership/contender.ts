@@ -25,7 +25,8 @@ import type { AcquireError, RequestError } from "../../SimbaError.ts"
 import { handle } from "../handleBase.ts"
 import { instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
-import { isTransient, retryPauses } from "../lease/storeFailure.ts"
+import { isTransient } from "../lease/storeFailure.ts"
+import { retryPauses } from "../lease/storeRetries.ts"
 import * as log from "../log.ts"
 import * as ownerWatch from "../mutex/ownerWatch.ts"
 import { holds, isLossOf, isSame, observe, stateOf, unobserved } from "./contenderState.ts"
@@ -173,14 +174,12 @@ export const make = Effect.fnUntraced(function*(options: {
   // Interrupting the loop itself bypasses this handler
   const attempt = Effect.suspend(() => {
     const began = instant(clock).monotonic
-    return Effect.catchCause(
-      Effect.andThen(reached, Effect.ensuring(lead, Effect.sync(() => pollNow()))),
-      (cause) => {
-        isOut = Option.exists(Cause.findErrorOption(cause), isTransient)
-        const pause = pauses.failed(instant(clock).monotonic - began)
-        return Effect.andThen(log.warning("Cannot contend; retrying", cause), pause)
-      }
-    )
+    const attempted = Effect.andThen(reached, Effect.ensuring(lead, Effect.sync(() => pollNow())))
+    return Effect.catchCause(attempted, (cause) => {
+      isOut = Option.exists(Cause.findErrorOption(cause), isTransient)
+      const pause = pauses.failed(instant(clock).monotonic - began)
+      return Effect.andThen(log.warning("Cannot contend; retrying", cause), pause)
+    })
   })
 
   const contend = annotate(Effect.forever(attempt))

@@ -1,11 +1,7 @@
-/** Classifies failed requests to a store, and decides when to retry them. All code that retries requests uses it. */
+/** Classifies failed requests to a store. `storeRetries` decides when to repeat them. */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Random from "effect/Random"
-import * as Schedule from "effect/Schedule"
 import { BackendError, ProtocolError, type StoreError } from "../../SimbaError.ts"
-import * as log from "../log.ts"
 
 /** Whether the error is an outage of the backend: the same request may succeed later. */
 export const isTransient = (error: { readonly _tag: string; readonly isRetryable?: boolean }): error is BackendError =>
@@ -24,76 +20,4 @@ export const noReply = (operation: string, within: Duration.Duration): BackendEr
     operation,
     isRetryable: true,
     cause: new Error(`no reply within ${Duration.format(within)}`)
-  })
-
-/** The delay before the next attempt in milliseconds: doubles from `first` up to `longest`, with a jitter of 20%. */
-const backoff = (first: number, longest: number) => (failures: number): Effect.Effect<number> =>
-  Effect.map(Random.nextBetween(0.8, 1.2), (factor) => Math.min(first * 2 ** failures, longest) * factor)
-
-/** `backoff` as a schedule with a single cheap step, because thousands of leases run it in an outage. */
-export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> => {
-  const pauseAfter = backoff(Duration.toMillis(first), Duration.toMillis(longest))
-  return Schedule.fromStep(Effect.sync(() => {
-    let failures = 0
-    return () =>
-      Effect.map(pauseAfter(failures++), (millis): [Duration.Duration, Duration.Duration] => {
-        const pause = Duration.millis(millis)
-        return [pause, pause]
-      })
-  }))
-}
-
-/** A waiter's pause in milliseconds, after this many consecutive failures. */
-export const outagePause = backoff(50, 1000)
-
-/** The retry schedule of loops that never give up. */
-export const endlessRetry = retrySchedule("100 millis", "10 seconds")
-
-interface RetryPauses {
-  readonly succeeded: () => void
-  /** Pauses after a failed attempt that took `lastedMillis`. */
-  readonly failed: (lastedMillis: number) => Effect.Effect<void>
-}
-
-/**
- * The pauses of `endlessRetry`, for attempts that may take long. A success ends the streak of failures. An attempt that
- * fails after more than the longest pause begins a new streak.
- */
-export const retryPauses = (): RetryPauses => {
-  const longest = 10_000
-  const pauseAfter = backoff(100, longest)
-  let failures = 0
-  return {
-    succeeded: () => {
-      failures = 0
-    },
-    failed: (lastedMillis) => {
-      if (lastedMillis > longest) failures = 0
-      return Effect.flatMap(pauseAfter(failures++), Effect.sleep)
-    }
-  }
-}
-
-/** Loops also retry after a malformed reply, because they have other work, and an operator may fix the data. */
-const isOutlasted = (error: StoreError) => isTransient(error) || error._tag === "ProtocolError"
-
-/** Retries until the request succeeds or is refused, with pauses of at most 5 seconds. Logs the first failure. */
-export const persist = <A, R>(
-  what: string,
-  request: Effect.Effect<A, StoreError, R>,
-  longestPause: Duration.Duration = Duration.seconds(5)
-): Effect.Effect<A, StoreError, R> =>
-  Effect.suspend(() => {
-    let isLogged = false
-    return request.pipe(
-      Effect.tapError((error) => {
-        if (isLogged || !isOutlasted(error)) return Effect.void
-        isLogged = true
-        return log.warning(`${what} failed; retrying: ${error.message}`)
-      }),
-      Effect.retry({
-        schedule: retrySchedule("100 millis", Duration.min(longestPause, Duration.seconds(5))),
-        while: isOutlasted
-      })
-    )
   })

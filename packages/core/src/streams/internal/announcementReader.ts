@@ -4,7 +4,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { persist } from "../../internal/lease/storeFailure.ts"
+import { persist } from "../../internal/lease/storeRetries.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import type { Entry } from "../StreamStore.ts"
 import type { ClientContext, Deliver } from "./context.ts"

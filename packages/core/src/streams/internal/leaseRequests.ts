@@ -3,7 +3,8 @@
  * reason of a dead letter. `messageReader`, `messageCommits`, `messageAttempts` and others use it.
  */
 import * as Effect from "effect/Effect"
-import { isTransient, retrySchedule } from "../../internal/lease/storeFailure.ts"
+import { isTransient } from "../../internal/lease/storeFailure.ts"
+import { retrySchedule } from "../../internal/lease/storeRetries.ts"
 import type { LeaseLost, StoreError } from "../../SimbaError.ts"
 
 export type LeaseError = LeaseLost | StoreError

@@ -5,7 +5,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
-import { persist } from "../../internal/lease/storeFailure.ts"
+import { persist } from "../../internal/lease/storeRetries.ts"
 import * as log from "../../internal/log.ts"
 import type { ClientContext } from "./context.ts"
 import { isFirst } from "./memberOrder.ts"

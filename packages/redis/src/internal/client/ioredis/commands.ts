@@ -1,17 +1,14 @@
-/**
- * Sends commands to one server or to the nodes of a Cluster, and refuses those that would disturb other users of a
- * connection. The drivers build `Redis.send` from it.
- */
+/** Sends commands to one server or to the nodes of a Cluster. The drivers build `Redis.send` from it. */
 import { replyTimeout } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Cluster, Redis as Client } from "ioredis"
 import type { CommandSink } from "../commandSink.ts"
-import { DriverError } from "../driverError.ts"
 import * as Redis from "../effectRedis.ts"
 import * as causes from "./causes.ts"
 import { addressOf } from "./connection.ts"
+import { refusal, refused, subscribing } from "./refusedCommands.ts"
 import { onWallClock } from "./wallClock.ts"
 
 export type Send = Redis.Redis["Service"]["send"]
@@ -24,66 +21,6 @@ const sending = (
 ): Send =>
 <A>(command: string, ...args: ReadonlyArray<string>) =>
   run(command, args, command.toUpperCase()) as Effect.Effect<A, Redis.RedisError>
-
-const subscribing = new Set(["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"])
-const changingState = new Set([
-  "QUIT",
-  "MONITOR",
-  "RESET",
-  "HELLO",
-  "AUTH",
-  "SELECT",
-  "READONLY",
-  "READWRITE",
-  "ASKING"
-])
-const replicating = new Set(["SYNC", "PSYNC", "REPLCONF"])
-const ofTransactions = new Set(["MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH"])
-const blocking = new Set([
-  "BLPOP",
-  "BRPOP",
-  "BLMOVE",
-  "BLMPOP",
-  "BRPOPLPUSH",
-  "BZPOPMIN",
-  "BZPOPMAX",
-  "BZMPOP",
-  "WAIT",
-  "WAITAOF"
-])
-
-/**
- * Whether a read has the BLOCK option. Skips group, consumer and stream names, which may equal the name of an option.
- */
-const blocksRead = (args: ReadonlyArray<string>): boolean => {
-  for (let at = 0; at < args.length; at++) {
-    const option = String(args[at]).toUpperCase()
-    if (option === "BLOCK") return true
-    if (option === "STREAMS") return false
-    if (option === "GROUP") at += 2
-  }
-  return false
-}
-
-/** Returns why a command cannot be sent on the connection that all callers share; undefined if it can. */
-const refusal = (command: string, args: ReadonlyArray<string>): string | undefined => {
-  const sub = String(args[0]).toUpperCase()
-  if (subscribing.has(command)) return "use Redis.subscribe, or Subscriber"
-  if (changingState.has(command)) return "all callers share the connection: set it in the options of the layer"
-  if (replicating.has(command)) return "the server would treat this connection as a replica's"
-  if (ofTransactions.has(command)) {
-    return "other callers' commands would end up in the transaction: use Redis.reserve, or a script"
-  }
-  if (blocking.has(command) || (command.startsWith("XREAD") && blocksRead(args))) {
-    return "it would block all other callers: use Redis.reserve"
-  }
-  return command === "CLIENT" && (sub === "REPLY" || sub === "TRACKING" || sub === "CACHING")
-    ? "all callers share the connection: use Redis.reserve"
-    : undefined
-}
-
-const refused = (name: string, problem: string): DriverError =>
-  new DriverError(`Redis.send refuses ${name}: ${problem}`, false)
 
 /** Sends on the shared connection, through the same sink as scripts. */
 export const shared = (send: CommandSink["Service"]["send"]): Send =>

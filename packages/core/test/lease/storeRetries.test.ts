@@ -2,7 +2,8 @@ import { SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Logger, Ref, Schedule } from "effect"
 import { TestClock } from "effect/testing"
-import { isTransient, persist, retrySchedule } from "../../src/internal/lease/storeFailure.ts"
+import { isTransient } from "../../src/internal/lease/storeFailure.ts"
+import { persist, retrySchedule } from "../../src/internal/lease/storeRetries.ts"
 
 const outage = new SimbaError.BackendError({ operation: "read", isRetryable: true, cause: "down" })
 const refusal = new SimbaError.BackendError({ operation: "read", isRetryable: false, cause: "NOPERM" })
