@@ -1,7 +1,8 @@
 /**
  * Simulates programs that use mutexes on Redis, with `Simulation` from `@effect-simba/testkit`.
  *
- * For tests: import it by its path, with `@effect-simba/testkit` installed. The package's index does not export it.
+ * For tests: import it from its own path, with `@effect-simba/testkit` installed. The package's index does not export
+ * it.
  *
  * **Example** (Your own program under all faults)
  *

@@ -407,7 +407,7 @@ describe("the replies of scripts", () => {
 })
 
 describe("names on the wire", () => {
-  it("keys and channels are exactly those of the protocol", () => {
+  it("keys and channels match the protocol exactly", () => {
     assert.strictEqual(RedisKeys.owner(mutex), "simba:{jobs}")
     assert.strictEqual(RedisKeys.queue(mutex), "simba:{jobs}:contender")
     assert.strictEqual(RedisKeys.fence(mutex), "simba:{jobs}:fence")

@@ -53,7 +53,7 @@ const simbaLeader = Effect.fnUntraced(function*(options: {
   return yield* start(Effect.provideContext(simba, client))
 })
 
-describe("beside Simba contenders", () => {
+describe("alongside Simba contenders", () => {
   it.effect.each(["1 second", "2 seconds", "5 seconds"] as const)(
     "an observer that polls every %s reports renewals, and no expiry of a lease that was renewed and released",
     (pollInterval) =>

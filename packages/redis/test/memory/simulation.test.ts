@@ -263,7 +263,7 @@ describe("simulations of mutexes", () => {
     }))
 
   it.effect(
-    "violate no rule beside Simba contenders without failures: waiters get a free mutex within a confirm period",
+    "violate no rule alongside Simba contenders without failures: waiters get a free mutex within a confirm period",
     () =>
       Effect.forEach(
         // 85 and 121: a waiter that polled during the reservation for an absent Simba contender waited twice as long
@@ -337,7 +337,7 @@ describe("simulations of mutexes", () => {
   )
 
   it.effect(
-    "violate no rule beside Simba contenders, over 40 seeds and those that once found a defect",
+    "violate no rule alongside Simba contenders, over 40 seeds and those that once found a defect",
     () =>
       Effect.forEach(
         [

@@ -21,7 +21,7 @@ import {
   streamOf
 } from "../support/streamScriptSetup.ts"
 
-describe("writes of other programs", () => {
+describe("writes by other programs", () => {
   it.effect(
     "unreadable entries are reported, others are read, and only their consumer can dead-letter them",
     () =>

@@ -130,7 +130,7 @@ describe("keys", () => {
   const service = ServiceName.make("{svc}:orders")
   const stream = StreamName.make("{svc}:s")
 
-  it("equal those of redis-stream-client-go where it has the same key", () => {
+  it("match redis-stream-client-go's keys where it has the same key", () => {
     assert.strictEqual(StreamKeys.input(service), "{svc}:orders-input")
     assert.strictEqual(StreamKeys.group(service), "{svc}:orders-group")
     assert.strictEqual(StreamKeys.entryLease(stream, EntryId.make("5-0")), "{svc}:s<MUTEX_KEY_SEP>5-0")

@@ -910,7 +910,7 @@ describe("what scripts read", () => {
       })
     })))
 
-  it.effect("groups and consumers are recognized by name, even if a name equals that of a field", () =>
+  it.effect("groups and consumers are recognized by name, even if a name equals the name of a field", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")

@@ -8,8 +8,8 @@ import type { Redis } from "./effectRedis.ts"
 import { fromRedis } from "./errors.ts"
 
 /**
- * Returns a page of about 500 keys after another, so that the server is never blocked for long. `filter` is passed on
- * as `SCAN` arguments. A key may be returned twice.
+ * Reads pages of about 500 keys, so that the server is never blocked for long. `filter` is passed on as `SCAN`
+ * arguments. A key may be returned twice.
  */
 export const scan = (
   operation: string,

@@ -32,8 +32,8 @@ export const streamValue = (ownership: Pick<Ownership, "consumer" | "epoch" | "t
 export const fence = (stream: StreamName): string => `simba:fence:${stream}`
 
 /**
- * String: the last committed message, and the entry under which the data stream ended there. Expires 7 days after the
- * last commit or claim.
+ * String: the last committed message, its offset, and the entry under which the data stream ended there. Kept for
+ * `checkpointRetention` after the last commit, and for at least 7 days after the last claim.
  */
 export const checkpoint = (stream: StreamName): string => `simba:checkpoint:${stream}`
 
@@ -61,7 +61,7 @@ export const deadIds = (stream: StreamName): string => `simba:dead-ids:${stream}
 export const failures = (service: ServiceName): string => `simba:failures:${input(service)}`
 
 /**
- * Hash: the last announcement of each data stream, which is its entry and how often it was repeated. Expires 7 days
+ * Hash: the last announcement of each data stream, in the format that `announcement.lua` describes. Expires 7 days
  * after its last use.
  */
 export const announced = (service: ServiceName): string => `simba:announced:${input(service)}`

@@ -1,4 +1,4 @@
-/** Runs fleets with consumers of this library and Go consumers on a real server. */
+/** Runs fleets with effect-simba consumers and Go consumers on a real server. */
 import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"

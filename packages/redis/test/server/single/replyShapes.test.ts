@@ -93,7 +93,7 @@ const refusals = Effect.forEach(refused, (line) => {
 
 layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (it) => {
   it.effect.each([2, 3] as const)(
-    "have the shape of those of ioredis over RESP%d",
+    "have the same shapes as ioredis's replies over RESP%d",
     (protocol) =>
       Effect.gen(function*() {
         const { url } = yield* RedisServer
