@@ -66,7 +66,7 @@ export const denialInScript = ({ reason }: Denial): string => `ERR The user exec
 const inTransaction: Readonly<Record<Denial["reason"], string>> = {
   command: "no permission to execute the command or subcommand",
   key: "no permission to touch the specified keys",
-  channel: "no permission to access one of the channels used as arguments to the command"
+  channel: "no permission to access one of the channels used as arguments"
 }
 
 export const denialInTransaction = ({ reason }: Denial): string =>

@@ -68,6 +68,13 @@ describe("users", () => {
     bob: LPUSH list x
     ACL SETUSER bob -get
     bob: EXEC
+    ACL SETUSER bob +get
+    bob: MULTI
+    bob: GET a
+    bob: SET a x
+    bob: PUBLISH c x
+    ACL SETUSER bob -get resetkeys resetchannels
+    bob: EXEC
     bob: RESET
     bob: ACL WHOAMI
     ACL DELUSER bob
@@ -245,6 +252,8 @@ describe("the commands that have run", () => {
     LATENCY RESET
     LATENCY HISTORY x
     LATENCY LATEST
+    LATENCY DOCTOR
+    MEMORY DOCTOR
     `,
     (reply) => String(reply).replace(/usec=[0-9]+,usec_per_call=[0-9.]+/g, "").split("\\r\\n").sort().join("\n")
   )

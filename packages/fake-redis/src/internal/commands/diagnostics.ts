@@ -12,6 +12,16 @@ import { Dictionary, fail, OK, syntaxError } from "../reply.ts"
 const PER_ELEMENT = 16
 const PER_KEY = 56
 
+/** Redis's report on a server that is almost empty, and the one on a server without latency monitoring. */
+const ALMOST_EMPTY =
+  "Hi Sam, this instance is empty or is using very little memory, my issues detector can't be used in these " +
+  "conditions. Please, leave for your mission on Earth and fill it with some data. The new Sam and I will be back to " +
+  "our programming as soon as I finished rebooting.\n"
+const NOT_MONITORED =
+  "I'm sorry, Dave, I can't do that. Latency monitoring is disabled in this Redis instance. You may use \"CONFIG SET " +
+  "latency-monitor-threshold <milliseconds>.\" in order to enable it. If we weren't in a deep space mission I'd " +
+  "suggest to take a look at https://redis.io/topics/latency-monitor.\n"
+
 const sizeOf = (texts: Iterable<string>): number => {
   let size = 0
   for (const text of texts) size += text.length + PER_ELEMENT
@@ -39,7 +49,7 @@ const memory: Handler = (context, args) => {
       return entry === undefined ? null : usage(args[2]!, entry)
     }
     case "doctor":
-      return "Hi Sam, this instance is empty or is using very little memory."
+      return ALMOST_EMPTY
     case "stats":
       return ["keys.count", context.server.dbs.reduce((count, db) => count + db.entries.size, 0)]
     default:
@@ -52,7 +62,7 @@ const latency: Handler = ({ server }, args) => {
     case "reset":
       return 0
     case "doctor":
-      return "Dave, I have observed the system, no worrying events were found in the latency log."
+      return NOT_MONITORED
     case "graph":
       return fail(`ERR No samples available for event '${args[2]!}'`)
     case "histogram":
