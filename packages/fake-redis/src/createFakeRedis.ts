@@ -78,8 +78,8 @@ export interface FakeRedis {
    */
   readonly failover: (loseLastWrites: number) => number
   /**
-   * Refuses commands with this error, such as `LOADING` or `READONLY`, until it is set to `undefined` or the server
-   * restarts.
+   * Refuses commands with this error, such as `LOADING` or `READONLY`, until it is set to `undefined`, or until the
+   * server restarts or fails over.
    */
   readonly setErrorState: (state: ErrorState | undefined) => void
   /** Closes all connections and stops listening. */

@@ -163,15 +163,17 @@ export const rules: {
    * Exceptions:
    *
    * - The server has lost data since the grant, or its wall clock has stepped forward since the first request.
-   * - The client's wall clock was set while its machine was suspended.
-   * - The process is in its first event-loop turn after a pause.
+   * - The client's machine was suspended since the grant, and its wall clock was set since the first request.
+   * - The lease ended during the event-loop turn that is still running, or the process is in its first turn after a
+   *   pause.
    * - The lease was released by force and would not have expired yet.
    */
   readonly ensureIsTruthful: Checker
   /**
    * Protected work takes steps only while its lease is valid on the server.
    *
-   * Exceptions: the same as for `ensureIsTruthful`.
+   * Exceptions: those of `ensureIsTruthful`, and the first 1.1 seconds after the machine was suspended, because a
+   * suspension stops timers too.
    */
   readonly workIsProtected: Checker
   /** A process does not release a resource that its own protected work still uses. */
@@ -179,16 +181,16 @@ export const rules: {
   /**
    * Protected work does not start while other protected work runs, under the same lease or another one.
    *
-   * Exceptions: the process of the other work was paused past its deadline, the server lost data, or the server's wall
-   * clock was stepped. Finalizers, which run after `stopped`, do not count as work.
+   * Exceptions: those of `workIsProtected`, for the lease of either work. Finalizers, which run after `stopped`, do not
+   * count as work.
    */
   readonly workNeverOverlaps: Checker
   /**
    * A resource that checks tokens does not accept a write with a smaller token than one that it has accepted before.
    *
    * The rule watches `fencedKey` in Redis, where a loss of data is an exception, and external resources. It also
-   * requires that an external resource refuses no write whose lease was valid on the server when it was sent, unless
-   * the server has lost data or its wall clock was stepped since, or the lease was released by force.
+   * requires that an external resource refuse no write whose lease was valid on the server when it was sent, unless the
+   * server has lost data or its wall clock was stepped since, or the lease was released by force.
    */
   readonly writesAreFenced: Checker
   /**
@@ -201,8 +203,8 @@ export const rules: {
   /**
    * Waiters of one process for one resource are served in the order in which they noted `waiting`.
    *
-   * Exceptions: waiters that give up, and waiters that a fault has affected since. `all` leaves out this rule, because
-   * it applies only to locks whose waiters form a line within the process.
+   * Exceptions: waiters that give up, and waiters that a fault has affected since. The rule applies only to locks whose
+   * waiters form a line within the process.
    */
   readonly inOrderWithinLines: Checker
   /**
@@ -246,9 +248,9 @@ export const rules: {
   /**
    * While the lock is free, no undisturbed waiter sleeps longer than `bound`.
    *
-   * The limit is `afterLoss` if the server lost the owner, if its clock was stepped, or if several other waiters are
-   * unresponsive. For a paused or suspended waiter, time counts from its resumption. A disturbed waiter has `recovery`
-   * (default: zero) to retry, because a lost command costs its timeout and the pause after it.
+   * The limit is `afterLoss` if the server lost the owner, if its clock was stepped, or if at least two other processes
+   * are unresponsive. For a paused or suspended waiter, time counts from its resumption. A disturbed waiter has
+   * `recovery` (default: zero) to retry, because a lost command costs its timeout and the pause after it.
    */
   readonly nobodyOversleeps: (options: {
     readonly bound: Duration.Input
@@ -285,7 +287,8 @@ export const rules: {
 }
 
 /**
- * All rules for a lock with tokens, a queue and protected work.
+ * The rules for a lock with tokens, a queue and protected work: all except `inOrderWithinLines` and `servedInTurn`,
+ * which do not apply to every such lock.
  *
  * **Example** (A lock that polls every 1.5 seconds)
  *

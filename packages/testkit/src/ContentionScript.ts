@@ -157,7 +157,7 @@ export interface History {
   readonly holdings: ReadonlyArray<Holding>
   /** Steps that were refused because the mutex was not free. */
   readonly refused: ReadonlyArray<Step>
-  /** Steps that ended because of a timeout or an interruption. */
+  /** Steps that stopped waiting because of a timeout or an interruption. */
   readonly abandoned: ReadonlyArray<Step>
   /** Steps that failed with an error. */
   readonly failed: ReadonlyArray<{ readonly step: Step; readonly error: SimbaError.AcquireError | LeaseLost }>
@@ -314,8 +314,8 @@ const notGrowing = (history: History) =>
 
 /**
  * When a holding got its place in the fleet's queue: when the first fiber of that place requested it, but not before
- * the process's previous holding ended. `since` also considers abandoned steps, because the place may have come from
- * them.
+ * the process's previous holding ended. `since` also considers abandoned and failed steps, because the place may have
+ * come from them.
  */
 const placeOf = (history: History, { asked, mutex, order, worker }: Holding) => {
   const isSame = (other: Step | Holding) => other.mutex === mutex && other.worker === worker

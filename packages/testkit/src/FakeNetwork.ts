@@ -39,8 +39,9 @@ import type { Direction as LinkDirection, LinkFaults } from "./internal/client/l
  * - `loseReply`: the command runs, but its reply never arrives.
  * - `hang`: the command runs, but gets neither a reply nor a timeout. The program must not wait longer than `lasts`. A
  *   client on a socket gets the reply, and all later ones of the connection, after `lasts`.
- * - `reset`: the connection breaks after a command was sent. Any number of the messages in flight still arrive.
- * - `straggle`: the additional delay of those messages, which may arrive after commands on a new connection.
+ * - `reset`: the connection breaks after a command was sent. Any number of the commands in flight still arrive, but no
+ *   reply does.
+ * - `straggle`: the additional delay of those commands, which may arrive after commands on a new connection.
  * - `lateMessage`: the delay of a published message that later messages overtake, as between the nodes of a Cluster.
  *
  * **Example** (A bad line)

@@ -167,7 +167,7 @@ export class FakeRedis extends Context.Service<FakeRedis, {
    * exceed `undoDepth`.
    */
   readonly failover: (options: { readonly loseLastWrites: number }) => Effect.Effect<number>
-  /** Refuses commands with this error until it is set to `undefined`. */
+  /** Refuses commands with this error until it is set to `undefined`, or until the server restarts or fails over. */
   readonly setErrorState: (state: ErrorState | undefined) => Effect.Effect<void>
   /** The number of subscriptions. */
   readonly subscriptions: Effect.Effect<number>

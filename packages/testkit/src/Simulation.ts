@@ -327,8 +327,8 @@ export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map
  *
  * **Details**
  *
- * Its functions are plain, so that web pages and other programs without Effect can call them. Each acts at the current
- * instant of virtual time, and is recorded in the history as a fault.
+ * Its functions are plain, so that web pages and other programs without Effect can call them. Actions take effect at
+ * the current instant of virtual time, and are recorded in the history as faults.
  *
  * @see {@link begin}
  * @category models
@@ -340,7 +340,7 @@ export interface Live extends live.Live {
 }
 
 /**
- * A request, a reply or a published message in flight.
+ * A request, a reply or a published message that was sent over a link.
  *
  * **Example** (Parcels in flight)
  *

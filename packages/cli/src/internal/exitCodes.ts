@@ -60,7 +60,7 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
 
 export const errorJson = (tag: unknown, message: string): string => JSON.stringify({ error: { tag, message } })
 
-/** Formats an error as one line. Errors about arguments are left to `presenter`. */
+/** Formats an error as text or JSON. Errors about arguments are left to `presenter`. */
 export const messageOf = (error: unknown, isJson: boolean): string | undefined => {
   if (error instanceof Partly) return messageOf(error.cause, isJson)
   if (CliError.isCliError(error)) return undefined

@@ -26,7 +26,7 @@ export const mutexes = RedisMutex.layerRedis().pipe(Layer.provideMerge(redis))
 
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the mutex"))
 
-/** Reads all mutexes. Those whose keys another program wrote cannot be read and are returned separately. */
+/** Reads these mutexes. Those whose keys another program wrote cannot be read and are returned separately. */
 export const readMutexes = (names: ReadonlyArray<string>, limit: number) =>
   Effect.map(
     Effect.forEach(

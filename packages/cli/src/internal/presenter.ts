@@ -1,5 +1,5 @@
 /**
- * Prints errors about arguments: one line for people, or one JSON value for programs. It prints no help, which would
+ * Prints errors about arguments: two lines for people, or one JSON value for programs. It prints no help, which would
  * bury the error.
  */
 import * as CliOutput from "effect/cli/CliOutput"

@@ -1,4 +1,4 @@
-/** `run`: runs a shell command that holds a mutex, and kills it when the lease is lost. */
+/** `run`: runs a shell command while holding a mutex, and kills it when the lease is lost. */
 import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as Argument from "effect/cli/Argument"

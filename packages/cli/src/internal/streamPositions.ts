@@ -34,7 +34,7 @@ const flags = {
   announce: switchFlag("announce", "Announce the data stream afterwards, if it is finished")
 }
 
-/** Describes a position. A time after the last message means that message. */
+/** Describes a position. For a time later than the last message, reading continues after that message. */
 const placeOf = (to: Position, after: EntryId): string =>
   DateTime.isDateTime(to) && after.startsWith(`${DateTime.toEpochMillis(to) - 1}-`)
     ? `with the first message since ${DateTime.formatIso(to)}`

@@ -37,7 +37,7 @@ const eventText = (at: string, event: OwnerEvent, paint: Paint): string => {
 const eventsOf = (name: string, report: (at: string, event: OwnerEvent) => ReturnType<typeof print>) =>
   Stream.runForEach(Mutex.events(name), (event) => Effect.flatMap(clockTime, (at) => report(at, event)))
 
-/** Lines for the changes between two consecutive polls. */
+/** Polls all mutexes, and prints a line for each change of owner. */
 const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
   const before = new Map<string, string>()
   const report = Effect.fnUntraced(function*(name: string, poll: Poll | undefined) {

@@ -79,19 +79,20 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  * - `messages come in order`: a handler receives the messages of its data stream one by one, starting after the
  *   checkpoint.
  * - `nothing is forgotten`: every announced data stream is finished once faults have ended. An announcement disappears
- *   only if its data stream was processed to its end, if it is in the dead letters, or through a Go consumer. Malformed
- *   announcements disappear too.
- * - `orphans are taken`: no announcement is without an owner for longer than `orphan` while a consumer has had free
- *   capacity all that time, and neither the consumer nor the server has had a fault since `recovery` before. For
- *   entries that were last delivered to a Go consumer, the limit is `goOrphan`.
- * - `no ping-pong`: no data stream is handed over twice within `stay` if the members have not changed since `settle`
- *   before the first hand-over. Later, a second hand-over is a violation only if no data streams were taken or ended in
- *   between, so that shares are the same.
+ *   only if its data stream was processed to its end, if it is in the dead letters, or through a Go consumer. A
+ *   malformed announcement disappears only into the dead letters or through a Go consumer.
+ * - `orphans are taken`: no announcement is without an owner for longer than `orphan` while a consumer has free
+ *   capacity. The time counts only from `recovery` after the last fault of that consumer or the server. For entries
+ *   that were last delivered to a Go consumer, the limit is `goOrphan`.
+ * - `no ping-pong`: no data stream is handed over twice within `stay`, unless the members changed after the first
+ *   hand-over or less than `settle` before it. After `stay`, a second hand-over is also accepted if data streams were
+ *   taken or ended in that time, because that changes the shares.
  * - `live Go consumers are left alone`: until a Go consumer's lease of an entry expires, only Go consumers change it or
  *   work under it.
- * - `Go consumers have time to finish`: an entry that was delivered to a Go consumer is not taken for 40 seconds before
- *   its first lock (2 seconds if the consumer claimed an entry that was locked before), nor for a fifth of a second
- *   after the consumer unlocked it. A client that receives messages late may react to the end of an earlier lease.
+ * - `Go consumers have time to finish`: an entry that was delivered to a Go consumer, which has not locked it yet, is
+ *   not taken for 40 seconds (2 seconds if an earlier consumer had locked the entry). An entry that the consumer has
+ *   unlocked is not taken for a fifth of a second. A client that receives messages late may react to the end of an
+ *   earlier lease.
  * - `dead letters are earned`: handler failures, and leases that expired under a handler, are counted no more often
  *   than they happen, and only `maxFailures` of them make a dead letter. A commit resets the count. Malformed
  *   announcements become dead letters immediately.
@@ -99,7 +100,8 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *   if it cannot be decoded.
  * - `gaps are reported`: messages that were deleted before they were read, and that the checkpoint has passed, are in a
  *   reported gap, and no gap has more messages than were deleted.
- * - `paused data streams rest`: no handler starts on a data stream that has been paused since `recovery` before.
+ * - `paused data streams rest`: no handler starts on a data stream that has been paused for longer than `recovery`,
+ *   unless a fault affected the consumer within that time.
  * - `only what is read is trimmed`: trimming removes nothing after the checkpoint.
  * - `consumers are reaped`: once faults have ended, consumers of the group whose name no process uses are removed
  *   within `reaped`.

@@ -369,7 +369,7 @@ describe("servedInTurn", () => {
       [
         "a waiter that never wins a race",
         races(60, 1),
-        /^a waits for m, for which a and others lost 41 consecutive races/
+        /^a waits for m, and a and others lost 41 consecutive races for it/
       ]
     ] as const
   )(

@@ -21,8 +21,8 @@ export const firstComeFirstServed: Checker = {
     const lineOf = view.lock.line ?? ((id) => id)
     const places = new Map<string, number>()
     const queues = new Map<string, Map<string, Queued>>()
-    // The number of departures when each queue was last checked. A waiter that has left may be skipped, and then has no
-    // place until it queues again
+    // The number of departures when each queue was last checked. A waiter that has unsubscribed may be skipped, and
+    // then has no place until it queues again
     const known = new Map<string, number>()
     // Released ids, whose late requests do not count
     const left = new Set<string>()

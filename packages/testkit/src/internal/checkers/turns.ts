@@ -144,7 +144,7 @@ export const servedInTurn = (options: {
     /** Released ids, whose late requests do not count. */
     const left = new Set<string>()
     const granted = new Set<string>()
-    /** The waits that were served, by client and number. */
+    /** The waits that were served, by process and wait. */
     const served = new Set<string>()
     const lineOf = view.lock.line ?? ((id) => id)
     /** Ends the earlier waits of a line that queues again. */
@@ -180,7 +180,7 @@ export const servedInTurn = (options: {
         wait.isRacing = false
         if (++wait.races > mostRaces) {
           view.violated(
-            `${waiter} waits for ${resource}, for which ${id} and others lost ${wait.races} consecutive races`
+            `${waiter} waits for ${resource}, and ${id} and others lost ${wait.races} consecutive races for it`
           )
         }
       }

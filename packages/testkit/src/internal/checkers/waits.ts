@@ -43,7 +43,7 @@ const waits = () => {
 
 /**
  * Checks that no undisturbed waiter sleeps longer than `bound` while the lock is free. The limit is `afterLoss` if the
- * server lost the owner, if its clock was stepped, or if several other waiters are unresponsive. For a paused or
+ * server lost the owner, if its clock was stepped, or if at least two other processes are unresponsive. For a paused or
  * suspended waiter, time counts from its resumption. A disturbed waiter has `recovery` (default: zero) to retry,
  * because a lost command costs its timeout and the pause after it.
  *
@@ -119,7 +119,7 @@ export const everybodyIsServed: Checker = {
       onConverged: () => {
         for (const { at, client, resource } of left()) {
           view.violated(
-            `${client} has waited for ${resource} since ${seconds(at)}, faults were over at ${seconds(over)}`
+            `${client} has waited for ${resource} since ${seconds(at)}, and faults ended at ${seconds(over)}`
           )
         }
       }

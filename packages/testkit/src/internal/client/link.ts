@@ -23,7 +23,7 @@ export interface LinkFaults {
   readonly hang?: { readonly chance: number; readonly lasts: number } | undefined
   /** The probability, per request, that the connection breaks right after the request was sent. */
   readonly reset?: number | undefined
-  /** The extra delay, in milliseconds, of messages that were in flight when the connection broke and still arrive. */
+  /** The extra delay, in milliseconds, of requests that were in flight when the connection broke and still arrive. */
   readonly straggle?: Range | undefined
   /**
    * The probability, per published message, that it takes `by` milliseconds longer, so that later messages overtake it.
@@ -69,7 +69,7 @@ export class Pipe {
   }
 
   /**
-   * Breaks the connection. Of the messages in flight, the first `keep` still arrive, delayed by `later` milliseconds.
+   * Breaks the connection. Of the requests in flight, the first `keep` still arrive, delayed by `later` milliseconds.
    */
   sever(keep: number, later: number): void {
     this.queue.length = Math.min(this.queue.length, keep)
@@ -114,7 +114,7 @@ export interface Wire<Reply> {
   readonly send: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
   /** Closes the connection gracefully: messages that were sent earlier still arrive. */
   readonly close: () => void
-  /** Drops the connection: messages in flight may arrive late or never. */
+  /** Drops the connection: requests in flight may arrive late or never, and replies do not arrive. */
   readonly abandon: () => void
 }
 
@@ -377,7 +377,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
     this.leave(later)
   }
 
-  /** Notifies the server of the close, after the messages that still arrive. */
+  /** Notifies the server of the close, after the requests that still arrive. */
   private leave(later: number): void {
     this.requests.push(() => {
       this.link.forget(this)

@@ -8,7 +8,7 @@ import type { Event } from "./history.ts"
 import type { ProcessSlot } from "./process.ts"
 import type { Running } from "./run.ts"
 
-/** A message on its way between a process and the server. Times are virtual, in milliseconds. */
+/** A message that was sent between a process and the server. Times are virtual, in milliseconds. */
 export interface Parcel {
   readonly client: string
   readonly kind: "request" | "reply" | "message"
@@ -34,7 +34,7 @@ export interface LiveProcess {
   readonly clockStep: number
 }
 
-/** All functions act immediately, at the current instant of virtual time. */
+/** Actions take effect immediately, at the current instant of virtual time. */
 export interface Live {
   /** Virtual time in milliseconds since the start. */
   readonly now: () => number
@@ -48,8 +48,8 @@ export interface Live {
   readonly parcels: ReadonlyArray<Parcel>
   readonly processes: () => ReadonlyArray<LiveProcess>
   /**
-   * Reads a string, hash or sorted set on the server. Hashes and sorted sets are returned as alternating keys and
-   * values.
+   * Reads a key on the server. Hashes and sorted sets are returned as alternating keys and values. A stream, or a key
+   * that does not exist, is returned as an empty array.
    */
   readonly read: (key: string) => ReadonlyArray<string>
   /** Adds a process that runs the program. Returns its name. */

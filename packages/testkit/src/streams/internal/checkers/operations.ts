@@ -176,7 +176,9 @@ export const onlyReadIsTrimmed = (model: StreamModel): Checker =>
           )
           if (undelivered === undefined) continue
           view.violated(
-            `${undelivered[0]} of ${stream} was trimmed, which is committed up to ${checkpoint ?? "nothing"}`
+            `${undelivered[0]} of ${stream} was trimmed, but ${stream} is only committed up to ${
+              checkpoint ?? "its beginning"
+            }`
           )
         }
       }
