@@ -55,10 +55,10 @@ const readers: ReadonlyArray<readonly [name: string, read: Read, valid: Readonly
   ]],
   ["a member", codec(Member), ["simba-consumer-a@@abcdef012345@@8@@3"]],
   ["extents", codec(streamScripts.readExtents.reply), [[[]], [["5", entry, "", "", entry], ["error", "ERR"]]]],
-  ["a taking", codec(streamScripts.takeLeases.reply), [[["Taken", "5", "0"], ["Occupied", "a", "-1"], ["Gone"]]]],
+  ["a take", codec(streamScripts.takeLeases.reply), [[["Taken", "5", "0"], ["Occupied", "a", "-1"], ["Gone"]]]],
   ["a stream renewal", codec(streamScripts.renewLeases.reply), [[[1, "TakenOver"], [2, "Vanished"]]]],
   ["pending entries", codec(PendingReply), [[[entry, "anybody", 5, 1]]]],
-  ["an announcing", codec(streamScripts.announceStreams.reply), [[[entry, "1"]]]],
+  ["an announcement reply", codec(streamScripts.announceStreams.reply), [[[entry, "1"]]]],
   ["a stream inspection", codec(streamScripts.inspectService.reply), [
     [1, 2, 3, 4, [["a", 1, 2]], ["simba-consumer-a@@abcdef012345@@8@@3"]]
   ]]

@@ -7,7 +7,7 @@ type View = Parameters<Checker.Checker["start"]>[0]
 
 const held = "simba-consumer-c1@@e.1"
 
-/** Returns the number of violations of a command while `owner` is the token of the owner of "s". */
+/** Returns how many violations a command causes if `owner` is the token of the current owner of "s". */
 const judge = (owner: string | undefined, keys: ReadonlyArray<string>, argv: ReadonlyArray<string>, reply: unknown) => {
   const found: Array<string> = []
   const view = {
