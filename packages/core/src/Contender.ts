@@ -74,8 +74,8 @@ interface Observed {
  *
  * - `Leading`: this contender owns the mutex, according to the clock and its own `lease`.
  * - `Following`: the owner's id is `leader`. Its lease ends at `until` unless it is renewed. `until` is in the local
- *   clock's time, as of the last poll; it is `undefined` for a key without expiry. After a loss, `leader` may be an
- *   earlier lease of this contender.
+ *   clock's time, as of the last poll; it is `undefined` for a key without expiry, and right after a loss, when
+ *   `leader` may be an earlier lease of this contender.
  * - `Vacant`: no owner is known.
  * - `Stopped`: the contender does not contend, because `stop` was called or its scope has closed.
  *

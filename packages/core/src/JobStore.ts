@@ -29,7 +29,7 @@ export type RunOutcome = "success" | "failure" | "defect" | "interrupted" | "uns
  * @since 0.1.0
  */
 export interface JobRecord {
-  /** No instant up to this one runs any more: each was run or missed, or passed before the job was registered. */
+  /** All instants up to this one were run or missed, or preceded the job. Only the last run may still be retried. */
   readonly at: number
   /** The schedule in the code; unknown until a leader has registered it. */
   readonly schedule: string | undefined
@@ -91,8 +91,8 @@ export interface ReadJobsRequest {
     readonly name: string
     readonly schedule: string
     /**
-     * The period in milliseconds, if it is constant. A new job with a period starts with the current one; other new
-     * jobs start now.
+     * The period in milliseconds, if it is constant. A new job with a period starts with the current period; any other
+     * new job starts now.
      */
     readonly every?: number | undefined
     /** How long to remember the job from now on. */
@@ -137,7 +137,7 @@ export interface ClaimRequest {
  *
  * **Details**
  *
- * - `Claimed`: only the caller runs the job; or the instants are recorded as missed.
+ * - `Claimed`: only the caller runs the job. In mode `miss`, the instants are recorded as missed.
  * - `NotOwner`: the caller is not the owner, or a later owner has had a run.
  * - `Taken`: the instant was already run or missed, or nobody requested a run.
  * - `Running`: this owner has a run of the job that has not ended.

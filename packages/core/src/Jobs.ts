@@ -58,7 +58,7 @@ export interface JobState {
     /** `None` while the run is in progress, or if its process died before it could report the end. */
     readonly endedAt: Option.Option<DateTime.Utc>
     readonly outcome: Option.Option<RunOutcome>
-    /** The number of this attempt for the instant, starting at 1. */
+    /** The number of attempts for this instant, including this one unless it is `unstarted`. */
     readonly attempt: number
     /** The leader's lease: its id and its token. */
     readonly lease: string
@@ -83,8 +83,8 @@ const instant = (millis: number | undefined) =>
   Option.map(Option.fromUndefinedOr(millis), (millis) => DateTime.makeUnsafe(millis))
 
 /**
- * Up to a change of the schedule, the former one applies. Schedules that this version cannot parse have no next
- * instant.
+ * The next instant, by the previous schedule up to its change and by the current one after it. Undefined if this
+ * version cannot parse a schedule.
  */
 const nextOf = (record: JobRecord) =>
   Effect.gen(function*() {

@@ -142,8 +142,8 @@ export class Mutex extends Context.Service<Mutex, {
  */
 export interface Options<R = never> {
   /**
-   * How long an owner works before it renews its lease. A renewal may be sent earlier: by up to an eighth together with
-   * others, by more in a busy process. Default: 10 seconds.
+   * How long an owner works before it renews its lease. A renewal may be sent up to an eighth earlier to join others,
+   * and even earlier in a busy process. Default: 10 seconds.
    */
   readonly ttl?: Duration.Input | undefined
   /**
@@ -161,9 +161,9 @@ export interface Options<R = never> {
   /** The name of this process in the backend. Default: `<pid>@<host>`. */
   readonly processName?: string | undefined
   /**
-   * Called when protected work is still running after its lease has ended on the server. The work was interrupted at
-   * the local deadline, one safety margin earlier, but uninterruptible work and slow finalizers may run on and overlap
-   * with the next owner. Nothing inside the process can stop them; the process itself can exit.
+   * Called when protected work is still running after its lease has ended on the server. The work was interrupted when
+   * the loss was noticed, at the local deadline at the latest, but uninterruptible work and slow finalizers may run on
+   * and overlap with the next owner. Nothing inside the process can stop them; the process itself can exit.
    *
    * Runs once for each such lease, one safety margin after the loss was noticed, or when the server's lease ends, if
    * that is later. It runs with the layer's services, and not after the layer has closed. A crash is logged. Default:

@@ -59,7 +59,7 @@ export interface AcquireRequest {
  *   includes all tokens up to the next multiple, for successive owners within the caller's process. Any other `token`
  *   is a single one. An owner that repeats its request keeps its token.
  * - `Refused`: the caller does not own the mutex. `ticket` is its place if it queued, kept for at least the owner's
- *   remaining lease, `lease` and `confirm`. `position` is the number of waiters ahead. `foreign` is true if Simba
+ *   remaining lease plus `lease` plus `confirm`. `position` is the number of waiters ahead. `foreign` is true if Simba
  *   contenders own the mutex or wait for it; they wake only one waiter, dead or alive.
  *
  * @see {@link MutexStore}

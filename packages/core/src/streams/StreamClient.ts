@@ -146,7 +146,10 @@ export interface Options {
    * a name. Default: `<pid>@<host>`.
    */
   readonly processName?: string | undefined
-  /** The maximum number of data streams that the client takes, besides those acquired by name. Default: 64. */
+  /**
+   * The maximum number of data streams that the client owns. Data streams acquired by name ignore the limit, but count
+   * towards it. Default: 64.
+   */
   readonly capacity?: number | undefined
   /** How long an owner that has gone silent stays the owner. Default: 2 seconds. */
   readonly leaseDuration?: Duration.Input | undefined
@@ -166,9 +169,9 @@ export interface Options {
   /** How long a handler may continue after its data stream was revoked. Default: 5 seconds. */
   readonly gracePeriod?: Duration.Input | undefined
   /**
-   * After all handlers have ended, closing releases data streams in batches of 200. Each batch has this timeout, and
-   * closing gives up after the first batch that exceeds it. It also limits how long `onError` may run for a handler
-   * that failed while it was being interrupted. Default: 2 seconds.
+   * After all handlers have ended, closing releases data streams without a handler in batches of 200. Each batch has
+   * this timeout, and closing gives up after the first batch that exceeds it. It also limits how long `onError` may run
+   * for a handler that failed while it was being interrupted. Default: 2 seconds.
    */
   readonly releaseTimeout?: Duration.Input | undefined
   /**
@@ -187,7 +190,10 @@ export interface Options {
    * share. If false, the client still takes orphans and new data streams. Default: true.
    */
   readonly rebalance?: boolean | undefined
-  /** How long a consumer that was handed a data stream has to confirm it. Default: 1.5 seconds. */
+  /**
+   * How long a consumer that was handed a data stream has to confirm it. It must exceed `commandTimeout`. Default: 1.5
+   * seconds.
+   */
   readonly confirmTimeout?: Duration.Input | undefined
   /**
    * How long a handler that has work may go without a commit or a progress report before it loses its data stream. Time
@@ -553,7 +559,8 @@ export const deadLetters = (
   StreamClient.use((client) => client.deadLetters(options))
 
 /**
- * Announces a dead letter again, with its failures reset, and returns whether it was there.
+ * Announces a dead letter again, with its failures reset, and returns whether it was there. If its data stream has been
+ * announced again in the meantime, only the dead letter is removed.
  *
  * **Example** (The oldest)
  *

@@ -125,10 +125,11 @@ export interface ReadOptions<in A, out R = never> {
  *
  * **Details**
  *
- * - `Deleted`: messages were deleted before they were read. They came after `after` and before `until`; some messages
- *   in between may have been read. `missed` is their number, from the counters of Redis 7.0. It includes messages that
- *   an earlier owner missed without noticing. It is `None` after a checkpoint without an offset, which results from a
- *   commit by id alone. Before Redis 7.0, a gap is found only if all messages were trimmed, and has no number.
+ * - `Deleted`: messages were deleted before they were read. They came after `after` and no later than `until`; some
+ *   messages in between may have been read. `missed` is their number, from the counters of Redis 7.0. It includes
+ *   messages that an earlier owner missed without noticing. It is `None` after a checkpoint without an offset, which
+ *   results from a commit by id alone. Before Redis 7.0, a gap is found only if all messages were trimmed, and has no
+ *   number.
  * - `Rewritten`: the data stream was deleted and recreated with ids smaller than the checkpoint. The checkpoint was
  *   moved back to the beginning, and all messages are read.
  * - `LostEnd`: after a failover, the new primary lacks the newest messages, those after `after`, up to and including
@@ -271,10 +272,10 @@ const check = (
  *
  * **Gotchas**
  *
- * Commits are up to you: call `lease.commit(message.id, message)`, which also records whether the message is the last
- * one. So you can group, buffer or process messages in parallel. Commit a message once it and all messages before it
- * have been processed. A message that cannot be decoded is covered by your next commit. Until then a successor decodes
- * it again, but does not add a second dead letter.
+ * Commits are up to you, so you can group, buffer or process messages in parallel. To commit, call
+ * `lease.commit(message.id, message)`, which also records whether the message is the last one. Commit a message once it
+ * and all messages before it have been processed. A message that cannot be decoded is covered by your next commit.
+ * Until then a successor decodes it again, but does not add a second dead letter.
  *
  * **Example** (Committing at your own pace)
  *

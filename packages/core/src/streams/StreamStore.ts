@@ -329,7 +329,10 @@ export interface Service {
     after: EntryId | undefined,
     count: number
   ) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
-  /** Announces a dead letter again, with its failures reset. Returns whether it was there. */
+  /**
+   * Announces a dead letter again, with its failures reset. If its data stream has an unfinished announcement, only
+   * removes the dead letter. Returns whether it was there.
+   */
   readonly redrive: (id: EntryId) => Effect.Effect<boolean, StoreError>
   /** Lists the dead messages of the data stream after the id `after`, at most `count` in order of ids. */
   readonly deadMessages: (

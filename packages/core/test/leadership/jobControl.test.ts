@@ -48,7 +48,7 @@ describe("jobs of a fleet", () => {
       assert.deepStrictEqual(take(), ["a@3601"])
     }))
 
-  it.effect("can be paused one by one or all together, also for the next leader, and resume at the next instant", () =>
+  it.effect("can be paused one by one or all together, even across a change of leaders, and resume at the next instant", () =>
     Effect.gen(function*() {
       for (const job of [undefined, "job"]) {
         const { a, here, take } = yield* setup

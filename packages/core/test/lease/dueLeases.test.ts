@@ -209,7 +209,7 @@ describe("the loop", () => {
       }
     }))
 
-  it.effect("moves all leases forward once by a suspension, if it is longer than ten milliseconds", () =>
+  it.effect("moves all leases forward once after a suspension of more than ten milliseconds", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const layer = make(clock)

@@ -117,7 +117,7 @@ describe("the deadlines of a layer", () => {
       assert.isUndefined(deadlines.first)
     }))
 
-  it.effect("end all expired leases although ending one crashes, and do not loop on that one", () =>
+  it.effect("end all expired leases even if ending one crashes, and do not loop on that one", () =>
     Effect.gen(function*() {
       const ended: Array<TestLease> = []
       let crashes = 3

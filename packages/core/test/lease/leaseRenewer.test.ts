@@ -406,7 +406,7 @@ describe("a user's guard", () => {
       assert.deepStrictEqual(held, [false, true])
     }).pipe(Effect.scoped, Effect.provide(guarded(stuckOnce))))
 
-  it.effect("without pauses does not block the process while renewals fail at once", () =>
+  it.effect("without pauses does not block the process while renewals fail immediately", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const lease = yield* Mutex.acquire("m")

@@ -88,7 +88,7 @@ describe("acquire", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("an interrupted wait returns at once although the undo hangs", () =>
+  it.effect("an interrupted wait returns at once even if the undo hangs", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))

@@ -30,7 +30,7 @@ describe("acquireAll", () => {
   )
 
   it.effect.each([[499, 2], [500, 1], [2000, 1]])(
-    "sends a request while it has time left, even if no timer has fired (stalled for %i ms: %i)",
+    "sends a request while it has time left, even if no timer has fired (stalled for %i ms: %i in total)",
     ([millis, requests]) =>
       Effect.gen(function*() {
         const { clock, stall } = yield* stalling

@@ -96,7 +96,7 @@ describe("the local deadline", { tags: ["L1"] }, () => {
       assert.strictEqual(yield* timeLeft(lease), 14_500)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("ends the lease although every renewal hangs", () =>
+  it.effect("ends the lease even if every renewal hangs", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "hang"

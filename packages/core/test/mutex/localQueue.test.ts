@@ -115,7 +115,7 @@ describe("one place in the queue for all waiters of a layer", () => {
   )
 
   it.effect(
-    "a fiber whose own request was refused is served before those that came meanwhile",
+    "a fiber whose own request was refused is served before those that arrived in the meantime",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults

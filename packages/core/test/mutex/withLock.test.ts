@@ -299,7 +299,7 @@ describe("a nested lock on the same name", () => {
       assert.deepInclude(yield* Effect.flip(deep), { _tag: "AlreadyHeld" })
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is allowed after the outer lease, and for other names and layers", () =>
+  it.effect("is allowed once the outer lease has ended, and for other names and layers", () =>
     Effect.gen(function*() {
       yield* Mutex.withLock("n")(Effect.void).pipe(Mutex.withLock("m"))
       const orphan = yield* Effect.forkDetach(

@@ -15,7 +15,7 @@ const leaseOf = (name: string) => {
   return new HeldLease(MutexName.MutexName.make(name), id, token, settings, { monotonic: 0, wall: 0 })
 }
 
-it.effect("a fiber that is set aside while it begins to wait for a loss is notified of it", () =>
+it.effect("a fiber that yields to the scheduler as it begins to wait for a loss is notified of it", () =>
   Effect.gen(function*() {
     const missed: Array<number> = []
     for (let before = 0; before < 40; before++) {
@@ -39,7 +39,7 @@ it.effect("a fiber that is set aside while it begins to wait for a loss is notif
     assert.deepStrictEqual(missed, [])
   }))
 
-it.effect("work that is set aside while its protection begins does not begin after the loss", () =>
+it.effect("work whose fiber yields to the scheduler as its protection begins does not start after the loss", () =>
   Effect.gen(function*() {
     const late: Array<number> = []
     for (let before = 0; before < 40; before++) {
@@ -100,7 +100,7 @@ it.effect("a release requested by work that is starting awaits all work that is 
     assert.isDefined(inner.pollUnsafe())
   }))
 
-it.effect("a fiber that is set aside while it gives up releases a lease that it is handed meanwhile", () =>
+it.effect("a fiber that yields to the scheduler as it gives up releases a lease that it is handed in the meantime", () =>
   Effect.gen(function*() {
     const left: Array<number> = []
     for (let ops = 3; ops < 40; ops++) {
@@ -148,7 +148,7 @@ it.effect("work that asks for protection while a release begins does not outlast
     assert.deepStrictEqual(unprotected, [])
   }))
 
-it.effect("a reader that is set aside while its stream of changes begins gets the latest state", () =>
+it.effect("a reader that yields to the scheduler as its stream of changes begins gets the latest state", () =>
   Effect.gen(function*() {
     const missed: Array<number> = []
     for (let ops = 3; ops < 80; ops++) {

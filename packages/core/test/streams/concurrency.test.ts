@@ -271,7 +271,7 @@ describe("concurrent messages", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("with a high concurrency, up to four times its number of messages are processed past a slow one", () =>
+  it.effect("with a high concurrency, up to four times that many messages are processed past a slow one", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 300 }, (_, i) => order(i + 1, String(i))))

@@ -79,7 +79,7 @@ describe("a revocation that the handler does not heed", () => {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
       const wait = (lease: fleet.Lease) => lease.messagesAfter("0-0" as never, 1)
-      // All handlers are processing messages, and after 40 seconds the one of s1 waits for more
+      // All handlers are processing messages, and after 40 seconds s1's handler waits for more
       yield* a.serve(3, (lease): Effect.Effect<unknown, unknown> =>
         Effect.andThen(
           Effect.timeoutOption(wait(lease), "10 millis"),

@@ -37,7 +37,10 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   protected renewed: Instant
   private monotonicDeadline = 0
   private wallDeadline = 0
-  /** When to renew, in monotonic milliseconds. Infinite from then until the result is known, and under `maxHold`. */
+  /**
+   * When to renew, in monotonic milliseconds. Infinite from then until the result is known, and once `maxHold` limits
+   * the deadline.
+   */
   nextRenewal = 0
   key = 0
   position = -1
@@ -49,8 +52,8 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   /** The error of the last attempt to renew, if it failed. */
   failure: StoreError | undefined = undefined
   /**
-   * The schedule of delays in progress. It begins at the first of several consecutive failures or, with a user's
-   * guard, at the grant.
+   * The running schedule of delays. It starts at the first of several consecutive failures or, with a user's guard, at
+   * the grant.
    */
   step: Step | undefined = undefined
   /** The interval between renewals that a user's guard asks for, in milliseconds, capped at `renewAfter`. */

@@ -23,7 +23,7 @@ import { LocalWaiter } from "./localWaiter.ts"
 
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** Returns under which outcome the metric counts the attempt. */
+/** Returns the outcome under which the metric counts the attempt. */
 const outcomeOf = (
   exit: Exit.Exit<HeldLease | undefined, StoreError | AcquireTimeout | LeaseLost>
 ): keyof typeof MutexMetrics.mutex.attempts => {
