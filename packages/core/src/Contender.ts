@@ -45,8 +45,8 @@ export interface Options<R = never> extends LeaseOptions<R> {
    */
   readonly pollInterval?: Duration.Input | undefined
   /**
-   * How long a leader waits for running jobs when it resigns because of a failure or at an operator's request. Default:
-   * 1 minute.
+   * How long a leader waits for running jobs when it resigns because of a failure, an operator's request or a wrong
+   * clock. Default: 1 minute.
    */
   readonly drainTimeout?: Duration.Input | undefined
   /** Log level of the lines "Leadership begins" and "Leadership ends". Default: `Info`. */

@@ -312,8 +312,8 @@ export class MutexStore extends Context.Service<MutexStore, {
    */
   readonly list: Stream.Stream<MutexName, StoreError>
   /**
-   * Takes the mutex from its owner, hands it over as a release does, and returns the previous owner. A late copy of the
-   * request does not affect a later owner.
+   * Takes the mutex from its owner, hands it to the first live waiter for `confirm`, and returns the previous owner. A
+   * late copy of the request does not affect a later owner.
    */
   readonly forceRelease: (mutex: MutexName, confirm: Duration.Duration) => Effect.Effect<Ownership, StoreError>
   /** The jobs of each mutex. */

@@ -198,7 +198,7 @@ export interface Service {
   readonly deadLetter: (ownership: Ownership, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /**
    * Moves an unreadable entry that nobody has a lease on to the dead letters. Returns false if the entry is not pending
-   * for `consumer`.
+   * for `consumer` or no longer exists.
    */
   readonly deadLetterMalformed: (
     entry: EntryId,

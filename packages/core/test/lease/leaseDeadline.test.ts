@@ -31,7 +31,7 @@ const make = (periods: Partial<Periods> = {}) =>
   new TestLease({ usable: 1000, margin: 50, renewAfter: 400, early: 0, maxHold: Infinity, ...periods }, at(begun))
 
 describe("the deadline of a lease", () => {
-  it("L1: counts from the sending of the request that granted or renewed the lease", () => {
+  it("L1: counts from when the request that granted or renewed the lease was sent", () => {
     const lease = make()
     assert.deepStrictEqual([lease.left(at(begun)), lease.left(at(300)), lease.left(at(1100))], [1000, 800, 0])
     assert.strictEqual(lease.endsAt(), 1100)

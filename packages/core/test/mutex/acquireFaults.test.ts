@@ -195,7 +195,7 @@ describe("a timeout in an outage is not a busy mutex", () => {
       ["hang", "no reply within 3s"],
       [{ late: "4 seconds" }, "no reply within 3s"]
     ] as const
-  )("a free mutex, and a store that does %j", ([acquire, cause]) =>
+  )("a free mutex (store mode: %j)", ([acquire, cause]) =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       faults.acquire = acquire

@@ -52,7 +52,7 @@ const isWaiting = <A, E>(fiber: Fiber.Fiber<A, E>) =>
   })
 
 describe("a grant by message", () => {
-  it.effect("counts from the sending of the last request, and lasts for its period less the margin", () =>
+  it.effect("counts from when the last request was sent, and lasts for its period less the margin", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(1000, turn(yield* grantAfter(1000)))
@@ -211,7 +211,7 @@ describe("the confirmation of a grant by message", () => {
       assert.strictEqual(request.token, next)
     }).pipe(Effect.provide(GrantingLive)))
 
-  it.effect("extends the lease, from its sending", () =>
+  it.effect("extends the lease, counting from when it was sent", () =>
     Effect.gen(function*() {
       const { done, fiber } = yield* granted(Mutex.acquire("m"))
       const lease = yield* Fiber.join(fiber)

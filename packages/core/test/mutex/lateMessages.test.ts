@@ -59,7 +59,7 @@ describe("late and lost messages", () => {
       assert.strictEqual(yield* calls("acquire"), 0)
     }).pipe(Effect.provide(HandsLive)), { tags: ["S9"] })
 
-  it.effect("a waiter subscribes once, even if it is woken in vain repeatedly", () =>
+  it.effect("a waiter subscribes once, even after repeated spurious wake-ups", () =>
     Effect.gen(function*() {
       const { lines } = yield* Hands
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))

@@ -334,7 +334,7 @@ describe("spans", () => {
 })
 
 describe("logs", () => {
-  it.effect("a gain is logged at Debug and a loss at Warn, with mutex, contender and token", () => {
+  it.effect("a grant is logged at Debug and a loss at Warn, with mutex, contender and token", () => {
     const lines: Array<{ readonly level: string; readonly text: string; readonly annotations: object }> = []
     const logger = Logger.make((entry) => {
       lines.push({

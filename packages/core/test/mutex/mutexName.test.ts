@@ -21,7 +21,7 @@ describe("names", () => {
     ["x".repeat(1025), "longer than 1024"],
     ["a\ud800b", "surrogate"],
     ["\udc00", "surrogate"]
-  ])("%j is no mutex name: %s", ([name, why]) =>
+  ])("%j is not a mutex name: %s", ([name, why]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(owner(name!))
       assert.strictEqual(error._tag, "InvalidName")
@@ -35,7 +35,7 @@ describe("names", () => {
     ["a@@b", "separates"],
     ["@a", "starts or ends"],
     ["a@", "starts or ends"]
-  ])("%j is no contender name: %s", ([name, why]) =>
+  ])("%j is not a contender name: %s", ([name, why]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(MutexConfig.make({ processName: name! }))
       assert.strictEqual(error.option, "processName")

@@ -14,7 +14,7 @@ const hold = (millis: number, options?: Mutex.AcquireOptions) =>
   start(Mutex.withLock("m", { ...turns, ...options })(Effect.sleep(millis)))
 
 describe("a grant by the reply of a release", () => {
-  it.effect("counts from the sending of the release, not from its reply", () =>
+  it.effect("counts from when the release was sent, not from its reply", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -177,7 +177,7 @@ describe("a waiter queued by a release that grants the mutex to another layer", 
     Effect.gen(function*() {
       const { asked } = replying({ _tag: "Held", owner: own, timeLeft: Duration.seconds(16) })
       assert.deepStrictEqual(yield* asked, [])
-      // The waiter does not poll as often as it would beside Simba contenders
+      // The waiter does not poll as often as it would alongside Simba contenders
       assert.deepStrictEqual(
         yield* replying(
           { _tag: "Held", owner: own, timeLeft: Duration.seconds(16) },

@@ -238,19 +238,19 @@ describe("the compiler reports an unknown option, or a value of the wrong type, 
       Mutex.withLock("m", { tiemout: "1 second" }),
       // @ts-expect-error -- 'timeout' does not exist in type 'LeaseOptions'
       Mutex.withLockIfAvailable("m", { timeout: "1 second" }),
-      // @ts-expect-error -- timeout: "1 secnod" is no duration
+      // @ts-expect-error -- timeout: "1 secnod" is not a duration
       Mutex.acquire("m", { timeout: "1 secnod" }),
-      // @ts-expect-error -- ttl: a boolean is no duration
+      // @ts-expect-error -- ttl: a boolean is not a duration
       Mutex.acquireAll(["a"], { ttl: true }),
       // @ts-expect-error -- 'tiemout' does not exist in the options of a named mutex
       Mutex.named("m", { ttl: "1 second", tiemout: "1 second" }),
-      // @ts-expect-error -- isAlive: a text is not an effect
+      // @ts-expect-error -- isAlive: a string is not an effect
       Mutex.withLock("m", { isAlive: Effect.succeed("yes") }),
       // @ts-expect-error -- 'waiters' does not exist: it is 'limit'
       Mutex.inspect("m", { waiters: 1 }),
       // @ts-expect-error -- 'contender' does not exist: it is 'processName'
       Mutex.layer({ contender: "a" }),
-      // @ts-expect-error -- guard: a duration is no schedule
+      // @ts-expect-error -- guard: a duration is not a schedule
       Mutex.layer({ guard: "5 seconds" })
     ])
 })

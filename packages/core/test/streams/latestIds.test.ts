@@ -62,7 +62,7 @@ it("at least ten ids are kept at any age, newer ones for ten seconds, and never 
   assert.strictEqual(countOf(latestIds(...fast), 500), 1000)
 })
 
-it("an id counts as a time from September 2001 on", () => {
+it("an id counts as a timestamp from September 2001 onwards", () => {
   assert.deepStrictEqual(
     ["5-0", "1000000000000-0", "1000000000001-0", "1750000000000-7"].map((id) => isTime(EntryId.make(id))),
     [false, false, true, true]

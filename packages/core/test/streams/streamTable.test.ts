@@ -306,7 +306,7 @@ it.effect("a handler that stalls before the deadline of its lease is reported as
     }
   }))
 
-it.effect("an operation on a data stream fails from the deadline of its lease on", () =>
+it.effect("an operation on a data stream fails once the deadline of its lease is reached", () =>
   Effect.gen(function*() {
     const { add, table } = yield* recordedTable()
     const lease = add(1)

@@ -87,7 +87,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
         if (party.stopped) problem(party, "works after stop")
         if (!(yield* lease.isHeld)) problem(party, "works without a lease")
         if (!outages && parties.some((other) => other !== party && runs(other))) {
-          problem(party, "works beside another contender")
+          problem(party, "works alongside another contender")
         }
       }),
       () => Effect.suspend(() => pick(...acts)(party, lease)),

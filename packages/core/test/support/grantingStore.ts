@@ -28,7 +28,7 @@ export const refusal = (stamp: Stamp | undefined): AcquireResult => ({
 })
 
 export class Backend extends Context.Service<Backend, {
-  /** Requests in the order of sending: `try`, `wait`, `confirm`, `renew`, `release`. */
+  /** Requests in the order in which they were sent: `try`, `wait`, `confirm`, `renew`, `release`. */
   readonly calls: Array<string>
   /** Replies to the latest `wait` request. */
   readonly reply: (exit: Exit.Exit<AcquireResult, StoreError>) => Effect.Effect<void>

@@ -1,4 +1,7 @@
-/** The pauses before failed requests to a store are repeated. All code that retries requests uses them. */
+/**
+ * Retries failed requests to a store, with backoff. Releases, ends of data stream leases, and requests about jobs have
+ * their own retries, in `releaseSender`, `leaseEnds` and `jobRunner`.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
