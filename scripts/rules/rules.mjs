@@ -147,7 +147,7 @@ export const rules = [
   mutex(
     "L5: the guard decides when a lease is renewed",
     `${core}/lease/leaseDeadline.ts`,
-    "this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.options.renewAfter, paceMillis))",
+    "this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.longestPace, paceMillis))",
     "",
     [...unit("lease", "leaseRenewer"), ...unit("mutex", "mutexSchedule", "heldLease")],
     "not a matter of schedules: how often a lease is renewed"

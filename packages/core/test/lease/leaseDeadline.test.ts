@@ -131,6 +131,21 @@ describe("the renewal of a lease", () => {
     lease.nextRenewal = Infinity
     lease.paceAt(100)
     assert.strictEqual(lease.nextRenewal, Infinity)
+    // A lease that must be renewed immediately does not wait for its pace
+    lease.nextRenewal = -Infinity
+    lease.paceAt(100)
+    assert.strictEqual(lease.nextRenewal, -Infinity)
+  })
+
+  it("repeats no later than a shorter grant allows, until a reply extends it", () => {
+    const lease = make()
+    lease.cut(300, 225)
+    lease.paceAt(350)
+    assert.strictEqual(lease.nextRenewal, begun + 225)
+    lease.extend(at(200))
+    assert.strictEqual(lease.nextRenewal, 550)
+    lease.paceAt(360)
+    assert.strictEqual(lease.nextRenewal, 560)
   })
 
   it("starts earlier in a busy process: by two turns, at most half of its period, and not after a failure", () => {

@@ -4,9 +4,9 @@ import * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import type { Grant, Stamp, WakeUp } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Latch, Layer, Metric } from "effect"
+import { Clock, Effect, Exit, Fiber, Latch, Layer, Metric, Schedule } from "effect"
 import { TestClock } from "effect/testing"
-import { Backend, GrantingLive, outage, refusal, suspending, turn } from "../support/grantingStore.ts"
+import { Backend, granting, GrantingLive, outage, refusal, suspending, turn } from "../support/grantingStore.ts"
 import { start, timeLeft } from "../support/setup.ts"
 
 const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
@@ -238,17 +238,25 @@ describe("the confirmation of a grant by message", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(fiber)), 16_000 * 0.95)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("without a reply is followed by a renewal before the grant ends", () =>
-    Effect.gen(function*() {
-      const { calls } = yield* Backend
-      const { done, fiber } = yield* granted(Mutex.acquire("m"))
-      const lease = yield* Fiber.join(fiber)
-      yield* TestClock.adjust(1000)
-      assert.deepStrictEqual(calls.slice(-2), ["confirm", "renew"])
-      const left = yield* timeLeft(lease)
-      done(Exit.succeed({ _tag: "Granted", token: next }))
-      assert.strictEqual(yield* timeLeft(lease), left, "a late reply does not shorten the lease")
-    }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
+  const guards = {
+    "the default guard": GrantingLive,
+    "a user's guard": granting({ guard: Schedule.spaced("10 seconds") })
+  }
+
+  it.effect.each(Object.entries(guards))(
+    "without a reply is followed by a renewal before the grant ends (%s)",
+    ([, live]) =>
+      Effect.gen(function*() {
+        const { calls } = yield* Backend
+        const { done, fiber } = yield* granted(Mutex.acquire("m"))
+        const lease = yield* Fiber.join(fiber)
+        yield* TestClock.adjust(1000)
+        assert.deepStrictEqual(calls.slice(-2), ["confirm", "renew"])
+        const left = yield* timeLeft(lease)
+        done(Exit.succeed({ _tag: "Granted", token: next }))
+        assert.strictEqual(yield* timeLeft(lease), left, "a late reply does not shorten the lease")
+      }).pipe(Effect.scoped, Effect.provide(live))
+  )
 
   it.effect("of a lease that has ended changes nothing", () =>
     Effect.gen(function*() {

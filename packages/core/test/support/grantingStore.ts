@@ -115,10 +115,13 @@ const store = Layer.effectContext(Effect.gen(function*() {
   }))
 }))
 
-export const GrantingLive = Mutex.layer({ processName: "us" }).pipe(
-  Layer.provideMerge(store),
-  Layer.provideMerge(Logger.layer([]))
-)
+export const granting = (options: Mutex.Options = {}) =>
+  Mutex.layer({ processName: "us", ...options }).pipe(
+    Layer.provideMerge(store),
+    Layer.provideMerge(Logger.layer([]))
+  )
+
+export const GrantingLive = granting()
 
 /** The test's clock on a machine that was suspended for `state.millis`: its monotonic time lags behind by as much. */
 export const suspending = Effect.map(Clock.Clock, (base) => {

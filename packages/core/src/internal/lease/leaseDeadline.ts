@@ -39,7 +39,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   private wallDeadline = 0
   /**
    * When to renew, in monotonic milliseconds. Infinite from then until the result is known, and once `maxHold` limits
-   * the deadline.
+   * the deadline. Negative infinity is at once.
    */
   nextRenewal = 0
   key = 0
@@ -56,8 +56,10 @@ export abstract class TrackedLease<P extends Periods> implements Item {
    * the grant.
    */
   step: Step | undefined = undefined
-  /** The interval between renewals that a user's guard asks for, in milliseconds, capped at `renewAfter`. */
+  /** The interval between renewals that a user's guard asks for, in milliseconds, capped at `longestPace`. */
   private paceMillis = Infinity
+  /** `renewAfter`, or less if a message granted the lease for less. */
+  private longestPace = Infinity
 
   constructor(options: P, sent: Instant) {
     this.options = options
@@ -77,6 +79,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   extend(sent: Instant): void {
     const { maxHold, renewAfter, usable } = this.options
     this.renewed = sent
+    this.longestPace = renewAfter
     const longest = this.since.monotonic + maxHold
     this.monotonicDeadline = Math.min(sent.monotonic + usable, longest)
     this.wallDeadline = Math.min(sent.wall + usable, this.since.wall + maxHold)
@@ -86,11 +89,11 @@ export abstract class TrackedLease<P extends Periods> implements Item {
       : sent.monotonic + Math.min(renewAfter, this.paceMillis)
   }
 
-  /** Schedules the next renewal `paceMillis` after the last one, but no later than `renewAfter`. */
+  /** Schedules the next renewal `paceMillis` after the last one, but no later than `longestPace`. */
   paceAt(paceMillis: number): void {
     this.paceMillis = paceMillis
-    if (this.nextRenewal === Infinity) return
-    this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.options.renewAfter, paceMillis))
+    if (!Number.isFinite(this.nextRenewal)) return
+    this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.longestPace, paceMillis))
   }
 
   /**
@@ -110,6 +113,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     this.monotonicDeadline = Math.min(this.monotonicDeadline, monotonic + usable)
     this.wallDeadline = Math.min(this.wallDeadline, wall + usable)
     this.nextRenewal = Math.min(this.nextRenewal, monotonic + renewAfter)
+    this.longestPace = Math.min(this.longestPace, renewAfter)
   }
 
   /** Milliseconds until the deadline, by the clock that shows less. Setting a clock back does not extend the lease. */
