@@ -635,9 +635,10 @@ export const deadMessages = (
  *
  * **Details**
  *
- * If the call is interrupted or fails, the message stays in the dead letters, but may also have been added to the data
- * stream. Redriving it again then adds it a second time. Two concurrent redrives add it only once. If the message has
- * more than 3,500 fields, one of the two fails, and so does a redrive within a minute of a failed one.
+ * Two redrives add the message only once, whether they are concurrent or the second follows a failed one. A message
+ * with more than 3,500 fields is moved in several steps: if the call fails or is interrupted, the message may be in the
+ * data stream and still in the dead letters, and redriving it again adds it a second time. Of two concurrent redrives
+ * of such a message, one fails, and so does a redrive within a minute of a failed one.
  *
  * **Gotchas**
  *

@@ -130,8 +130,8 @@ export interface StreamLease extends Pipeable, Inspectable {
     options?: { readonly isLast?: boolean | undefined; readonly offset?: number | undefined }
   ) => Effect.Effect<void, LeaseLost | StoreError>
   /**
-   * Moves the checkpoint to any message, forward or back, checked against the token. The messages after it are
-   * processed again.
+   * Moves the checkpoint to any message, forward or back, checked against the token. The next reader starts after that
+   * message. A running reader keeps its position.
    */
   readonly seek: (to: Checkpoint) => Effect.Effect<void, LeaseLost | StoreError>
   /**

@@ -66,7 +66,7 @@ export interface Message<out A> extends RawMessage {
   /**
    * How many messages had been added to the data stream, up to and including this one, as far as the reader knows.
    * Other systems call this the offset. Undefined before Redis 7.0, and after a checkpoint without an offset until the
-   * reader reaches the end.
+   * reader has counted the messages that follow it.
    */
   readonly offset: number | undefined
   /** Whether the data stream ends with this message. Pass it on when you commit. */
@@ -107,9 +107,9 @@ export interface ReadOptions<in A, out R = never> {
   readonly onGap?: ((gap: Gap) => Effect.Effect<void, never, R>) | undefined
   /**
    * Where to start in a data stream without a checkpoint: at the first message, at the next one to arrive, at the
-   * message with this id, or at the first message at or after a time (ids contain the server's time). Messages that
-   * were deleted before that position are not reported as a gap. The position is stored as the checkpoint. Default:
-   * "beginning".
+   * message with this id, or at the first message at or after a time (ids contain the server's time). A position other
+   * than "beginning" is stored as the checkpoint, and messages that were deleted before it are not reported as a gap.
+   * Default: "beginning".
    */
   readonly from?: StartPosition | undefined
   /**

@@ -254,7 +254,7 @@ export interface Service {
   ) => Effect.Effect<"Moved" | "Changed" | "NotOwner" | "Owned", StoreError>
   /** Whether the data stream has ended at its checkpoint. */
   readonly end: (ownership: Pick<Ownership, "entry" | "stream">) => Effect.Effect<StreamEnd, StoreError>
-  /** Counts the messages after the checkpoint, or all of them if there is none. Deleted messages are not counted. */
+  /** Counts the messages after the checkpoint, or all of them if there is none. Trimmed messages are not counted. */
   readonly lag: (stream: StreamName) => Effect.Effect<Lag, StoreError>
   /**
    * Removes messages up to the checkpoint, and returns how many: none if there is no checkpoint, none younger than

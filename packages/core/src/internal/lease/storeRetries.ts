@@ -1,6 +1,6 @@
 /**
- * Retries failed requests to a store, with backoff. Releases, ends of data stream leases, and requests about jobs have
- * their own retries, in `releaseSender`, `leaseEnds` and `jobRunner`.
+ * Retries failed requests to a store, with backoff. `releaseSender`, `leaseEnds` and `jobRunner` have retry loops of
+ * their own.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
