@@ -209,7 +209,7 @@ export interface Released {
  * **Details**
  *
  * - `YourTurn`: the mutex was handed to this waiter, or freed for it. With a `grant`, the waiter may start immediately
- *   if it can prove that the grant is recent enough, and confirms it at the same time.
+ *   if it can prove that the grant is recent enough.
  * - `PollAfter`: poll after `delay`.
  * - `Gap`: messages may have been missed. Poll now.
  *
