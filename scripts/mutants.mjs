@@ -1,6 +1,6 @@
 // Mutation testing: changes the code that decides in one place at a time, and checks whether a test notices.
 //
-//   pnpm mutants                              all mutants whose files changed since the last run
+//   pnpm mutants                              all mutants whose code or tests changed since their last run
 //   pnpm mutants --area lua-mutex --file handOver.lua
 //   pnpm mutants --sample 50 --seed 7         a random sample of 50 mutants per area
 //   pnpm mutants --tests batchScript          runs only the tests of these files

@@ -73,8 +73,8 @@ const spreadOf = (values: ReadonlyArray<number>) => {
 
 /**
  * Builds a row from the results of each entrant's repetitions. `over` reduces them to one value, by default the median.
- * The ratio is the median of the ratios within each repetition, so that a slow minute of the machine does not distort
- * it.
+ * By default, the ratio is the median of the ratios within each repetition, so that a slow minute of the machine does
+ * not distort it. With another `over`, it is the ratio of the two values.
  */
 export const make = <A>(
   bench: Bench,

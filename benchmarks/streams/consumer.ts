@@ -31,7 +31,7 @@ export interface Tally {
   readonly longestStallMillis: number
   /** Leases lost since the consumer began. */
   readonly leasesLost: number
-  /** Failures of the handlers, and those that were already counted when they started. */
+  /** Failures of the handlers since the consumer began, and those that were already counted when they started. */
   readonly failures: number
 }
 

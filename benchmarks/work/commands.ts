@@ -29,8 +29,8 @@ const each = (of: (counted: Counted) => number) => (counted: Counted) =>
   counted.handOffs === 0 ? Number.NaN : of(counted) / counted.handOffs
 
 /**
- * Selects the entrants. Those that open a connection for each waiter would overload the machine with a thousand
- * waiters.
+ * Selects the entrants: all peers only with 100 contenders, because those that open a connection for each waiter would
+ * overload the machine with a thousand.
  */
 const entrantsFor = (bench: Bench, contenders: number) =>
   contenders === 100

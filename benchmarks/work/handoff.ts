@@ -191,7 +191,7 @@ export const throughput = (setup: Setup) =>
     const outcomes = yield* watched(bench, setup, 0)
     const head = { id: setup.id, title: setup.title, unit: "holders/s", better: "more" } as const
     const rate = ({ held, seconds }: Contended) => held / seconds
-    return Row.make(bench, head, outcomes, rate, details(outcomes), median, [cpu(outcomes)])
+    return Row.make(bench, head, outcomes, rate, details(outcomes), Row.overMeasured, [cpu(outcomes)])
   })
 
 /**

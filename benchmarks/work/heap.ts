@@ -5,7 +5,7 @@ import * as Row from "../lib/row.ts"
 import { freshName } from "./handoff.ts"
 
 export const heapPerLease = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant, count: number) {
-  // Use a fresh process, because tables that an earlier workload has enlarged would not be counted
+  // Use a fresh process, so that leftovers of earlier workloads do not affect the figure
   const agent = yield* bench.freshAgent(entrant)
   const { bytes } = yield* agent.ask("heap", { prefix: freshName("heap"), count })
   return bytes / count / 1000

@@ -1,7 +1,7 @@
 // Runs the TypeScript blocks of the documentation, and compares their log lines and output with the results in their
-// comments (`// => result`). Every block is at least imported. If it names an effect `program`, that runs on the
-// in-memory Redis in virtual time. If it starts a program itself, it runs in its own process. Blocks that are tests run
-// in the pack check instead.
+// comments (`// => result`). An effect that a block names `program` runs on the in-memory Redis in virtual time. A block
+// that starts a program itself runs in its own process. All other blocks are only imported, except those that need
+// another server, which are skipped, and those that are tests, which run in the pack check.
 //
 //   node examples/documentation/main.mjs            all
 //   node examples/documentation/main.mjs Mutex.ts   the blocks of files whose path contains this text

@@ -37,7 +37,7 @@ const watchdog = () => {
   }
 }
 
-/** Rejects if the test exceeds the CPU limit, or if it waits although nothing is in flight. */
+/** Rejects if the test exceeds the CPU limit, or if the event loop is idle for 400 ms: no test waits for real time. */
 const neverEnds = (limit) => {
   const end = cpuMillis() + limit
   let timer

@@ -27,7 +27,8 @@ export interface Act {
   /** The name of a process. Undefined for the server and for a process that is added. */
   readonly target?: string | undefined
   /**
-   * Milliseconds: the delay in each direction of `slow`, the step of `skew`, or how long an `acquire` holds the mutex.
+   * Milliseconds: the delay in each direction of `slow`, the step of `skew`, or how long an `acquire` or a `contend`
+   * holds the mutex.
    */
   readonly value?: number | undefined
 }
