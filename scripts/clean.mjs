@@ -1,5 +1,5 @@
-// Removes build output: each package's dist/, core's guides, the site, the playground, and the compiler's build info
-// files.
+// Removes build output: each package's dist/, core's guides, the site, the playground, the compiler's build info files,
+// and the scripts' caches.
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { packageFolders, root } from "./lib/workspace.mjs"

@@ -1,10 +1,11 @@
 // Checks the documentation:
 //
-// - The TypeScript compiles: each ```ts block of README.md, docs/ and packages/*/README.md, and each block in a comment
-//   of packages/*/src. A block is a separate module, which must not need another block.
+// - The TypeScript compiles: each ```ts block of README.md, of docs/, of the README.md and AGENTS.md of each package,
+//   and of the comments in packages/*/src. A block is a separate module, which must not need another block.
 // - Each exported name has a description, and what a program calls or reads has an example (see lib/documented.mjs).
 // - docs/README.md names each module.
 // - Names in prose, such as `Mutex.withLock`, exist.
+// - Pages with install lines say that the packages are not on npm yet, and `npx` lines cannot run another package.
 //
 //   node scripts/doc-snippets.mjs
 import { spawnSync } from "node:child_process"

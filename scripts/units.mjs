@@ -7,8 +7,8 @@
 // It checks:
 //
 // - numeric constants whose name or comment mentions time, or which are computed from such constants;
-// - internal declarations whose comment says that they are in milliseconds. Exempt are instants on a clock, because all
-//   instants are in milliseconds, and the testkit, whose simulator uses only milliseconds.
+// - internal declarations whose comment says that they are in milliseconds. Instants on a clock are exempt, because all
+//   instants are in milliseconds, and so is the testkit, whose simulator uses only milliseconds.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, root, shown } from "./lib/workspace.mjs"

@@ -39,7 +39,7 @@ const bundles = [
     name: "core and redis without streams",
     code: `export * as core from "@effect-simba/core"\nexport * as redis from "@effect-simba/redis"`,
     most: 57_500,
-    // The doctor command knows the keys of streams
+    // `RedisDoctor` knows the keys of streams
     without: ["simba_stream"]
   }
 ]

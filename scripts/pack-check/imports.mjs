@@ -1,5 +1,5 @@
-// Checks that each module can be imported both by its own path and as a namespace of its package, with the same result,
-// and that internal modules cannot be imported.
+// Checks that each module can be imported both by its own path and as a namespace of its package, with the same
+// exports, and that internal modules cannot be imported.
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join, posix } from "node:path"
 import { filesBelow, outsideBarrels, shown } from "../lib/workspace.mjs"
