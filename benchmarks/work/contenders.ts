@@ -14,7 +14,10 @@ const windowMillis = 10_000
 
 const plain: Entrant = { ...ours, name: "plain waiters", role: "raw" }
 
-/** Measures CPU milliseconds and script calls per second. The server's CPU time and the script calls include the owner's renewals. */
+/**
+ * Measures CPU milliseconds and script calls per second. The server's CPU time and the script calls include the owner's
+ * renewals.
+ */
 const measure = (bench: Bench) =>
   Effect.fnUntraced(function*(entrant: Entrant) {
     const { admin, server: { url } } = yield* startServer

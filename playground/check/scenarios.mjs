@@ -136,7 +136,7 @@ const keyboard = async (shown) => {
   must(await width() < before, "the + key does not zoom in")
 }
 
-/** Opens a failing seed by the link that the simulator prints. Most seeds of this plan fail. */
+/** Opens seeds by links like those that the simulator prints, until one fails. Most seeds of this plan do. */
 const failingSeed = async (shown, picture) => {
   const { page } = shown
   const seeds = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -213,6 +213,6 @@ export const check = async ({ isShort }) => {
     server.close()
   }
   if (!isShort) console.log("pictures are in playground/.screenshots")
-  console.log(`${count} scenarios, ${failed.length} failed`)
+  console.log(`${count} checks, ${failed.length} failed`)
   return failed.length
 }

@@ -30,7 +30,7 @@ export class Player {
   isFollowing = true
   hover: Hit | undefined
   selected: string | undefined
-  /** The intervals between the last frames, in milliseconds. */
+  /** The intervals between the latest frames, in milliseconds. */
   readonly frames: Array<number> = []
   /** How long the page worked on each of these frames, in milliseconds. */
   readonly work: Array<number> = []

@@ -22,10 +22,7 @@ const firstAfter = (parcels: History["parcels"], from: number): number => {
 /** Parcels that were sent longer than this before the start of the view are not drawn. */
 const longest = 2000
 
-/**
- * With more than this many parcels per pixel of width, requests and replies are drawn as a grey area. Messages stay
- * visible.
- */
+/** With more than this many parcels per pixel of width, only messages are drawn. */
 const crowd = 0.45
 
 export const parcels = (history: History, view: View, plan: Layout): ReadonlyArray<Shape> => {
@@ -50,7 +47,7 @@ export const parcels = (history: History, view: View, plan: Layout): ReadonlyArr
     const laneY = plan.laneY(lane) - (isMessage ? 4 : 0)
     const isUp = one.kind === "request"
     const [y1, y2] = isUp ? [laneY, serverY] : [serverY, laneY]
-    // A parcel that never arrives is drawn as a shortened line
+    // A parcel that has not arrived is drawn as a shortened line
     const reach = one.arrivedAt === undefined ? y1 + (y2 - y1) * 0.35 : y2
     const x = Math.min(a, b)
     shapes.push({

@@ -21,7 +21,7 @@ export const Wire = ({ history }: { readonly history: History }) => {
                 <option value="all">everything</option>
                 <option value="commands">commands</option>
                 <option value="messages">messages</option>
-                <option value="changes">process events</option>
+                <option value="changes">owners, faults and notes</option>
               </select>
             </label>
             <label>

@@ -1,4 +1,7 @@
-/** The history of a fleet, as a timeline shows it. It is derived from the events of the simulation; the queue, the messages in flight and the time are set from outside. */
+/**
+ * The history of a fleet, as a timeline shows it. It is derived from the events of the simulation. The queue, the
+ * parcels, the violations and the time are set from outside.
+ */
 import type { Simulation } from "@effect-simba/testkit"
 import { Lane, type Mark, type Span, type Tenure } from "./lane.ts"
 

@@ -27,7 +27,7 @@ export class SeedRun {
     if (make === undefined) {
       throw new RangeError(`There is no plan "${plan}". The plans are ${Object.keys(plans).join(", ")}.`)
     }
-    // Pass the seed as text, because its random choices depend on the text
+    // Do not parse the seed: the random choices depend on its text
     const options = make(seed, {
       ...clients === undefined ? {} : { clients },
       ...duration === undefined ? {} : { duration },

@@ -1,4 +1,7 @@
-/** Builds the lines of the log: commands and their replies, messages, and events that processes report. */
+/**
+ * Builds the lines of the log: commands and their replies, messages, new owners, faults, and what processes note and
+ * log.
+ */
 import type { Simulation } from "@effect-simba/testkit"
 import type { History } from "./history.ts"
 import * as words from "./text.ts"

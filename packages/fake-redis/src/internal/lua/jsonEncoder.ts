@@ -1,6 +1,6 @@
 /**
- * Implements `cjson.encode` as Redis ships it: which tables are arrays, how numbers and strings are printed, and which values it
- * refuses.
+ * Implements `cjson.encode` as Redis ships it: which tables are arrays, how numbers and strings are printed, and which
+ * values it refuses.
  */
 import { formatG } from "../numbers.ts"
 import { refuse } from "./jsonError.ts"

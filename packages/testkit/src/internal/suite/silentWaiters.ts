@@ -1,6 +1,6 @@
 /**
  * Contract: a dead waiter costs one confirm period, and no more, if the store cannot detect dead waiters. A waiter is
- * dead if it only asks, without the subscription that `queue` makes, or unsubscribes.
+ * dead if it has no subscription: it asked without one, unlike `queue`, or closed it.
  */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"

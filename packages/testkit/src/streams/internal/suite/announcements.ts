@@ -1,4 +1,7 @@
-/** Contract of stream stores: what announcing a data stream does, and how often it is processed. `StreamStoreSuite` registers it. */
+/**
+ * Contract of stream stores: what announcing a data stream does, and how often it is processed. `StreamStoreSuite`
+ * registers it.
+ */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"

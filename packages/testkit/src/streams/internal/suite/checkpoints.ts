@@ -1,4 +1,7 @@
-/** Contract of stream stores: how checkpoints move, and how messages become dead letters. `StreamStoreSuite` registers it. */
+/**
+ * Contract of stream stores: how checkpoints move, and how messages become dead letters. `StreamStoreSuite` registers
+ * it.
+ */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -71,7 +74,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       const { party, service } = yield* bench("end")
       const [a, b] = [party(), party()]
       const ownership = yield* a.own("one")
-      // Messages after an end may still be read if the data stream exists
+      // Let the data stream exist: only the end of its own announcement counts then
       yield* append?.(ownership.stream, [["n", "1"]]) ?? Effect.void
       assert.strictEqual(yield* service.end(ownership), "Open")
       assert.strictEqual(yield* service.commit(ownership, id("5-0")), "Committed")

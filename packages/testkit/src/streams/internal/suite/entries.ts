@@ -1,4 +1,7 @@
-/** Contract of stream stores: how announcements are read, and how pending ones are listed. `StreamStoreSuite` registers it. */
+/**
+ * Contract of stream stores: how announcements are read, and how pending ones are listed. `StreamStoreSuite` registers
+ * it.
+ */
 import { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"

@@ -1,4 +1,7 @@
-/** Contract of stream stores: how far a data stream is behind, and what trimming removes. `StreamStoreSuite` registers it. */
+/**
+ * Contract of stream stores: how far a data stream is behind, and what trimming removes. `StreamStoreSuite` registers
+ * it.
+ */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

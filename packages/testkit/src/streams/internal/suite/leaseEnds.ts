@@ -1,4 +1,7 @@
-/** Contract of stream stores: how ownership of a data stream ends, and which ends count as failures. `StreamStoreSuite` registers it. */
+/**
+ * Contract of stream stores: how ownership of a data stream ends, and which ends count as failures. `StreamStoreSuite`
+ * registers it.
+ */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -63,7 +63,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* party().refused(stream("one"), entry))._tag, "Undelivered")
     }))
 
-  it.effect("a request that arrives after a later one was yielded is refused: nobody waits for it", () =>
+  it.effect("a late request is refused once its session has yielded the data stream: nobody waits for it", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("late")
       const [a, b] = [party(), party()]

@@ -1,4 +1,7 @@
-/** Contract of stream stores: which consumers and entries are removed, and what an inspection counts. `StreamStoreSuite` registers it. */
+/**
+ * Contract of stream stores: which consumers and entries are removed, and what an inspection counts. `StreamStoreSuite`
+ * registers it.
+ */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

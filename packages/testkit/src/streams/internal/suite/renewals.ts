@@ -1,4 +1,7 @@
-/** Contract of stream stores: what renewing the lease of a data stream does, and what it never does. `StreamStoreSuite` registers it. */
+/**
+ * Contract of stream stores: what renewing the lease of a data stream does, and what it never does. `StreamStoreSuite`
+ * registers it.
+ */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
