@@ -13,7 +13,7 @@ const phrases: Readonly<Record<string, string>> = {
   events: "Following the owners of the mutex",
   list: "Listing the mutexes",
   "force release": "Taking the mutex from its owner",
-  "claim a period": "Claiming the period of a schedule",
+  "claim a run": "Claiming a run of a job",
   "fenced script": "Writing to the fenced resource",
   simba: "The call",
   // Data streams
