@@ -48,7 +48,7 @@ const makeWork = () => {
   return { work, effect }
 }
 
-describe("the state of a contender over time", () => {
+describe("a contender over time", () => {
   it.effect("leads repeatedly, and runs its work each time", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make

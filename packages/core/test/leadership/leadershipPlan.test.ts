@@ -127,12 +127,12 @@ describe("a contender", () => {
   it("begins no loop while it is closed or stopped", () =>
     always(({ contention }, { command }) => command !== "begin" || (!contention.isClosed && contention.isWanted)))
 
-  it("ends its loop for each request to end it", () =>
+  it("ends its loop whenever it is asked to", () =>
     always(({ hasLoop, isInterrupted }, { event: { _tag } }) =>
       (_tag !== "Stop" && _tag !== "Close" && _tag !== "StepDown") || !hasLoop || isInterrupted
     ))
 
-  it("keeps the lease of a node that leaves, and gives up its place in the queue", () =>
+  it("that leaves keeps its lease, or gives up its place in the queue", () =>
     always(({ contention, isInterrupted }, { command, event: { _tag } }, before) =>
       _tag !== "Leave" ||
       (contention.isLeaving &&

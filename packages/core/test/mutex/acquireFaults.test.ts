@@ -141,7 +141,7 @@ describe("a store that does not reply", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("fails an acquire whose earlier requests failed in an outage, too", () =>
+  it.effect("also fails an acquire whose earlier requests failed in an outage", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       faults.acquire = "fail"

@@ -143,7 +143,7 @@ describe("a closed layer whose store stays open", () => {
       assert.strictEqual((yield* store.owner(mutex))._tag, "Free")
     })))
 
-  it.effect("after a hint of a forced release, probes the lease once, and not the lease that it is handed on as", () =>
+  it.effect("probes a lease once after a hint of a forced release, and does not probe the next holder's lease", () =>
     test(Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const faults = yield* FaultyStore.Faults

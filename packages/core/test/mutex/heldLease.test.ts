@@ -405,7 +405,7 @@ describe("the guard", { tags: ["L2"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("release", () => {
+describe("a release", () => {
   it.effect("is bounded by releaseTimeout, and the scope closes without a failure", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

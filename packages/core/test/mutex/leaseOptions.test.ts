@@ -57,7 +57,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
       assert.strictEqual(yield* calls("guard"), 0)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("fails without a retry if it has passed before the grant is known", () =>
+  it.effect("ends the lease, without a retry, if it has passed before the grant is known", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "20 millis" }

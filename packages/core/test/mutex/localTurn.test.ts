@@ -166,7 +166,7 @@ describe("localTurn", () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["L1"] })
 
   it.effect(
-    "a hand-off does not undo a shortening of the lease by a suspension or a clock that was set",
+    "a hand-off does not undo a shortening of the lease by a suspension or a clock change",
     () =>
       Effect.gen(function*() {
         const base = yield* Clock.Clock

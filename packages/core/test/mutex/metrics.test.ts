@@ -99,7 +99,7 @@ describe("metrics", () => {
     }).pipe(Effect.provide(TestLive), isolated))
 
   it.effect(
-    "the guard's outcomes, and the time that was left when a renewal succeeded",
+    "record the guard's outcomes, and the time that was left when a renewal succeeded",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults

@@ -61,7 +61,7 @@ describe("names", () => {
       }
     }))
 
-  it.effect("by host and by UUID are contender names", () =>
+  it.effect("generated from the host or as a UUID are contender names", () =>
     Effect.gen(function*() {
       assert.match((yield* MutexConfig.make()).processName, new RegExp(`^${process.pid}@[^@]+$`))
       const uuid = yield* MutexName.processNameByUuid

@@ -101,7 +101,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
     { tags: ["B12"] }
   )
 
-  it.effect("fail with a refusal of the backend, but not in an outage", () =>
+  it.effect("fails if the backend refuses a request, but not in an outage", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const failing = (error: typeof refusal) =>
@@ -115,7 +115,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       assert.isUndefined(out.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("are polled every tenth of a second on request, and not more often", () =>
+  it.effect("polls every tenth of a second on request, and not more often", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       let polls = 0
@@ -191,8 +191,8 @@ it.effect("a reader that falls behind by 128 events gets a gap", () =>
     }
   }))
 
-describe("MutexAdmin", { tags: ["B59"] }, () => {
-  it.effect("shows owner, time left, token and the queue with waiting times", () =>
+describe("an operator", { tags: ["B59"] }, () => {
+  it.effect("reads the owner, the time left, the token, and the queue with waiting times", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* Mutex.inspect("m"), {
         ownership: { _tag: "Free" },
@@ -213,7 +213,7 @@ describe("MutexAdmin", { tags: ["B59"] }, () => {
       assert.isTrue(state.ownership._tag === "Held" && state.ownership.owner === lease.id)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("lists owned mutexes, but no released ones", () =>
+  it.effect("lists owned mutexes, but not released ones", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("a")
       yield* Mutex.acquire("b")

@@ -35,7 +35,7 @@ describe("a waiter polls", () => {
     assert.strictEqual(delay({ _tag: "Free" }, 1, false), 1530)
   })
 
-  it("alongside Simba contenders, every confirm period if it is the first, otherwise every two seconds", () => {
+  it("if Simba contenders take part: every confirm period as the first waiter, otherwise every two seconds", () => {
     assert.deepStrictEqual([0, 1, 9].map((position) => delay(held(5), position, true)), [1500, 2000, 2000])
     assert.strictEqual(delay(held(1), 0, true), 1001)
   })

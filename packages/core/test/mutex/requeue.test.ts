@@ -204,7 +204,7 @@ describe("a waiter queued by a release that grants the mutex to another layer", 
     }))
 })
 
-describe("a reply to a release that cannot be read", () => {
+describe("an unreadable reply to a release", () => {
   /** The replies to releases lack most fields of the queued place. */
   const broken = Layer.effect(
     MutexStore.MutexStore,

@@ -102,7 +102,7 @@ it.effect("if the offset of the last remaining message is known, the reader wait
     assert.deepStrictEqual(requests, [])
   }))
 
-it.effect("a message that arrives while the reader looks for the last remaining one does not falsify the offset", () =>
+it.effect("a message that arrives while the reader looks for the last remaining one does not corrupt the offset", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(...messages(1, 12))

@@ -207,7 +207,7 @@ it.effect("the log line about a dead letter names its token only if this consume
     assert.deepStrictEqual(about, [["stream", "entry"], ["stream", "entry", "token"]])
   })))
 
-it.effect("a log line about losses names at most five data streams, and ends with dots if there are more", () =>
+it.effect("a log line about losses names at most five data streams, and ends with an ellipsis if there are more", () =>
   fleet.test(Effect.gen(function*() {
     for (
       const [count, expected] of [[5, /^Warn: 5 .*: ("s\d", ){4}"s\d"$/], [

@@ -524,7 +524,7 @@ describe("an owner that is cut off", () => {
     })))
 })
 
-describe("replies of the backend", () => {
+describe("losses, free capacity and unexpected entries", () => {
   it.effect("a handler that waits for protected work is interrupted by the loss before it can continue after that work", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
