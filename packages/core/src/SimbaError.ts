@@ -65,8 +65,8 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
  * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, an `isAlive` that
  *   did not return `true`), or `maxHold` was reached.
  * - `TakenOver`: the server reports another owner.
- * - `Vanished`: the server reports no owner (expiry, eviction, a flush, a lost write), or the announcement of the data
- *   stream is gone.
+ * - `Vanished`: the server reports no owner (expiry, eviction, a flush, a lost write, a forced `seek`), or the
+ *   announcement of the data stream is gone.
  * - `BackendGone`: no renewal succeeded before the local deadline, or the layer was closed.
  * - `ForcedRelease`: an operator took the mutex away.
  * - `Stalled`: the handler of a data stream reported neither a commit nor progress within `progressTimeout`, or its

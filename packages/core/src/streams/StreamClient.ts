@@ -186,8 +186,8 @@ export interface Options {
    */
   readonly deadLetterAfter?: Duration.Input | undefined
   /**
-   * Whether the client hands data streams over to other consumers and receives some from them, so that all have an even
-   * share. If false, the client still takes orphans and new data streams. Default: true.
+   * Whether the client hands data streams over to other consumers and receives some from them, so that each has a share
+   * in proportion to its capacity. If false, the client still takes orphans and new data streams. Default: true.
    */
   readonly rebalance?: boolean | undefined
   /**
@@ -335,9 +335,9 @@ export const Service = <Self>() =>
  * - Its handler fails: the handler runs again, or the announcement goes to the dead letters (see `RunOptions`).
  * - Its handler yields with `StreamLease.yield`, which is not a failure: the data stream is left to other consumers.
  * - Its lease is lost: the handler is interrupted, no later than the local deadline.
- * - It is revoked in favor of a consumer with more free capacity: `StreamLease.revoked` completes. After the grace
- *   period the handler is interrupted, unless it is processing a message that it read through the lease. The other
- *   consumer gets the data stream when the handler and its finalizers have ended.
+ * - It is revoked in favor of a consumer that owns less than its share: `StreamLease.revoked` completes. After the
+ *   grace period the handler is interrupted, unless it is processing a message that it read through the lease. The
+ *   other consumer gets the data stream when the handler and its finalizers have ended.
  *
  * Interrupting `run` revokes all its data streams, and interrupts every handler that is still running after the grace
  * period. The interruption completes when all handlers have ended. `run` waits out backend outages. It fails if the

@@ -72,58 +72,50 @@ describe("a waiter that leaves", () => {
       yield* line.letGo("patient")
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect(
-    "makes way for the next one, even while the release that queues its place is in flight",
-    () =>
-      Effect.gen(function*() {
-        const faults = yield* Faults
-        for (const rest of [[], ["next"]]) {
-          const holder = yield* hold({ localTurn: 0 })
-          const line = makeLine()
-          const leaving = yield* line.wait("leaving")
-          for (const name of rest) yield* line.wait(name, { ttl: "20 seconds" })
-          yield* settle
-          faults.release = { late: "200 millis" }
-          const letting = yield* start(holder.letGo)
-          yield* TestClock.adjust("100 millis")
-          yield* Fiber.interrupt(leaving)
-          faults.release = "work"
-          yield* TestClock.adjust("1 second")
-          yield* Fiber.join(letting)
-          assert.deepStrictEqual(line.served, rest)
-          for (const millis of line.left) assert.isAbove(millis, 20_000, "its own lease, not its predecessor's")
-          for (const name of rest) yield* line.letGo(name)
-          assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
-        }
-      }).pipe(Effect.provide(TestLive)),
-    { tags: ["H7"] }
-  )
+  it.effect("makes way for the next one while a release queues its place", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      for (const rest of [[], ["next"]]) {
+        const holder = yield* hold({ localTurn: 0 })
+        const line = makeLine()
+        const leaving = yield* line.wait("leaving")
+        for (const name of rest) yield* line.wait(name, { ttl: "20 seconds" })
+        yield* settle
+        faults.release = { late: "200 millis" }
+        const letting = yield* start(holder.letGo)
+        yield* TestClock.adjust("100 millis")
+        yield* Fiber.interrupt(leaving)
+        faults.release = "work"
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.join(letting)
+        assert.deepStrictEqual(line.served, rest)
+        for (const millis of line.left) assert.isAbove(millis, 20_000, "its own lease, not its predecessor's")
+        for (const name of rest) yield* line.letGo(name)
+        assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
+      }
+    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect(
-    "makes way for the next one, even while the reply with its grant is in flight",
-    () =>
-      Effect.gen(function*() {
-        const faults = yield* Faults
-        for (const rest of [[], ["next"]]) {
-          const holder = yield* Effect.provide(hold(), yield* another("them"))
-          const line = makeLine()
-          const leaving = yield* line.wait("leaving")
-          for (const name of rest) yield* line.wait(name, { ttl: "20 seconds" })
-          yield* settle
-          faults.acquire = { late: "200 millis" }
-          yield* holder.letGo
-          yield* TestClock.adjust("100 millis")
-          yield* Fiber.interrupt(leaving)
-          yield* TestClock.adjust("1 second")
-          assert.deepStrictEqual(line.served, rest)
-          for (const millis of line.left) assert.isAbove(millis, 20_000, "its own lease, not its predecessor's")
-          faults.acquire = "work"
-          for (const name of rest) yield* line.letGo(name)
-          assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
-        }
-      }).pipe(Effect.scoped, Effect.provide(TestLive)),
-    { tags: ["H7"] }
-  )
+  it.effect("makes way for the next one while its grant is in flight", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      for (const rest of [[], ["next"]]) {
+        const holder = yield* Effect.provide(hold(), yield* another("them"))
+        const line = makeLine()
+        const leaving = yield* line.wait("leaving")
+        for (const name of rest) yield* line.wait(name, { ttl: "20 seconds" })
+        yield* settle
+        faults.acquire = { late: "200 millis" }
+        yield* holder.letGo
+        yield* TestClock.adjust("100 millis")
+        yield* Fiber.interrupt(leaving)
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(line.served, rest)
+        for (const millis of line.left) assert.isAbove(millis, 20_000, "its own lease, not its predecessor's")
+        faults.acquire = "work"
+        for (const name of rest) yield* line.letGo(name)
+        assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
+      }
+    }).pipe(Effect.scoped, Effect.provide(TestLive)), { tags: ["H7"] })
 
   it.effect("waiters of one place are counted individually, by gauges and by outcome", () =>
     Effect.gen(function*() {
