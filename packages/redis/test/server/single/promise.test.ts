@@ -332,7 +332,7 @@ describe("@effect-simba/redis/promise", () => {
     const client = new Redis(down, { lazyConnect: true })
     assert.instanceOf(await rejection(createSimba({ client, ...bad })), SimbaError.InvalidConfig)
     client.disconnect()
-    const env = ConfigProvider.fromEnv({ env: { SIMBA_REDIS_TRANSITION: "1ms", SIMBA_REDIS_URL: down } })
+    const env = ConfigProvider.fromEnv({ env: { SIMBA_REDIS_TRANSITION: "1ms", REDIS_URL: down } })
     const building = Layer.build(RedisMutex.layerFromEnv()).pipe(
       Effect.scoped,
       Effect.provideService(ConfigProvider.ConfigProvider, env)
