@@ -68,8 +68,8 @@ export interface FakeRedis {
   /** Moves the server's clock forward by this many milliseconds. Keys expire, and blocking commands time out. */
   readonly advance: (millis: number) => void
   /**
-   * Restarts the server. Closes all connections and discards scripts, settings and, unless `keepData` is true, the
-   * data.
+   * Restarts the server. Closes all connections and discards scripts, settings, users and, unless `keepData` is true,
+   * the data.
    */
   readonly restart: (options?: { readonly keepData?: boolean }) => void
   /**

@@ -56,7 +56,7 @@ export interface Client {
   blocked: Blocked | undefined
   /** Collects messages to the client while its transaction runs, to send them between the replies. */
   interleaved: Array<BinaryPush> | undefined
-  /** Requests that arrived while the client was blocked. */
+  /** Requests that wait because the client is blocked, paused, or running a long script. */
   readonly waiting: Array<Request>
 }
 

@@ -2,7 +2,7 @@
 import type { Client } from "./client.ts"
 import { subscriptions } from "./client.ts"
 
-/** A made-up address: clients in this process have no socket. */
+/** A made-up address: the engine does not know a client's socket. */
 export const addressOf = (client: Client): string => `127.0.0.1:${40000 + client.id}`
 
 export const kindOf = (client: Client): string => subscriptions(client) > 0 ? "pubsub" : "normal"

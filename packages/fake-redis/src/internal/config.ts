@@ -100,12 +100,17 @@ const POLICIES: ReadonlyArray<string> = [
 
 const SETTINGS: Readonly<Record<string, Setting>> = {
   // Settings that change what commands do or return
+  "acllog-max-len": integer("128"),
+  "busy-reply-threshold": integer("5000"),
   "hash-max-listpack-entries": integer("512"),
   "hash-max-listpack-value": memory("64"),
   "hll-sparse-max-bytes": memory("3000"),
   "min-replicas-to-write": integer("0", 0n, INT_MAX),
   "min-replicas-max-lag": integer("10", 0n, INT_MAX),
+  requirepass: text(""),
   "set-max-intset-entries": integer("512"),
+  "slowlog-log-slower-than": integer("10000", -1n),
+  "slowlog-max-len": integer("128"),
   "stream-node-max-bytes": memory("4096"),
   "stream-node-max-entries": integer("100"),
   "zset-max-listpack-entries": integer("128"),
@@ -128,7 +133,6 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   activedefrag: fixed("no", yesNo("no")),
   appendfsync: fixed("everysec", choice("everysec", ["everysec", "always", "no"])),
   appendonly: fixed("no", yesNo("no")),
-  "busy-reply-threshold": integer("5000"),
   "client-query-buffer-limit": fixed("1073741824", memory("1073741824")),
   "latency-monitor-threshold": fixed("0", integer("0")),
   "latency-tracking": fixed("no", yesNo("no")),
@@ -141,12 +145,8 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   "proto-max-bulk-len": fixed("536870912", memory("536870912")),
   "replica-read-only": fixed("yes", yesNo("yes")),
   "replica-serve-stale-data": fixed("yes", yesNo("yes")),
-  requirepass: text(""),
-  "acllog-max-len": integer("128"),
   "acl-pubsub-default": fixed("resetchannels", choice("resetchannels", ["resetchannels", "allchannels"])),
   save: fixed("", savePoints),
-  "slowlog-log-slower-than": integer("10000", -1n),
-  "slowlog-max-len": integer("128"),
   "tcp-keepalive": fixed("300", integer("300", 0n, INT_MAX)),
   timeout: fixed("0", integer("0", 0n, INT_MAX)),
   "tracking-table-max-keys": {

@@ -118,7 +118,9 @@ export class Engine {
     }
   }
 
-  /** Removes the keys that active expiry would have removed by now, and ends waits that have timed out. */
+  /**
+   * Removes the keys that active expiry would have removed by now, and ends the waits and the pause whose time is up.
+   */
   tick(): void {
     const { server } = this
     server.readTime()
@@ -276,8 +278,9 @@ export class Engine {
   }
 
   /**
-   * Drops every session and all volatile state: scripts, blocked commands, subscriptions and, unless `keepConfig` is
-   * true, settings and users.
+   * Drops all sessions, with their subscriptions and blocked commands, and all scripts. Unless `keepData` is true, also
+   * drops the keys and libraries, and unless `keepConfig` is true, the settings and users. Statistics and the ACL log
+   * remain.
    */
   restart(options: { readonly keepData: boolean; readonly keepConfig?: boolean }): void {
     const { server } = this

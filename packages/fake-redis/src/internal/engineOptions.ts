@@ -3,7 +3,7 @@ import type { ExpiryDelay } from "./expiryDelay.ts"
 import type { LuaVm } from "./lua/script.ts"
 import type { Value } from "./reply.ts"
 
-/** One command and the reply that its session received, in binary strings. */
+/** One command and its reply, in binary strings. */
 export interface Trace {
   readonly args: ReadonlyArray<string>
   readonly reply: Value
@@ -13,12 +13,12 @@ export interface Trace {
 }
 
 export interface EngineOptions {
-  /**
-   * Returns the server's wall clock, in whole microseconds since the epoch. The engine reads it once per command or
-   * script.
-   */
+  /** Returns the server's wall clock, in whole microseconds since the epoch. A command or script sees a single time. */
   readonly nowMicros: () => number
-  /** Returns a uniform random number in [0, 1), for the delay with which an expired key is removed. */
+  /**
+   * Returns a uniform random number in [0, 1), for commands such as RANDOMKEY, for scripts, and for the delay with
+   * which an expired key is removed.
+   */
   readonly random: () => number
   /**
    * The minimum and maximum delay, in milliseconds, after which an expired key that nobody accesses is removed.

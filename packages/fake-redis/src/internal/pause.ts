@@ -11,7 +11,7 @@ interface Pausable {
   readonly queue: ReadonlyArray<Call> | undefined
 }
 
-/** Commands without the write flag that may write. */
+/** Commands without the write flag that may write, or that Redis replicates. */
 const mayWrite = new Set(["eval", "evalsha", "fcall", "pfcount", "publish", "spublish"])
 
 export class Pause<Client extends Pausable> {

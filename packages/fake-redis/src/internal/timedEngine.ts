@@ -50,7 +50,10 @@ export class TimedEngine {
     this.run(() => this.engine.tick())
   }
 
-  /** Runs code that may change the state, then sets the timer for the next expiry. Nested calls set it only once. */
+  /**
+   * Runs code that may change the state, then sets the timer for the next expiry, timeout or end of a pause. Nested
+   * calls set it only once.
+   */
   run<A>(change: () => A): A {
     if (this.isRunning) return change()
     this.isRunning = true

@@ -14,7 +14,7 @@ import { sha1 } from "../sha1.ts"
 const MARK = "fake-redis-1:"
 const SUM = 40
 
-/** The values that JSON cannot represent, by class name. */
+/** Replaces values that JSON cannot represent with objects that name their type. */
 const replacer = (_key: string, value: unknown): unknown => {
   if (value instanceof SortedSet) return { $: "zset", items: value.order.map((item) => [item.member, item.score]) }
   if (value instanceof Map) return { $: "map", items: Array.from(value) }

@@ -1,5 +1,6 @@
 /**
- * Commands on the server: TIME, INFO, SWAPDB, COMMAND, and the replication commands, on a server without replicas.
+ * Commands on the server: TIME, INFO, LASTSAVE, SWAPDB, DEBUG, which is refused, and WAIT and ROLE, on a server without
+ * replicas.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"

@@ -123,8 +123,8 @@ class Reader {
 }
 
 /**
- * Pushes up to `limit` values, starting at an offset. If requested, the first pushed value is the new offset, or -1 at
- * the end.
+ * Pushes up to `limit` values, or all if it is 0, starting at an offset. If requested, the first pushed value is the
+ * new offset, or -1 at the end.
  */
 const unpackFrom = (stack: LuaStack, L: number, at: number, limit: number, withOffset: boolean): number => {
   const { m } = stack

@@ -220,7 +220,7 @@ local function register(...)
   callbacks[id] = given.callback
 end
 
--- While a library loads, redis has this alone
+-- While a library loads, redis also has register_function, but neither call nor pcall
 local loader = freeze({}, function(_, name)
   if name == "register_function" then return register end
   if name == "call" or name == "pcall" then
