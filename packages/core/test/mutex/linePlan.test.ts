@@ -248,7 +248,7 @@ describe("the line of the fibers that want one mutex", () => {
     const steps = new Map<string, Set<string>>()
     explore(6, (events, before, after) => {
       const [from, to, event] = [before.line.phase, after.line.phase, events.at(-1)!]
-      // The diagram omits defects, and requests in flight beside another request, a place or a holder
+      // The diagram omits defects, and requests in flight alongside another request, a place or a holder
       const isAlone = before.asking.length <= (before.isHeld || before.place !== "none" ? 0 : 1)
       if (from === to || event === "Crashed" || !isAlone) return
       const step = `${from} --> ${to}`

@@ -92,7 +92,7 @@ describe("notifications", () => {
   )
 
   it.effect(
-    "a lease is renewed as soon as it has been granted, however late its notification is read",
+    "a lease is renewed from the moment it is granted, however late its notification is read",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne

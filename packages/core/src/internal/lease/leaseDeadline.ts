@@ -39,7 +39,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   private wallDeadline = 0
   /**
    * When to renew, in monotonic milliseconds. Infinite from then until the result is known, and once `maxHold` limits
-   * the deadline. Negative infinity is at once.
+   * the deadline. Negative infinity means immediately.
    */
   nextRenewal = 0
   key = 0
@@ -58,7 +58,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   step: Step | undefined = undefined
   /** The interval between renewals that a user's guard asks for, in milliseconds, capped at `longestPace`. */
   private paceMillis = Infinity
-  /** `renewAfter`, or less if a message granted the lease for less. */
+  /** `renewAfter`, or less if a message granted the lease for a shorter period. */
   private longestPace = Infinity
 
   constructor(options: P, sent: Instant) {
