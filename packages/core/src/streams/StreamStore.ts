@@ -419,7 +419,7 @@ export interface Pending {
   readonly consumer: ConsumerName
   /** Time since it was delivered or renewed. */
   readonly idle: Duration.Duration
-  /** How often it was delivered. Renewals by this library are not counted. */
+  /** How often it was delivered. Claims and renewals by this library are not counted. */
   readonly deliveries: number
   /**
    * Set if the consumer is a Go consumer, with the value of the entry's lease. A Go consumer locks the entry with its
