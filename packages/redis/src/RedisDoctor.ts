@@ -347,13 +347,16 @@ export const examine = Effect.fnUntraced(function*(
   )).flat()
   if (findings.every(({ check, status }) => status !== "error" || check === "version")) {
     const inbox = inboxChannel(`doctor-${id}`)
+    // Before any write, because the refusal of a replica closes the connection
+    const reads = [
+      ...(options.streams === true ? [yield* pauses(redis, topology)] : []),
+      ...(Option.isSome(subscriber) ? [yield* messages(send, subscriber.value, [inbox, key])] : [])
+    ]
     const replies = yield* Effect.forEach(
       [...mutexCommands(key, inbox), ...(options.streams === true ? streamCommands(`${key}:input`) : [])],
       (command) => Effect.match(send(...command), { onFailure: causeOf, onSuccess: () => "" })
     )
-    findings.push(permissions(replies), writes(replies))
-    if (options.streams === true) findings.push(yield* pauses(redis, topology))
-    if (Option.isSome(subscriber)) findings.push(yield* messages(send, subscriber.value, [inbox, key]))
+    findings.push(permissions(replies), writes(replies), ...reads)
   }
   return {
     findings,

@@ -25,6 +25,12 @@ const moved = new DriverError("the server is a node of a Redis Cluster (MOVED): 
  * that it can be searched for.
  */
 const cures: ReadonlyArray<readonly [code: RegExp, text: (keys: string) => string]> = [
+  [
+    /\bREADONLY\b/,
+    () =>
+      "the server is a replica and refuses writes (READONLY): connect to its primary, " +
+      "or name the Sentinels in client.sentinels"
+  ],
   [/\bOOM\b/, () => "the server is full and refuses writes (OOM): raise its maxmemory, or delete keys"],
   [
     /\bWRONGTYPE\b/,

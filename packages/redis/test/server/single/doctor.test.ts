@@ -72,7 +72,10 @@ describe("RedisDoctor", () => {
       assert.isFalse(report.isUsable)
       assert.deepInclude(find(report, "mode"), { status: "error", advice: "use IoRedis.layerCluster" })
       const replica = yield* RedisServer.start({ args: ["--replicaof 127.0.0.1 1"] })
-      assert.match(find(yield* examine(replica), "role")!.advice!, /Sentinels/)
+      const onReplica = yield* examine(replica, { streams: true })
+      assert.match(find(onReplica, "role")!.advice!, /Sentinels/)
+      assert.deepInclude(find(onReplica, "writes"), { status: "error", advice: "connect to the primary" })
+      for (const check of ["pauses", "messages"]) assert.deepInclude(find(onReplica, check), { status: "ok" })
     }), 30_000)
 
   it.live("the report names the permissions that a user lacks", () =>

@@ -190,6 +190,17 @@ const mistakes: ReadonlyArray<Mistake> = [
     "a server in the place of a Sentinel",
     Effect.map(RedisServer.start(), ({ port }) => ({ client: { sentinels: [at(port)], name: "mymaster" } }))
   ),
+  toLayer(
+    "a `/` in the password of the URL",
+    Effect.map(closedPort, (port) => ({ url: `redis://:secret/@127.0.0.1:${port}` }))
+  ),
+  {
+    what: "a replica",
+    make: withMutex(
+      ["--replicaof 127.0.0.1 1"],
+      () => Effect.flip(Effect.scoped(Mutex.acquireIfAvailable("m")))
+    )
+  },
   {
     what: "a server at its `maxmemory`",
     make: withMutex(

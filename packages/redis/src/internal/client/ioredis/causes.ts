@@ -72,7 +72,9 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
     return outage(`no node of the Cluster can be reached at ${address}: nothing is listening there, or ${mistake}`)
   }
   if (!tls && (code === "ECONNRESET" || code === "EPIPE" || text === "Connection is closed")) {
-    return outage(`${address} closed the connection immediately: if it expects TLS, use rediss://`)
+    return outage(
+      `${address} closed the connection immediately: if it expects TLS, use rediss://, else correct the host and port`
+    )
   }
   return outage(`${text} (${address})`)
 }

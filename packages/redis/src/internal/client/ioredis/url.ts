@@ -13,13 +13,16 @@ export const read = Effect.fnUntraced(function*(text: string, option = "url"): E
       try: () => decodeURIComponent(text),
       catch: () => refuse("a % in the user or password must be written as %25")
     })
+  const encoded = text.includes("@") ? "; write / # ? in a user or password as %2F %23 %3F" : ""
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== "redis:" && url?.protocol !== "rediss:") {
-    return yield* refuse("expected redis://host:port or rediss://host:port")
+    return yield* refuse(`expected redis://host:port or rediss://host:port${encoded}`)
   }
   const path = url.pathname.replace(/^\//, "")
   const db = path === "" ? url.searchParams.get("db") : path
-  if (db !== null && !/^\d+$/.test(db)) return yield* refuse("expected a database number after the port")
+  if (db !== null && !/^\d+$/.test(db)) {
+    return yield* refuse(`expected a database number after the port${encoded}`)
+  }
   return {
     host: url.hostname.replace(/^\[(.*)\]$/, "$1") || "localhost",
     port: url.port === "" ? 6379 : Number(url.port),
