@@ -1,5 +1,5 @@
 /** The tables that a service keeps in Redis: when they forget their rows, when they expire, and how large they get. */
-import { EntryId } from "@effect-simba/core/streams/StreamName"
+import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Member, Service } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
@@ -252,5 +252,15 @@ describe("a redriven announcement", () => {
       assert.isFalse(repeated!.isNew)
       const found = yield* service.find(held.stream)
       assert.strictEqual(Option.getOrThrow(found).entry, repeated!.entry)
+    })))
+})
+
+describe("an announcement", () => {
+  it.effect("whose info is not JSON is refused permanently, and the error names the data stream", () =>
+    onFake(Effect.gen(function*() {
+      const { service } = yield* setup()
+      const error = yield* Effect.flip(service.announce([{ stream: StreamName.make("one"), info: { total: 1n } }]))
+      assert.strictEqual(error._tag === "BackendError" && error.isRetryable, false)
+      assert.include(error.message, "the info of \"one\" cannot be written as JSON")
     })))
 })

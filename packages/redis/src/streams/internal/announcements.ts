@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { reader } from "../../internal/client/decode.ts"
+import { DriverError } from "../../internal/client/driverError.ts"
 import { backendError, fromRedis } from "../../internal/client/errors.ts"
 import * as keys from "./keys.ts"
 import * as StreamWire from "./messages.ts"
@@ -47,7 +48,10 @@ export const make = (context: ServiceContext): Part => {
       announcements,
       ({ info, stream }) =>
         Effect.mapBoth(encode({ info, stream }), {
-          onFailure: (error) => backendError("announce", error),
+          onFailure: ({ message }) => {
+            const problem = `the info of "${stream}" cannot be written as JSON: ${message}`
+            return backendError("announce", new DriverError(problem, false))
+          },
           onSuccess: (payload) => ({ stream, payload })
         })
     )
