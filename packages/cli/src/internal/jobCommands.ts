@@ -5,7 +5,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as DateTime from "effect/DateTime"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { stop } from "./exitCodes.ts"
@@ -17,6 +17,10 @@ const jobArgument = Argument.String("job").pipe(Argument.withDescription("The na
 const anyJob = jobArgument.pipe(Argument.optional)
 
 const show = (at: Option.Option<DateTime.Utc>) => Option.match(at, { onNone: () => "-", onSome: DateTime.formatIso })
+
+/** A period in the words of the code, such as `every 10s`. */
+const showSchedule = (text: string) =>
+  text.replace(/^every (\d+)$/, (_, millis) => `every ${Duration.format(Duration.millis(Number(millis)))}`)
 
 const orNull = Option.getOrNull
 
@@ -59,7 +63,7 @@ const list = Command.make(
       ...table(jobs, {
         JOB: ({ name }) => name,
         SCHEDULE: ({ isRescheduled, schedule }) =>
-          Option.getOrElse(schedule, () => "-") + (isRescheduled ? " (set by hand)" : ""),
+          Option.match(schedule, { onNone: () => "-", onSome: showSchedule }) + (isRescheduled ? " (set by hand)" : ""),
         "LAST START": ({ lastRun }) => show(Option.map(lastRun, ({ startedAt }) => startedAt)),
         OUTCOME: outcomeOf,
         "LAST SUCCESS": ({ lastSuccess }) => show(lastSuccess),
@@ -155,6 +159,6 @@ const stepDown = Command.make(
 ).pipe(Command.withDescription("Ask the leader to finish its runs and step down"))
 
 export const jobs = Command.make("jobs").pipe(
-  Command.withDescription("Jobs of a fleet: list, run, pause, resume, reschedule"),
+  Command.withDescription("Jobs of a fleet: list, run, pause, resume, reschedule, step-down"),
   Command.withSubcommands([list, run, pause, resume, reschedule, stepDown])
 )

@@ -16,6 +16,7 @@ import { pause, resume } from "./streamPauses.ts"
 import { rewind, seek, trim } from "./streamPositions.ts"
 import {
   announcementsOf,
+  consumersOf,
   deadOf,
   known,
   lagOf,
@@ -47,13 +48,13 @@ const list = Command.make(
       Effect.scoped(Effect.gen(function*() {
         const service = yield* open(name)
         const state = yield* service.inspect
-        const { announced, consumers, deadLetters, oldest, paused, pending } = state
+        const { announced, deadLetters, oldest, paused, pending } = state
         const lag = yield* lagOf({ name, service, state })
         return {
           name,
           announced,
           pending,
-          consumers: consumers.length,
+          consumers: consumersOf(state).length,
           oldest: Duration.toMillis(oldest),
           lag: lag.messages,
           isCounted: lag.isCounted,
@@ -149,12 +150,7 @@ const inspect = Command.make(
     const { service, state } = yield* known(name)
     const streams = yield* dataStreams({ name, service, state }, leaseDuration, limit)
     const deadLetters = yield* service.deadLetters(undefined, limit)
-    const consumers = state.consumers.map(({ idle, name, pending }) => ({
-      name,
-      owned: pending,
-      idle: Duration.toMillis(idle),
-      capacity: state.members.find(({ consumer }) => consumer === name)?.capacity ?? null
-    }))
+    const consumers = consumersOf(state)
     const orphans = streams.filter(({ isOrphan }) => isOrphan).length
     const waiting = state.announced - state.pending
     yield* print(
@@ -179,7 +175,7 @@ const inspect = Command.make(
           CONSUMER: ({ name }) => name,
           OWNED: ({ owned }) => owned,
           CAPACITY: ({ capacity }) => capacity,
-          IDLE: ({ idle }) => idleFor(idle)
+          IDLE: ({ idle }) => idle === null ? null : idleFor(idle)
         }, paint),
         "",
         ...table(streams, {

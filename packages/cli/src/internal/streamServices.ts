@@ -95,6 +95,22 @@ export const exists = Effect.fnUntraced(function*(service: ServiceName, state: S
   })
 })
 
+/**
+ * The consumers of the group, and those that have joined but read nothing yet: before Redis 7.2, the group has a consumer
+ * only once it has read an announcement.
+ */
+export const consumersOf = ({ consumers, members }: ServiceState) => [
+  ...consumers.map(({ idle, name, pending }) => ({
+    name,
+    owned: pending,
+    idle: Duration.toMillis(idle),
+    capacity: members.find(({ consumer }) => consumer === name)?.capacity ?? null
+  })),
+  ...members
+    .filter(({ consumer }) => consumers.every(({ name }) => name !== consumer))
+    .map(({ capacity, consumer, owned }) => ({ name: consumer, owned, idle: null, capacity }))
+]
+
 export const open = (service: ServiceName) => Effect.flatMap(StreamStore, (streams) => streams.open(service))
 
 /** Opens an existing service. Fails if the service has never been used. */

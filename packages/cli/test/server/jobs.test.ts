@@ -53,6 +53,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba jobs", (it
       const every = ["jobs", "reschedule", name, "report", "--every", "1 hour"]
       assert.strictEqual((yield* commandLine.run(every, server)).code, 0)
       assert.deepInclude((yield* list).jobs[0], { schedule: "every 3600000", isRescheduled: true })
+      assert.include((yield* commandLine.run(["jobs", "list", name], server)).output, "every 1h (set by hand)")
       const wrong = yield* commandLine.run(["jobs", "reschedule", name, "report", "--cron", "0 0 L * *"], server)
       assert.strictEqual(wrong.code, 64)
       assert.include(wrong.errors, "28-31")

@@ -112,6 +112,36 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.deepStrictEqual(yield* server.send("KEYS", "*odrers*"), [])
     }))
 
+  it.effect("a consumer is listed before its first announcement", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      yield* Effect.forkScoped(
+        StreamClient.run(Effect.never).pipe(
+          Effect.provide(RedisStreams.layer({
+            service: "idle",
+            processName: "web-1",
+            capacity: 5,
+            redis: { url: server.url }
+          }))
+        )
+      )
+      const list = commandLine.json(["streams", "list"], server)
+      yield* until(
+        "it has joined",
+        Effect.map(list, (services: ReadonlyArray<{ readonly name: string; readonly consumers: number }>) =>
+          services.some(({ consumers, name }) =>
+            name === "idle" && consumers === 1
+          ))
+      )
+      const { consumers } = yield* commandLine.json(["streams", "inspect", "idle"], server)
+      assert.deepStrictEqual(
+        consumers.map(({ capacity, name, owned }: Record<string, unknown>) => ({ name, owned, capacity })),
+        [{ name: "simba-consumer-web-1", owned: 0, capacity: 5 }]
+      )
+      const { output } = yield* commandLine.run(["streams", "inspect", "idle"], server)
+      assert.match(output, /simba-consumer-web-1 +0 +5 /)
+    }))
+
   it.effect("a service with announcements is listed before its first consumer", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer

@@ -38,7 +38,10 @@ export interface ServiceState {
   readonly oldest: Duration.Duration
   /** The number of announcements in the dead letters. */
   readonly deadLetters: number
-  /** The consumers of the group, including Go consumers. */
+  /**
+   * The consumers of the group, including Go consumers. Before Redis 7.2, a consumer is among them only once it has read
+   * an announcement; `members` has it as soon as it runs.
+   */
   readonly consumers: ReadonlyArray<{
     readonly name: string
     readonly pending: number
