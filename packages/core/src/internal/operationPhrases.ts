@@ -13,7 +13,9 @@ const phrases: Readonly<Record<string, string>> = {
   events: "Following the owners of the mutex",
   list: "Listing the mutexes",
   "force release": "Taking the mutex from its owner",
+  "read jobs": "Reading the jobs",
   "claim a run": "Claiming a run of a job",
+  "end a run": "Recording the end of a run",
   "fenced script": "Writing to the fenced resource",
   simba: "The call",
   // Data streams

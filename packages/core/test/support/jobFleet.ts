@@ -28,7 +28,7 @@ export const make = Effect.gen(function*() {
   const ran: Array<Ran> = []
   const warnings: Array<string> = []
   const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
-    if (logLevel === "Warn" || logLevel === "Error") warnings.push(String([message].flat()[0]))
+    if (logLevel === "Warn" || logLevel === "Error") warnings.push([message].flat().join(" "))
   })
   const seconds = () => (clock.currentTimeMillisUnsafe() - begin) / 1000
 

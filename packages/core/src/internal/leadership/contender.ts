@@ -178,7 +178,7 @@ export const make = Effect.fnUntraced(function*(options: {
     return Effect.catchCause(attempted, (cause) => {
       isOut = Option.exists(Cause.findErrorOption(cause), isTransient)
       const pause = pauses.failed(instant(clock).monotonic - began)
-      return Effect.andThen(log.warning("Cannot contend; retrying", cause), pause)
+      return Effect.andThen(log.warning("Cannot contend; retrying:", log.why(cause)), pause)
     })
   })
 
@@ -261,7 +261,7 @@ export const make = Effect.fnUntraced(function*(options: {
       }),
     refused: (cause) =>
       Effect.andThen(
-        annotate(log.warning("Cannot read who owns the mutex; polling again", cause)),
+        annotate(log.warning("Cannot read who owns the mutex; polling again:", log.why(cause))),
         Effect.forEach(eventReaders, (reader) => Queue.failCause(reader, cause), { discard: true })
       ),
     // Owners that run this library publish their grants, so polling can wait until the owner's ttl has passed

@@ -49,7 +49,7 @@ export const noteEnd = (host: JobHost, request: EndRequest): Effect.Effect<void>
   host.store.jobs.end(request).pipe(
     Effect.timeout(noteTimeoutMillis),
     Effect.asVoid,
-    Effect.catchCause((cause) => log.warning(`Cannot record how a run of "${request.job}" ended`, cause))
+    Effect.catchCause((cause) => log.warning(`Cannot record how a run of "${request.job}" ended:`, log.why(cause)))
   )
 
 export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =>

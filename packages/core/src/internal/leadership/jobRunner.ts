@@ -212,7 +212,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             }))
             if (Exit.isFailure(reply)) {
               job.notBefore = backendTime() + pauseAfter(++job.failures)
-              return yield* log.warning(`Cannot claim a run of "${spec.name}"; retrying`, reply.cause)
+              return yield* log.warning(`Cannot claim a run of "${spec.name}"; retrying:`, log.why(reply.cause))
             }
             const { attempt, _tag, now, wait } = reply.value
             job.failures = 0
@@ -275,7 +275,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
             } else {
               isStale = true
               readFailures++
-              yield* log.warning("Cannot read the jobs; retrying", latest.cause)
+              yield* log.warning("Cannot read the jobs; retrying:", log.why(latest.cause))
             }
           }
           // An operator asked this leader to step down
