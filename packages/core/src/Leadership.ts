@@ -48,8 +48,8 @@ const contenderOf = <E, R>(source: ContenderSource<E, R>): Effect.Effect<Contend
  * **Details**
  *
  * `contender` is a contender, a service of one, or an effect that returns one. Work that succeeds does not run again
- * until the next leadership. Work that fails ends the leadership, so that another node can lead; with `onError:
- * "fail"`, this effect fails instead. Inside the work, use `Effect.repeat` to run it periodically and `Effect.retry` to
+ * until the next leadership. Work that fails ends the leadership, so that another node can lead, unless `onError` is
+ * `"fail"`: then this effect fails. Inside the work, use `Effect.repeat` to run it periodically and `Effect.retry` to
  * retry it on this node.
  *
  * **Example** (A poller that runs on one node)
