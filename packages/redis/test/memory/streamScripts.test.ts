@@ -440,6 +440,32 @@ describe("a repeated announcement", () => {
       assert.strictEqual(yield* service.done(second), "Done")
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
+
+  it.effect("is not lost if its data stream becomes a dead letter: after a redrive, the messages after the end are announced", () =>
+    onFake(Effect.gen(function*() {
+      for (const isEnded of [false, true]) {
+        const { ask, own, read, send, service } = yield* setup()
+        const held = yield* own(`ended ${isEnded}`)
+        yield* fill(held.stream, 1, 5)
+        yield* fill(held.stream, 6, 9)
+        assert.isFalse((yield* service.announce([{ stream: held.stream, info: {} }]))[0]!.isNew)
+        if (isEnded) yield* service.commit(held, id("5-0"), true)
+        yield* service.deadLetter(held, "why")
+        const [letter] = yield* service.deadLetters(undefined, 1)
+        assert.isTrue(yield* service.redrive(letter!.id))
+        const [round] = yield* read()
+        const taken = yield* ask(held.stream, round!.entry)
+        assert(taken._tag === "Taken")
+        const second = { ...held, entry: round!.entry, ...(yield* ownerOf(held.stream)), token: taken.token }
+        if (!isEnded) yield* service.commit(second, id("5-0"), true)
+        assert.strictEqual(yield* service.end(second), "Ended")
+        assert.strictEqual(yield* service.done(second), "Done")
+        const next = Option.getOrThrow(yield* service.find(held.stream))
+        assert.notStrictEqual(next.entry, round!.entry)
+        assert.deepStrictEqual(next.info, {})
+        yield* send("DEL", input)
+      }
+    })))
 })
 
 /** Reads the consumer and the epoch of a lease. */
@@ -566,7 +592,8 @@ describe("dead letters", () => {
       yield* setup()
       const redrive = call(yield* Redis, "redrive", scripts.redriveDeadLetter)
       const [deadLetters, announced] = [StreamKeys.deadLetters(name), StreamKeys.announced(name)]
-      const keys = { input, deadLetters, announced, checkpoint: StreamKeys.checkpoint(streamOf("one")) }
+      const checkpoint = StreamKeys.checkpoint(streamOf("one"))
+      const keys = { input, deadLetters, announced, checkpoint, messages: streamOf("one") }
       assert.isFalse(yield* redrive({ ...keys, group, letter: "1-0", stream: "", text: "" }))
     })))
 

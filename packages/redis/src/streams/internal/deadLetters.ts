@@ -115,6 +115,7 @@ export const make = (
         deadLetters,
         announced,
         checkpoint,
+        messages: stream ?? deadLetters,
         group,
         letter: id,
         stream: stream ?? "",

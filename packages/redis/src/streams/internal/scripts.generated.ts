@@ -410,18 +410,19 @@ export const recordHeartbeat = script(
 
 /** Announces a dead letter again. Its data stream continues at its checkpoint, or remains ended. */
 export const redriveDeadLetter = script(
-  "\nlocal input, deadLetters, announced, checkpoint = KEYS[1], KEYS[2], KEYS[3], KEYS[4]\nlocal group, letter, stream, text = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\n" + addDeadLetterText + entryStatesText + infoFieldText + "local keepMillis = '604800000'\n" + announcementText + compareIdsText + groupInfoText + entryStateText + checkpointText + "local found = redis.call('XRANGE', deadLetters, letter, letter)[1]\nif not found then\nreturn '0'\nend\nlocal present = stream ~= '' and announcementOf(announced, stream)\nif present and isUnfinished(input, group, present) then\nredis.call('XDEL', deadLetters, letter)\nreturn '1'\nend\nlocal fields, before = {}, nil\nif text ~= '' then\nfields = { 'lbs-input', text }\nend\nfor i = 1, #found[2], 2 do\nlocal name = found[2][i]\nif name ~= 'simba-reason' and name ~= 'simba-id' and name ~= 'simba-token' then\nfields[#fields + 1] = name\nfields[#fields + 1] = found[2][i + 1]\nelseif name == 'simba-id' then\nbefore = found[2][i + 1]\nend\nend\nlocal committed, endedBy, offset\nif stream ~= '' then\ncommitted, endedBy, offset = checkpointOf(checkpoint)\nend\nlocal entry = announceEntry(input, fields)\nredis.call('XDEL', deadLetters, letter)\nif stream ~= '' then\nnote(announced, stream, entry, 0, '0-0', '')\nif committed and endedBy == before then\nwriteCheckpoint(checkpoint, committed, entry, offset, keepMillis)\nend\nend\nreturn '1'\n",
+  "\nlocal input, deadLetters, announced, checkpoint, messages = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]\nlocal group, letter, stream, text = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\n" + addDeadLetterText + entryStatesText + infoFieldText + "local keepMillis = '604800000'\n" + announcementText + compareIdsText + groupInfoText + entryStateText + checkpointText + "local found = redis.call('XRANGE', deadLetters, letter, letter)[1]\nif not found then\nreturn '0'\nend\nlocal present = stream ~= '' and announcementOf(announced, stream)\nif present and isUnfinished(input, group, present) then\nredis.call('XDEL', deadLetters, letter)\nreturn '1'\nend\nlocal fields, before = {}, nil\nif text ~= '' then\nfields = { 'lbs-input', text }\nend\nfor i = 1, #found[2], 2 do\nlocal name = found[2][i]\nif name ~= 'simba-reason' and name ~= 'simba-id' and name ~= 'simba-token' then\nfields[#fields + 1] = name\nfields[#fields + 1] = found[2][i + 1]\nelseif name == 'simba-id' then\nbefore = found[2][i + 1]\nend\nend\nlocal committed, endedBy, offset\nif stream ~= '' then\ncommitted, endedBy, offset = checkpointOf(checkpoint)\nend\nlocal entry = announceEntry(input, fields)\nredis.call('XDEL', deadLetters, letter)\nif stream ~= '' then\nnote(announced, stream, entry, 0, lastMessage(messages), field(fields, 'lbs-input'))\nif committed and endedBy == before then\nwriteCheckpoint(checkpoint, committed, entry, offset, keepMillis)\nend\nend\nreturn '1'\n",
   replies.Flag,
-  ({ input, deadLetters, announced, checkpoint, group, letter, stream, text }: {
+  ({ input, deadLetters, announced, checkpoint, messages, group, letter, stream, text }: {
     readonly input: string
     readonly deadLetters: string
     readonly announced: string
     readonly checkpoint: string
+    readonly messages: string
     readonly group: string
     readonly letter: string
     readonly stream: string
     readonly text: string
-  }) => [[input, deadLetters, announced, checkpoint], [group, letter, stream, text]]
+  }) => [[input, deadLetters, announced, checkpoint, messages], [group, letter, stream, text]]
 )
 
 /** Moves a dead message to the end of its data stream, unchanged. */

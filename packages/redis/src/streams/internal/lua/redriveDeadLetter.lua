@@ -5,6 +5,9 @@
 --- If the data stream was announced in the meantime, the letter is only deleted, because that announcement continues
 --- after the checkpoint.
 ---
+--- The letter stands for all announcements up to now, because one that was repeated becomes a single letter. So `done`
+--- announces the messages after the end of the first round again.
+---
 --- The fields that `addDeadLetter.lua` added are left out. `simba-id` is the id of the former announcement. If the data
 --- stream ended under it, the checkpoint is changed to the new announcement, so that the data stream remains ended.
 ---
@@ -12,13 +15,14 @@
 --- KEYS[2] deadLetters
 --- KEYS[3] announced
 --- KEYS[4] checkpoint
+--- KEYS[5] messages  the data stream
 --- ARGV[1] group
 --- ARGV[2] letter  id of the dead letter
 --- ARGV[3] stream  the letter's data stream, or ''
 --- ARGV[4] text  of an announcement whose fields are packed into one, or ''
 --- Reply: Flag. Whether there is such a letter.
 
-local input, deadLetters, announced, checkpoint = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local input, deadLetters, announced, checkpoint, messages = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, letter, stream, text = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 --- @include include/announcement.lua
@@ -55,7 +59,7 @@ end
 local entry = announceEntry(input, fields)
 redis.call('XDEL', deadLetters, letter)
 if stream ~= '' then
-  note(announced, stream, entry, 0, '0-0', '')
+  note(announced, stream, entry, 0, lastMessage(messages), field(fields, 'lbs-input'))
   if committed and endedBy == before then
     writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end
