@@ -295,10 +295,15 @@ export interface Service {
     to: { readonly consumer: ConsumerName; readonly session: string },
     confirm: Duration.Duration
   ) => Effect.Effect<"HandedOver" | "NotOwner", StoreError>
-  /** Lists the data streams that were handed over to this member and that it may not have confirmed yet. */
+  /**
+   * Lists the data streams that were handed over to this member and that it may not have confirmed yet. From then on, a
+   * handler counts as running. So the list leaves out those that `isAdopted` returns true for: their handlers may be
+   * waiting for messages.
+   */
   readonly handedOver: (
     consumer: ConsumerName,
-    session: string
+    session: string,
+    isAdopted?: (entry: EntryId) => boolean
   ) => Effect.Effect<ReadonlyArray<Ownership & { readonly info: Announcement["info"] }>, StoreError>
   /** Registers the member until `expiry` from now, and returns all registered members. */
   readonly heartbeat: (member: Member, expiry: Duration.Duration) => Effect.Effect<ReadonlyArray<Member>, StoreError>

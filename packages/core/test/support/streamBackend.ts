@@ -363,11 +363,11 @@ export class Backend {
           this.hint({ _tag: "HandedOver", session: to.session })
           return "HandedOver"
         }),
-      handedOver: (consumer, session) =>
+      handedOver: (consumer, session, isAdopted = () => false) =>
         through("handedOver", () =>
           this.rows.flatMap((row) => {
             const { content } = row
-            if (content._tag !== "Announced" || row.owner !== consumer) return []
+            if (content._tag !== "Announced" || row.owner !== consumer || isAdopted(row.entry)) return []
             const lease = this.lease(this.streamLeases, content.stream)
             if (lease === undefined || !lease.epoch.startsWith(`${session}.h`) || lease.entry !== row.entry) return []
             const { entry, info, stream } = content

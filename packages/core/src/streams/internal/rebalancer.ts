@@ -127,7 +127,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     )
 
   const adopt = adopting.withPermit(Effect.uninterruptible(Effect.gen(function*() {
-    const offered = (yield* store.handedOver(consumer, session)).filter(({ entry }) => !table.has(entry))
+    const offered = yield* store.handedOver(consumer, session, (entry) => table.has(entry))
     const isPaused = ({ stream }: Ownership) => client.pauses.has(stream)
     yield* refuse(offered.filter(isPaused))
     const received = offered.filter((ownership) => !isPaused(ownership))

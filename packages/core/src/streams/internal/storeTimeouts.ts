@@ -43,7 +43,8 @@ export const make = (store: Service, config: StreamConfig): Service => {
     find: (stream) => within("find", store.find(stream)),
     deadLetterMalformed: (entry, consumer, reason) =>
       within("dead-letter", store.deadLetterMalformed(entry, consumer, reason)),
-    handedOver: (consumer, session) => within("list hand-overs", store.handedOver(consumer, session)),
+    handedOver: (consumer, session, isAdopted) =>
+      within("list hand-overs", store.handedOver(consumer, session, isAdopted)),
     heartbeat: (member, expiry) => within("heartbeat", store.heartbeat(member, expiry)),
     keepCheckpoints: (streams) => within("keep checkpoints", store.keepCheckpoints(streams), config.reapAfter),
     reap: (idle) => within("remove old data", store.reap(idle), config.reapAfter)

@@ -78,9 +78,9 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
       ),
     handOver: (ownership, { consumer, session }, confirm) =>
       handOver({ receiver: consumer, session, confirm: millis(confirm), ...leaseOf(ownership) }),
-    handedOver: Effect.fnUntraced(function*(consumer, session) {
+    handedOver: Effect.fnUntraced(function*(consumer, session, isAdopted = () => false) {
       const own = (yield* listHandOvers({ handOvers, session }))
-        .filter((handOver) => handOver.consumer === consumer)
+        .filter((handOver) => handOver.consumer === consumer && !isAdopted(handOver.entry))
         .map(({ consumer, entry, epoch, stream, token }): Ownership => ({ stream, entry, consumer, epoch, token }))
       const adopted = yield* Effect.forEach(own, (ownership) => adopt(leaseOf(ownership)), { concurrency: "unbounded" })
       return own.flatMap((ownership, i) => {

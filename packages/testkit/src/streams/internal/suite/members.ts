@@ -1,4 +1,5 @@
 /** Contract of stream stores: hand-overs of data streams, and the list of members. `StreamStoreSuite` registers it. */
+import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -60,6 +61,22 @@ export const sharing = ({ bench, it }: Cases): void => {
       yield* pass(short)
       const next = yield* c.take(ownership.stream, ownership.entry, { minIdle: short })
       assert.strictEqual(yield* failed(service, next), 2)
+    }))
+
+  it.effect("a handed-over stream is adopted once, so that an idle handler still counts as idle", () =>
+    Effect.gen(function*() {
+      const { lease, party, pass, service } = yield* bench("adopted once")
+      const [a, b, c] = [party(), party(), party()]
+      const ownership = yield* a.own("one")
+      const isAdopted = (entry: EntryId) => entry === ownership.entry
+      yield* service.handOver(ownership, b, lease)
+      const { info: _, ...handedOver } = only(yield* service.handedOver(b.consumer, b.session))
+      const [renewed] = yield* service.renew([{ ...handedOver, isBusy: false }], lease)
+      assert.strictEqual(renewed!._tag, "Renewed")
+      assert.deepStrictEqual(yield* service.handedOver(b.consumer, b.session, isAdopted), [])
+      yield* pass(lease)
+      const next = yield* c.take(ownership.stream, ownership.entry, { minIdle: lease })
+      assert.strictEqual(yield* failed(service, next), 1)
     }))
 
   it.effect("epochs of hand-overs are never reused", () =>
