@@ -24,7 +24,7 @@ interface Options {
   readonly isCluster?: boolean
   readonly maxReaders?: number
   /** The reply of a separate, non-blocking read of a data stream. Default: no messages. */
-  readonly messages?: (stream: string) => Effect.Effect<ReadonlyArray<RawMessage>, BackendError>
+  readonly messages?: (stream: string, count: number) => Effect.Effect<ReadonlyArray<RawMessage>, BackendError>
 }
 
 /** Blocking reads end only when the test says so. `commands` returns the commands since its last call. */
@@ -69,7 +69,7 @@ const setup = Effect.fnUntraced(function*({ isCluster = false, maxReaders = 4, m
   }
   const awaitMessages = yield* blockingRead.make(
     { isCluster, redis } as never,
-    (stream) => messages?.(stream) ?? Effect.succeed([]),
+    (stream, _, count) => messages?.(stream, count) ?? Effect.succeed([]),
     maxReaders
   )
   const wait = (stream: string, after = 0, count = 10) =>
@@ -135,6 +135,23 @@ describe("a blocking read", () => {
       yield* TestClock.adjust("1 millis")
       yield* reply(null)
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 other>0-0"])
+    }))
+
+  it.effect("serves a waiter that wants fewer messages than another once, and the rest is read separately", () =>
+    Effect.gen(function*() {
+      const sizes: Array<number> = []
+      const { commands, reply, wait } = yield* setup({
+        messages: (_, count) =>
+          Effect.sync(() => (sizes.push(count), sizes.length < 3 ? [] : [{ id: id(2), fields: [] }]))
+      })
+      const first = yield* wait("huge", 0, 1)
+      yield* wait("small", 0, 100)
+      assert.deepStrictEqual(yield* commands(), ["XREAD 100 5000 huge>0-0 small>0-0"])
+      yield* reply(replyOf("huge", 1, 2, 3))
+      assert.deepStrictEqual(idsOf(yield* Fiber.join(first)), [1])
+      assert.deepStrictEqual(yield* commands(), ["XREAD 100 5000 small>0-0"])
+      assert.deepStrictEqual(idsOf(yield* Fiber.join(yield* wait("huge", 1, 1))), [2])
+      assert.deepStrictEqual(sizes, [1, 100, 1])
     }))
 
   it.effect("drops a data stream whose messages have no waiter, so the next waiter first reads separately", () =>

@@ -127,9 +127,11 @@ export const make = Effect.fnUntraced(function*(
       for (const waiter of watched.waiters) {
         // The waiter joined during the read, with an earlier position
         if (compareEntryIds(waiter.after, asked) < 0) continue
-        const mine = found.filter(({ id }) => compareEntryIds(id, waiter.after) > 0).slice(0, waiter.count)
+        const newer = found.filter(({ id }) => compareEntryIds(id, waiter.after) > 0)
+        const mine = newer.slice(0, waiter.count)
         if (mine.length === 0) continue
-        watched.asked = mine[mine.length - 1]!.id
+        // A waiter that wanted fewer messages next reads separately. The shared read would send the others each time
+        watched.asked = mine.length < newer.length ? undefined : mine[mine.length - 1]!.id
         settle(watched, waiter, Exit.succeed(mine))
       }
       // Nobody waited for these messages. The next waiter will first read them directly
