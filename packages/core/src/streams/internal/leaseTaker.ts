@@ -49,7 +49,10 @@ export interface LeaseTaker {
   readonly deadLetter: (entry: Malformed, consumer: ConsumerName) => Effect.Effect<void>
   /** False for streams that are paused, in use here, or skipped for now. */
   readonly mayTake: (candidate: Pick<Candidate, "entry" | "stream">) => boolean
-  /** Leaves the entry to other members for a while. */
+  /**
+   * Leaves the entry to other members for a while, but no longer than a lease lasts: a later sweep must take it if nobody
+   * else does.
+   */
   readonly skipFor: (entry: EntryId, period: Duration.Duration) => void
 }
 
@@ -99,7 +102,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       pruned = now
       for (const [entry, until] of skipped) if (until <= now) skipped.delete(entry)
     }
-    skipped.set(entry, now + Duration.toMillis(period))
+    skipped.set(entry, now + Math.min(Duration.toMillis(period), lease))
   }
 
   const mayTake: LeaseTaker["mayTake"] = ({ entry, stream }) => {
@@ -198,7 +201,7 @@ export const make = (client: ClientContext): LeaseTaker => {
           break
         }
         case "Occupied":
-          skipFor(entry, Duration.min(result.timeLeft, config.leaseDuration))
+          skipFor(entry, result.timeLeft)
           break
         case "DeadLettered":
           yield* logDeadLettered({ stream, entry }, result.failures)
