@@ -142,11 +142,27 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
   readonly inHand = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.uninterruptibleMask((restore) => {
       const { client, lease: owned } = this
-      if (owned.inHand++ === 0) {
+      // Until now, no handler was working
+      if (owned.inHand++ === owned.pausing) {
         this.progressed()
         client.table.watch(owned)
       }
       return Effect.ensuring(restore(work), Effect.sync(() => owned.inHand--))
+    })
+
+  /** Runs a pause between two attempts at a message. Afterwards, the progress timeout starts again. */
+  readonly pausing = <A, E, R>(pause: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.uninterruptibleMask((restore) => {
+      const { client, lease: owned } = this
+      owned.pausing++
+      return Effect.ensuring(
+        restore(pause),
+        Effect.sync(() => {
+          owned.pausing--
+          this.progressed()
+          client.table.watch(owned)
+        })
+      )
     })
 
   override toJSON() {

@@ -18,6 +18,7 @@ import type { StreamLease } from "../StreamLease.ts"
 import * as StreamMetrics from "../StreamMetrics.ts"
 import type { RawMessage } from "../StreamState.ts"
 import { failureText } from "./failureText.ts"
+import { LeaseImpl } from "./leaseHandle.ts"
 import { type LeaseError, reasonOf, retryOutages } from "./leaseRequests.ts"
 
 /** One second, doubling up to 30 seconds, indefinitely, with jitter. */
@@ -60,6 +61,13 @@ export const make = (
     message: first.id
   })
 
+  // Progress would also reset the failure count, so it is not reported after a failure: the next attempt may kill this
+  // process. Another implementation of the `StreamLease` service has only `progress`
+  const pausing = <A, E>(pause: Effect.Effect<A, E>) =>
+    lease instanceof LeaseImpl
+      ? lease.pausing(pause)
+      : Effect.andThen(lease.failures === 0 ? lease.progress : Effect.void, pause)
+
   /** Returns undefined after a success, and the last cause if all attempts failed. */
   const trying = <E, R>(messages: NonEmptyReadonlyArray<RawMessage>, work: Effect.Effect<unknown, E, R>) =>
     Effect.gen(function*() {
@@ -81,10 +89,9 @@ export const make = (
             `(attempt ${count} of ${attempts}); retrying in ${Duration.format(pause)}`,
           cause
         ).pipe(Effect.annotateLogs(subjectOf(messages)))
-        // Reporting progress keeps the pause from counting as a stall. It would also reset the failure count, so it is
-        // not reported after a failure: the next attempt may kill this process
-        if (lease.failures === 0) yield* lease.progress
-        yield* Effect.raceAllFirst([Effect.sleep(pause), Effect.andThen(lease.revoked, lease.yield), meanwhile])
+        yield* pausing(
+          Effect.raceAllFirst([Effect.sleep(pause), Effect.andThen(lease.revoked, lease.yield), meanwhile])
+        )
         yield* lease.ensure
       }
     })

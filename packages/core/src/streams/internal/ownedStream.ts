@@ -79,6 +79,8 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
   waiting = 0
   /** How many messages are being processed while the loop may be waiting for others. */
   inHand = 0
+  /** How many handlers of messages pause between two attempts. A pause is not a lack of progress. */
+  pausing = 0
   /** Whether the handler has read messages through the lease. If not, it is unknown whether it is processing one. */
   hasRead = false
   /** Whether the handler reported progress that the backend has not confirmed yet. */
@@ -124,7 +126,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
 
   /** The monotonic instant at which the handler counts as stalled. */
   stallsAt(): number {
-    return this.progressedAt === undefined || !this.isBusy
+    return this.progressedAt === undefined || !this.isBusy || this.pausing >= Math.max(1, this.inHand)
       ? Infinity
       : this.progressedAt + this.options.progressTimeout
   }
