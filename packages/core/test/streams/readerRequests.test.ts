@@ -1,7 +1,7 @@
 /** Tests what a reader of messages requests: the size of its reads, and how often it reads the extent. */
 import { StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Metric, Schema } from "effect"
+import { Effect, Fiber, Metric, Option, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { numbered, processing, recorded } from "../support/recordedLease.ts"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
@@ -90,6 +90,24 @@ describe("waiting", () => {
       assert.lengthOf(requests.filter((request) => request.startsWith("read 1-0")), 1)
     }))
 })
+
+it.effect("a message that arrives while `onGap` runs does not interrupt it", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(numbered(1))
+    const reported: Array<unknown> = []
+    const { observed } = yield* processing(lease.layer, {
+      onGap: ({ missed }) => Effect.delay(Effect.sync(() => reported.push(missed)), "200 millis")
+    })
+    yield* TestClock.adjust("500 millis")
+    // Too soon after the first check for another one
+    lease.burst(1, numbered(2), numbered(3))
+    yield* TestClock.adjust("1100 millis")
+    assert.deepStrictEqual([observed, reported], [[1, 3], []])
+    lease.add(numbered(4))
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual([observed, reported], [[1, 3, 4], [Option.some(1)]])
+  }))
 
 it.effect("`until` gets the offset of each message", () =>
   Effect.gen(function*() {

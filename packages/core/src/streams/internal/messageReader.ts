@@ -300,8 +300,8 @@ export class MessageReader<A, R> {
 
   /**
    * Reads the extent while the reader waits. Messages after the position may still be on their way to this reader, so
-   * they prove nothing. Ends the wait if the data stream now ends before the position, or if everything after the
-   * position was deleted.
+   * they prove nothing. Ends the wait if the data stream now ends before the position, if everything after the position
+   * was deleted, or if messages are missing: a message could interrupt `onGap` if it ran during the wait.
    */
   private get watch(): Effect.Effect<ReadonlyArray<RawMessage>, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
@@ -310,7 +310,8 @@ export class MessageReader<A, R> {
         const extent = Option.getOrUndefined(yield* retryOutages(this.lease.extent))
         if (extent === undefined) continue
         const order = compareEntryIds(extent.last, this.position!.after)
-        if (order < 0 || order > 0 && extent.length === 0) {
+        const isMissing = order === 0 && readPosition.check(this.position!, extent).missing !== undefined
+        if (order < 0 || order > 0 && extent.length === 0 || isMissing) {
           this.isUnchecked = true
           this.checkedAt = -Infinity
           return []
