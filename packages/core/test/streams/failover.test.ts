@@ -148,3 +148,24 @@ it.effect("on a server without counters, a warning reports lost messages without
       "The server lost messages that had been read; continuing after the last remaining one"
     ])
   }))
+
+it.effect("messages that were processed before the data stream was rewritten, or lost its end, are not committed if processing stops during `onGap`", () =>
+  Effect.gen(function*() {
+    for (const [first, reason, checkpoint] of [["1-5", "Rewritten", "0-0"], ["1-0", "LostEnd", undefined]] as const) {
+      const lease = new ScriptedLease()
+      lease.add(numbered(1), numbered(2), numbered(3))
+      const reasons: Array<string> = []
+      const { fiber, observed } = yield* processing(lease.layer, {
+        commitEvery: 10,
+        onGap: ({ reason }) => Effect.andThen(Effect.sync(() => reasons.push(reason)), Effect.never)
+      })
+      yield* TestClock.adjust("100 millis")
+      lease.rewrite(numbered(11, first), numbered(12, "2-0"))
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual([observed, reasons], [[1, 2, 3], [reason]])
+      // Now the data stream reaches beyond the processed messages
+      lease.add(numbered(13, "9-0"))
+      yield* Fiber.interrupt(fiber)
+      assert.strictEqual<string | undefined>(lease.checkpoint, checkpoint)
+    }
+  }))

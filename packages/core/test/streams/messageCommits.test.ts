@@ -1,7 +1,7 @@
 /** Tests when processed messages are committed, with a commit in flight and after a failed one. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, it } from "@effect/vitest"
-import { Cause, Clock, Duration, Effect, Exit, Fiber, Latch, Scheduler } from "effect"
+import { Clock, Duration, Effect, Fiber, Latch, Scheduler } from "effect"
 import { TestClock } from "effect/testing"
 import { MessageCommits } from "../../src/streams/internal/messageCommits.ts"
 import type { StreamLease } from "../../src/streams/StreamLease.ts"
@@ -60,7 +60,7 @@ it.effect("a commit is due commitWithin after the first uncommitted message", ()
     assert.deepStrictEqual(calls, ["progress", "2-0", "3-0"])
   }))
 
-it.effect("the next commit covers the messages of a failed commit, unless they were forgotten in the meantime", () =>
+it.effect("the next commit covers the messages of a failed commit", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 3, commitWithin: "1 second" })
     latch.closeUnsafe()
@@ -76,14 +76,6 @@ it.effect("the next commit covers the messages of a failed commit, unless they w
     yield* TestClock.adjust("600 millis")
     yield* commits.afterMessage
     assert.deepStrictEqual(calls, ["1-0", "progress", "2-0"])
-    commits.add(processed(3))
-    latch.closeUnsafe()
-    const second = yield* Effect.forkChild(commits.flush, { startImmediately: true })
-    commits.forget()
-    yield* Fiber.interrupt(second)
-    latch.openUnsafe()
-    yield* commits.flush
-    assert.deepStrictEqual(calls.slice(3), ["3-0"])
   }))
 
 it.effect("settle awaits the commit in flight, and forgotten messages are not committed", () =>
@@ -98,7 +90,7 @@ it.effect("settle awaits the commit in flight, and forgotten messages are not co
     latch.openUnsafe()
     yield* Fiber.joinAll([flush, settled])
     commits.add(processed(2))
-    commits.forget()
+    yield* commits.settle
     yield* commits.flush
     yield* commits.atLast
     assert.deepStrictEqual(calls, ["1-0"])
@@ -118,25 +110,6 @@ it.effect("the messages of a failed commit count towards commitEvery", () =>
     commits.add(processed(3))
     yield* commits.afterMessage
     assert.deepStrictEqual(calls, ["1-0", "progress", "3-0"])
-  }))
-
-it.effect("messages that were forgotten during a failed commit do not count, and later ones are committed", () =>
-  Effect.gen(function*() {
-    const { calls, commits, latch } = yield* setup({ commitEvery: 2 })
-    latch.closeUnsafe()
-    commits.add(processed(7))
-    const failing = yield* Effect.forkChild(commits.flush, { startImmediately: true })
-    commits.forget()
-    commits.add(processed(1))
-    yield* Fiber.interrupt(failing)
-    const exit = yield* Fiber.await(failing)
-    assert.isTrue(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause))
-    latch.openUnsafe()
-    yield* commits.afterMessage
-    assert.deepStrictEqual(calls, ["7-0", "progress"])
-    commits.add(processed(2))
-    yield* commits.afterMessage
-    assert.deepStrictEqual(calls, ["7-0", "progress", "2-0"])
   }))
 
 it.effect("the messages of a commit that fails after commitWithin are committed at once", () =>

@@ -113,7 +113,7 @@ export const concurrently = <A, RD, E, R>(
           return yield* stopping.isOpen() ? lease.yield : retryOutages(commits.flush)
         }
         if (delivery._tag === "Waited") continue
-        if (delivery._tag === "Rewritten" || delivery._tag === "LostEnd") yield* turnBack({ commits, lease }, delivery)
+        if (delivery._tag === "Rewritten" || delivery._tag === "LostEnd") yield* turnBack(lease, delivery)
         else {
           if (delivery._tag === "Message") {
             const { message } = delivery

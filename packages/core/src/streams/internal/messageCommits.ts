@@ -44,8 +44,6 @@ export class MessageCommits {
   private readonly within: number
   /** Excludes the messages of a commit in flight. */
   private uncommitted: Uncommitted | undefined
-  /** The messages of the commit in flight. */
-  private sent: Uncommitted | undefined
   private readonly turn = Semaphore.makeUnsafe(1)
   /** Opened when a message is added. `whenDue` closes it when nothing is uncommitted. */
   private readonly added = Latch.makeUnsafe(false)
@@ -62,12 +60,6 @@ export class MessageCommits {
     const { count, since } = this.uncommitted ?? { count: 0, since: this.now() }
     this.uncommitted = { last, count: count + 1, since }
     this.added.openUnsafe()
-  }
-
-  /** Forgets all uncommitted messages, because the reader has moved back to before them. */
-  forget(): void {
-    this.uncommitted = undefined
-    this.sent = undefined
   }
 
   /**
@@ -92,28 +84,30 @@ export class MessageCommits {
       const sent = this.uncommitted
       if (sent === undefined) return Effect.void
       this.uncommitted = undefined
-      this.sent = sent
-      return Effect.onExit(this.lease.commit(sent.last.id, sent.last), (exit) =>
-        Effect.sync(() => {
-          if (Exit.isFailure(exit)) this.restore()
-          this.sent = undefined
-        }))
+      return Effect.onExit(
+        this.lease.commit(sent.last.id, sent.last),
+        (exit) => Effect.sync(() => Exit.isFailure(exit) && this.restore(sent))
+      )
     }))
   }
 
   /** Called after a failed commit, so that the next commit covers its messages too. */
-  private restore(): void {
-    const { sent, uncommitted } = this
-    if (sent === undefined) return
+  private restore(sent: Uncommitted): void {
+    const { uncommitted } = this
     this.uncommitted = uncommitted === undefined
       ? sent
       : { last: uncommitted.last, count: sent.count + uncommitted.count, since: sent.since }
     this.added.openUnsafe()
   }
 
-  /** Waits for the commit in flight, and forgets the messages that are still uncommitted. */
+  /**
+   * Waits for the commit in flight, and forgets the messages that are still uncommitted, because the reader moves back to
+   * before them.
+   */
   get settle(): Effect.Effect<void> {
-    return this.turn.withPermit(Effect.sync(() => this.forget()))
+    return this.turn.withPermit(Effect.sync(() => {
+      this.uncommitted = undefined
+    }))
   }
 
   /**

@@ -23,15 +23,13 @@ export interface Loop<A, RD> {
   readonly attempt: Attempts
 }
 
-/** Called when the reader has moved back to an earlier position. The messages after it must not be committed. */
+/** Called when the reader has moved back to an earlier position. */
 export const turnBack = (
-  { commits, lease }: Pick<Loop<never, never>, "commits" | "lease">,
+  lease: StreamLease,
   delivery: Extract<Delivery<never>, { readonly _tag: "Rewritten" | "LostEnd" }>
-): Effect.Effect<void, LeaseError> => {
-  commits.forget()
+): Effect.Effect<void, LeaseError> =>
   // The failover may have lost the commit of the last remaining message too
-  return delivery._tag === "LostEnd" ? retryOutages(lease.commit(delivery.left.id, delivery.left)) : Effect.void
-}
+  delivery._tag === "LostEnd" ? retryOutages(lease.commit(delivery.left.id, delivery.left)) : Effect.void
 
 export const processedOf = <A>(delivery: Extract<Delivery<A>, { readonly _tag: "Message" | "Dead" }>): Processed =>
   delivery._tag === "Message" ? delivery.message : { id: delivery.id, offset: delivery.offset, isLast: false }
@@ -56,6 +54,7 @@ export const inBatches = <A, RD, E, R>(
     let last: Processed | undefined
     let bytes = 0
     let began = 0
+    reading.settled = commits.settle
 
     /**
      * Retries the messages of a failed batch one by one, and commits each before the next one starts. After the reader
@@ -76,7 +75,7 @@ export const inBatches = <A, RD, E, R>(
       if (isReadonlyArrayNonEmpty(messages) && !(yield* attempt(messages, handler))) {
         yield* oneByOne(messages, isRewound)
       }
-      if (last !== undefined) commits.add(last)
+      if (last !== undefined && !isRewound) commits.add(last)
       messages = []
       last = undefined
       bytes = 0
@@ -97,7 +96,7 @@ export const inBatches = <A, RD, E, R>(
       }
       if (delivery._tag === "Rewritten" || delivery._tag === "LostEnd") {
         yield* handle(true)
-        yield* turnBack({ commits, lease }, delivery)
+        yield* turnBack(lease, delivery)
         continue
       }
       if (last === undefined) began = now()

@@ -98,8 +98,8 @@ export class MessageReader<A, R> {
   /** The average message size in the last read, in bytes. */
   private messageSize: number | undefined
   /**
-   * Completes when no commit of a delivered message can follow. `concurrentLoop` sets it, because its handlers may run
-   * during a read. Other loops never run a handler during a read.
+   * Completes when no commit of a delivered message can follow. The loops set it. In `concurrentLoop`, handlers may run
+   * during a read.
    */
   settled: Effect.Effect<void> = Effect.void
 
