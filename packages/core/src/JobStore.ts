@@ -35,9 +35,8 @@ export interface JobRecord {
   readonly schedule: string | undefined
   /** The schedule that an operator has set instead. */
   readonly override: string | undefined
-  /** The schedule before the last change, and the time of that change. */
-  readonly former: string | undefined
-  readonly changed: number | undefined
+  /** The schedules before the last changes, oldest first, each with the time of its change. */
+  readonly former: ReadonlyArray<{ readonly schedule: string; readonly until: number }>
   readonly isPaused: boolean
   /** When an operator requested a run that has not started yet. */
   readonly wanted: number | undefined

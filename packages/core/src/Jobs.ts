@@ -91,8 +91,11 @@ const nextOf = (record: JobRecord) =>
     const text = record.override ?? record.schedule
     if (text === undefined) return undefined
     const present = yield* parse(text)
-    const former = record.former === undefined ? undefined : yield* parse(record.former)
-    return inForce(present.next, former?.next, record.changed)(record.at)
+    const former = yield* Effect.forEach(
+      record.former,
+      ({ schedule, until }) => Effect.map(parse(schedule), ({ next }) => ({ next, until }))
+    )
+    return inForce(present.next, former)(record.at)
   }).pipe(Effect.orElseSucceed(() => undefined))
 
 const toState = (name: string, record: JobRecord, isPaused: boolean) =>
@@ -164,7 +167,8 @@ const steer = (mutex: string, order: JobOrder): Effect.Effect<boolean, StoreErro
 
 /**
  * Requests one run of the job on the leader, now. The run does not count as an instant of the schedule, and starts even
- * if the job is paused. If the job is running, it runs again afterwards. Returns false if there is no such job.
+ * if the job is paused. If the job is running, or a failed run is to be retried, it runs again afterwards. Returns false
+ * if there is no such job.
  *
  * **Example** (Running the report again)
  *
@@ -201,7 +205,8 @@ export const pause = (mutex: string, job?: string): Effect.Effect<boolean, Store
   steer(mutex, { _tag: "Pause", job })
 
 /**
- * Resumes the job, or all jobs of the mutex. Instants that passed during the pause are not caught up on. A job that was
+ * Resumes the job, or all jobs of the mutex. Instants that passed during the pause are not caught up on, and a run that
+ * failed before or during it is not retried. A job that was
  * paused by name stays paused until it is resumed by name. Returns false if there is no such job.
  *
  * **Example** (Resuming a job)

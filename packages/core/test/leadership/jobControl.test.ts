@@ -85,6 +85,45 @@ describe("jobs of a fleet", () => {
       assert.strictEqual(refused._tag, "InvalidConfig")
     }))
 
+  it.effect("run on request after the retries of a failed run, and those of a run whose node died", () =>
+    Effect.gen(function*() {
+      for (const dies of [false, true]) {
+        yield* TestClock.setTime(noon - 1000)
+        const made = yield* JobFleet.make
+        let runs = 0
+        const jobs = (name: string) => [
+          made.job(
+            name,
+            { schedule: hourly, catchUp: "30 minutes", attempts: 3 },
+            () => ++runs === 1 && dies ? Effect.never : runs < 3 ? Effect.fail("no") : Effect.void
+          )
+        ]
+        const a = yield* made.node("a", jobs)
+        const b = yield* made.node("b", jobs)
+        yield* TestClock.adjust("1500 millis")
+        if (dies) yield* a.kill
+        yield* b.here(Jobs.run("jobs", "job"))
+        yield* TestClock.adjust("2 minutes")
+        const ran = made.ran.map(({ attempt, scheduledAt }) => [scheduledAt, attempt])
+        assert.deepStrictEqual(ran, [[1, 1], [1, 2], [1, 3], [1.5, 1]])
+      }
+    }))
+
+  it.effect("follow each of several schedules only while it was set, even if nobody led then", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(noon - 1000)
+      const { job, node, take } = yield* JobFleet.make
+      const jobs = (name: string) => [job(name, { schedule: hourly, catchUp: "3 hours", misfire: "runAll" })]
+      const a = yield* node("a", jobs)
+      yield* TestClock.adjust("30 minutes")
+      take()
+      // An operator makes a mistake, and corrects it before the leader notices
+      yield* a.here(Jobs.reschedule("jobs", "job", Leadership.cron("* * * * *")))
+      yield* a.here(Jobs.reschedule("jobs", "job", Leadership.cron("45 * * * *")))
+      yield* TestClock.adjust("20 minutes")
+      assert.deepStrictEqual(take(), ["a@2701"])
+    }))
+
   it.effect("lose no run that was due when the schedule changed, and duplicate none", () =>
     Effect.gen(function*() {
       const { fleet, here, ran } = yield* setup

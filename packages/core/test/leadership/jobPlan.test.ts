@@ -18,8 +18,7 @@ const noRun: JobRecord = {
   at: 0,
   schedule: undefined,
   override: undefined,
-  former: undefined,
-  changed: undefined,
+  former: [],
   isPaused: false,
   wanted: undefined,
   run: undefined,
@@ -62,11 +61,6 @@ const repeatAt = (spec: Spec, { at, run }: JobRecord, leader: Leader, now: numbe
 const expected = (spec: Spec, record: JobRecord, isPaused: boolean, leader: Leader, now: number): Decision => {
   const { at, run, wanted } = record
   const ready = run !== undefined && run.start <= now ? run.start + spec.minInterval : 0
-  if (wanted !== undefined) {
-    return now < ready
-      ? { _tag: "Wait", until: ready }
-      : { _tag: "Run", mode: "manual", at: wanted, attempt: 1, isCatchUp: false, missed: 0, cause: "outage" }
-  }
   const due = instants(at, now)
   const repeat = repeatAt(spec, record, leader, now)
   if (repeat !== undefined && !isPaused && (due.length === 0 || spec.misfire === "runAll")) {
@@ -80,6 +74,11 @@ const expected = (spec: Spec, record: JobRecord, isPaused: boolean, leader: Lead
       missed: 0,
       cause: "outage"
     }
+  }
+  if (wanted !== undefined) {
+    return now < ready
+      ? { _tag: "Wait", until: ready }
+      : { _tag: "Run", mode: "manual", at: wanted, attempt: 1, isCatchUp: false, missed: 0, cause: "outage" }
   }
   if (due.length === 0) return { _tag: "Wait", until: next(at) }
   if (!isPaused && now < ready) return { _tag: "Wait", until: ready }
@@ -170,6 +169,12 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(wanted), ["Run", "Wait"])
   })
 
+  it("that was requested while a retry is pending: retries first", () => {
+    const runs = [{ attempt: 1, end: 700, outcome: "failure" }, { attempt: 0, end: 700, outcome: "unstarted" }] as const
+    const wanted = [...runs.map((run) => ran(run)), ran({ token: 6 })].map((record) => ({ ...record, wanted: 5 }))
+    assert.deepStrictEqual(decides(wanted), ["Run", "Wait"])
+  })
+
   it("whose last start is in the future, because the clock was set back: ignores the minimum interval", () => {
     assert.deepStrictEqual(decides([ran({ start: 1001, end: 1002, outcome: "success" })]), ["Miss", "Run", "Wait"])
   })
@@ -198,12 +203,25 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
 it("a changed schedule has the old instants up to the change, and the new ones after it", () => {
   const [former, present] = [every(3), every(5)]
   for (let changed = 0; changed <= 16; changed++) {
-    const both = inForce(present, former, changed)
+    const both = inForce(present, [{ next: former, until: changed }])
     const all = Array.from({ length: 40 }, (_, i) => i + 1).filter((at) => at % (at <= changed ? 3 : 5) === 0)
     for (let after = 0; after < 30; after++) {
       assert.strictEqual(both(after), all.find((at) => at > after), `${changed}, after ${after}`)
     }
   }
-  assert.strictEqual(inForce(present, undefined, 4), present)
-  assert.strictEqual(inForce(present, former, undefined), present)
+})
+
+it("each of several former schedules has the instants between its changes", () => {
+  const [first, second, present] = [every(3), every(2), every(5)]
+  for (let from = 0; from <= 10; from++) {
+    for (let changed = from; changed <= 12; changed++) {
+      const all = inForce(present, [{ next: first, until: from }, { next: second, until: changed }])
+      const instants = Array.from({ length: 40 }, (_, i) => i + 1).filter((at) =>
+        at % (at <= from ? 3 : at <= changed ? 2 : 5) === 0
+      )
+      for (let after = 0; after < 30; after++) {
+        assert.strictEqual(all(after), instants.find((at) => at > after), `${from}, ${changed}, after ${after}`)
+      }
+    }
+  }
 })

@@ -35,8 +35,7 @@ const whole = {
   "at:a:b": "10",
   "schedule:a:b": "rate 5",
   "override:a:b": "rate 6",
-  "former:a:b": "rate 4",
-  "changed:a:b": "11",
+  "former:a:b": "10 rate 3\n11 rate 4",
   "paused:a:b": "1",
   "wanted:a:b": "12",
   "run:a:b": "1-aaaaaaaaaaaa:p",
@@ -66,8 +65,7 @@ describe("the job store", () => {
         at: 10,
         schedule: "rate 5",
         override: "rate 6",
-        former: "rate 4",
-        changed: 11,
+        former: [{ schedule: "rate 3", until: 10 }, { schedule: "rate 4", until: 11 }],
         isPaused: true,
         wanted: 12,
         run: {
@@ -103,9 +101,12 @@ describe("the job store", () => {
 
   it.effect("reads the other jobs if some cannot be decoded, and names those with the reason", () =>
     Effect.gen(function*() {
-      const { jobs, malformed } = yield* poll({ ...whole, "at:c": "soon", "until:d": "x", "at:d": "1", "at:e": "2" })
+      const { jobs, malformed } = yield* poll({
+        ...whole,
+        ...{ "at:c": "soon", "until:d": "x", "at:d": "1", "at:e": "2", "at:f": "3", "former:f": "every 5" }
+      })
       assert.deepStrictEqual([...jobs.keys()], ["a:b", "e"])
-      assert.deepStrictEqual([...malformed.keys()], ["c", "d"])
+      assert.deepStrictEqual([...malformed.keys()], ["c", "d", "f"])
       const error = malformed.get("c")!
       assert.strictEqual(error._tag, "ProtocolError")
       assert.include(error.message, "the job \"c\"")

@@ -39,12 +39,21 @@ const mostCounted = 1000
 /** The pause before the second attempt for an instant. It doubles with each further attempt. */
 const pauseMillis = 1000
 
-/** The old schedule up to the change, and the current one after it. */
-export const inForce = (present: Next, former: Next | undefined, changed: number | undefined): Next =>
-  former === undefined || changed === undefined ? present : (after) => {
-    const before = former(after)
-    return before <= changed ? before : present(Math.max(after, changed))
+/** Each former schedule up to its change, and the current one after the last change. `former` is in order of time. */
+export const inForce = (
+  present: Next,
+  former: ReadonlyArray<{ readonly next: Next; readonly until: number }>
+): Next =>
+(after) => {
+  let from = after
+  for (const { next, until } of former) {
+    if (from >= until) continue
+    const found = next(from)
+    if (found <= until) return found
+    from = until
   }
+  return present(from)
+}
 
 const count = (next: Next, after: number, before: number) => {
   let found = 0
@@ -74,12 +83,6 @@ export const plan = (
   })
 
   const ready = run === undefined || run.start > now ? 0 : run.start + spec.minInterval
-  if (wanted !== undefined) {
-    return now < ready
-      ? { _tag: "Wait", until: ready }
-      : { _tag: "Run", mode: "manual", at: wanted, attempt: 1, isCatchUp: false, missed: 0, cause: "outage" }
-  }
-
   const first = next(at)
   const retry = retryAt(spec, record, leader, now)
   if (retry !== undefined && !isPaused && (first > now || spec.misfire === "runAll")) {
@@ -87,6 +90,12 @@ export const plan = (
     return due <= now
       ? runAt(run!.scheduledAt, run!.attempt + 1, true, 0, "outage")
       : { _tag: "Wait", until: Math.min(due, Math.max(first, ready)) }
+  }
+  // After a retry, because the record of the requested run replaces that of the last attempt
+  if (wanted !== undefined) {
+    return now < ready
+      ? { _tag: "Wait", until: ready }
+      : { _tag: "Run", mode: "manual", at: wanted, attempt: 1, isCatchUp: false, missed: 0, cause: "outage" }
   }
   if (first > now) return { _tag: "Wait", until: first }
   if (now < ready && !isPaused) return { _tag: "Wait", until: ready }

@@ -156,7 +156,11 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         })
         const nextOf = ({ spec }: Tracked<R>, record: JobRecord) => {
           const present = (texts.get(record.override) ?? spec.instants).next
-          return inForce(present, texts.get(record.former)?.next, record.changed)
+          const former = record.former.flatMap(({ schedule, until }) => {
+            const instants = texts.get(schedule)
+            return instants === undefined ? [] : [{ next: instants.next, until }]
+          })
+          return inForce(present, former)
         }
 
         const claimId = (job: Tracked<R>, decision: Claiming) => {
@@ -284,7 +288,7 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
           let until = now + pauseAfter(readFailures)
           for (const job of tracked) {
             if (job.isBusy || job.record === undefined) continue
-            yield* Effect.all([read(job.record.override), read(job.record.former)])
+            yield* Effect.forEach([job.record.override, ...job.record.former.map(({ schedule }) => schedule)], read)
             if (job.notBefore > now) {
               until = Math.min(until, job.notBefore)
               continue

@@ -20,6 +20,9 @@ interface Entry extends Mutable<JobRecord> {
   until: number
 }
 
+/** As many former schedules as the script `change` in jobs.lua keeps. */
+const mostFormer = 8
+
 const inForce = (entry: JobRecord) => entry.override ?? entry.schedule
 
 export class MemoryJobs {
@@ -120,8 +123,7 @@ export class MemoryJobs {
       at,
       schedule: undefined,
       override: undefined,
-      former: undefined,
-      changed: undefined,
+      former: [],
       isPaused: false,
       wanted: undefined,
       run: undefined,
@@ -143,7 +145,7 @@ export class MemoryJobs {
     const before = inForce(entry)
     set()
     if (before === undefined || before === inForce(entry)) return
-    entry.former = before
-    entry.changed = now
+    const unsettled = entry.former.filter(({ until }) => until > entry.at)
+    entry.former = [...unsettled.slice(0, mostFormer - 1), { schedule: before, until: now }]
   }
 }

@@ -22,8 +22,8 @@ import * as scripts from "./scripts.generated.ts"
 const Fields = Schema.Struct({
   at: Count,
   attempt: Schema.optional(Count),
-  changed: Schema.optional(Count),
   end: Schema.optional(Count),
+  former: Schema.optional(Schema.String.check(Schema.isPattern(/^\d{1,16} .+(\n\d{1,16} .+)*$/))),
   missed: Schema.optional(Count),
   outcome: Schema.optional(Schema.Literals(["success", "failure", "defect", "interrupted", "unstarted"])),
   scheduled: Schema.optional(Count),
@@ -36,15 +36,20 @@ const Fields = Schema.Struct({
 
 const decodeFields = Schema.decodeUnknownResult(Fields)
 
+/** Reads a line of `former`: `<ms> <schedule>`. */
+const toFormer = (line: string) => {
+  const end = line.indexOf(" ")
+  return { schedule: line.slice(end + 1), until: Number(line.slice(0, end)) }
+}
+
 const toRecord = (fields: Readonly<Record<string, string>>) =>
   Result.map(
     decodeFields(fields),
-    ({ at, attempt, changed, end, missed, outcome, scheduled, start, success, token, wanted }): JobRecord => ({
+    ({ at, attempt, end, former, missed, outcome, scheduled, start, success, token, wanted }): JobRecord => ({
       at,
       schedule: fields["schedule"],
       override: fields["override"],
-      former: fields["former"],
-      changed,
+      former: former === undefined ? [] : former.split("\n").map(toFormer),
       isPaused: fields["paused"] !== undefined,
       wanted,
       run: start === undefined || token === undefined || scheduled === undefined ? undefined : {

@@ -246,31 +246,40 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 1))._tag, "Claimed")
     }))
 
-  it.effect("B33: a change of the schedule records the old one and when it ended", () =>
+  it.effect("B33: a change of the schedule records the old one and when it ended, and drops what is settled", () =>
     Effect.gen(function*() {
-      const { a, read, one, record, steer } = yield* setup("jobs changed")
+      const { a, claim, read, one, record, steer, token } = yield* setup("jobs changed")
       const named = (schedule: string) => [{ name: "job", schedule, keep }]
+      const former = Effect.map(record("job"), ({ former }) => former.map(({ schedule }) => schedule))
       yield* read(named("every 1000"), a.id)
-      const first = yield* record("job")
-      assert.deepStrictEqual([first.schedule, first.former], ["every 1000", undefined])
+      assert.deepStrictEqual((yield* record("job")).former, [])
       yield* one.pass(Duration.millis(10))
       const { now } = yield* read(named("every 2000"), a.id)
-      const second = yield* record("job")
-      assert.deepStrictEqual([second.schedule, second.former, second.changed], ["every 2000", "every 1000", now])
+      assert.deepStrictEqual((yield* record("job")).former, [{ schedule: "every 1000", until: now }])
       yield* steer({ _tag: "Reschedule", job: "job", schedule: "every 3000" })
-      const third = yield* record("job")
-      assert.deepStrictEqual([third.schedule, third.override, third.former], [
-        "every 2000",
-        "every 3000",
-        "every 2000"
-      ])
+      assert.deepStrictEqual(yield* former, ["every 1000", "every 2000"])
       // An operator's schedule survives a new version of the code
       yield* read(named("every 4000"), a.id)
-      const { changed, former } = yield* record("job")
-      assert.deepStrictEqual([former, changed], [third.former, third.changed])
+      const { override, schedule } = yield* record("job")
+      assert.deepStrictEqual([schedule, override, ...yield* former], [
+        "every 4000",
+        "every 3000",
+        "every 1000",
+        "every 2000"
+      ])
+      yield* one.pass(Duration.millis(10))
+      const later = yield* read()
+      assert.strictEqual((yield* claim(a, token, "job", "a1", later.now, { mode: "miss" }))._tag, "Claimed")
+      yield* one.pass(Duration.millis(10))
       yield* steer({ _tag: "Reschedule", job: "job", schedule: undefined })
-      const last = yield* record("job")
-      assert.deepStrictEqual([last.schedule, last.override, last.former], ["every 4000", undefined, "every 3000"])
+      assert.deepStrictEqual([(yield* record("job")).override, ...yield* former], [undefined, "every 3000"])
+      // Their number is limited: the last one applies up to the next change
+      for (let i = 1; i <= 10; i++) yield* steer({ _tag: "Reschedule", job: "job", schedule: `every ${i}` })
+      assert.deepStrictEqual(yield* former, [
+        "every 3000",
+        "every 4000",
+        ...[1, 2, 3, 4, 5, 9].map((i) => `every ${i}`)
+      ])
     }))
 
   it.effect("B33: a job that no request names for its keep period is forgotten, unless it is paused", () =>

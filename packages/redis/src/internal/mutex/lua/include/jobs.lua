@@ -27,8 +27,11 @@ local function clear(jobs, attribute, job)
   return redis.call('HDEL', jobs, attribute .. ':' .. job) == 1
 end
 
+-- The maximum number of former schedules
+local mostFormer = 8
+
 -- Changes a schedule. Records the former schedule and the time of the change, because leaders apply the former one
--- until then
+-- until then. Drops earlier ones whose instants are settled. At the maximum, the last one applies up to this change
 local function change(jobs, attribute, job, value)
   local before = get(jobs, 'override', job) or get(jobs, 'schedule', job)
   if value == '' then
@@ -38,7 +41,13 @@ local function change(jobs, attribute, job, value)
   end
   local after = get(jobs, 'override', job) or get(jobs, 'schedule', job)
   if before and before ~= after then
-    set(jobs, 'former', job, before)
-    set(jobs, 'changed', job, text(millis()))
+    local at, former = count(get(jobs, 'at', job)) or 0, {}
+    for til, schedule in string.gmatch(get(jobs, 'former', job) or '', '(%d+) ([^\n]+)') do
+      if tonumber(til) > at then
+        former[#former + 1] = til .. ' ' .. schedule
+      end
+    end
+    former[math.min(#former + 1, mostFormer)] = text(millis()) .. ' ' .. before
+    set(jobs, 'former', job, table.concat(former, '\n'))
   end
 end
