@@ -109,11 +109,14 @@ describe("the log of hand-overs", () => {
       yield* TestClock.adjust("1 minute")
       const revoked = lines.flatMap((line, i) => line.includes("revoked for") ? [{ line, about: annotations[i]! }] : [])
       assert.deepStrictEqual(revoked[0], {
-        line: "Info: 2 data streams are revoked for simba-consumer-b, which has more room",
+        line: "Info: 2 data streams are revoked for simba-consumer-b, which owns less than its share",
         about: {}
       })
       const last = revoked.at(-1)!
-      assert.strictEqual(last.line, "Info: A data stream is revoked for simba-consumer-b, which has more room")
+      assert.strictEqual(
+        last.line,
+        "Info: A data stream is revoked for simba-consumer-b, which owns less than its share"
+      )
       assert.deepStrictEqual(Object.keys(last.about), ["stream", "entry", "token"])
     })))
 })

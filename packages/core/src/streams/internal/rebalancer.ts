@@ -89,7 +89,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
       if (chosen.length === 0) return Effect.void
       const subject = chosen.length === 1 ? "A data stream is" : `${chosen.length} data streams are`
       return Effect.andThen(
-        log.info(`${subject} revoked for ${to.consumer}, which has more room`).pipe(
+        log.info(`${subject} revoked for ${to.consumer}, which owns less than its share`).pipe(
           chosen.length === 1 ? Effect.annotateLogs(chosen[0]!.annotations) : identity
         ),
         Effect.forEach(chosen, (owned) => Effect.forkChild(awaitHandOver(owned, to)), { discard: true })
