@@ -1,4 +1,4 @@
-/** Runs each example as a separate process, on an in-memory Redis and on a real server. */
+/** Runs the examples that are programs as separate processes, on an in-memory Redis, on a real server, or on both. */
 import { NodeServices } from "@effect/platform-node"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
@@ -100,7 +100,7 @@ const onBoth = (title: string, test: (redis: Environment) => Promise<void>) => {
   it(`${title}, on a real Redis`, () => test(real))
 }
 
-describe("programs that run to completion", () => {
+describe("programs that print their results", () => {
   onBoth(
     "one-connection.ts",
     (redis) => consumes("one-connection.ts", redis, [/booking orders:eu/, /booking orders:us/])

@@ -8,7 +8,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reports } from "../service.ts"
 
-/** One process makes reports forever. A report takes five seconds, longer than its lease. */
+/** One process makes reports forever. A report takes five seconds, so its lease must be renewed meanwhile. */
 const asking = Effect.gen(function*() {
   const reports = yield* Reports
   return yield* Effect.forever(Effect.delay(Effect.ignore(reports.make("sales")), "300 millis"))

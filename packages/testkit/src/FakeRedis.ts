@@ -160,7 +160,9 @@ export class FakeRedis extends Context.Service<FakeRedis, {
   readonly flushScripts: Effect.Effect<void>
   /** Breaks the connections of one client, or of all clients. Commands in flight fail, and may have been executed. */
   readonly dropConnections: (client?: string) => Effect.Effect<void>
-  /** Restarts the server. Connections, scripts and settings are lost, and the data too unless `keepData` is set. */
+  /**
+   * Restarts the server. Connections, scripts, settings and users are lost, and the data too unless `keepData` is set.
+   */
   readonly restart: (options: { readonly keepData: boolean }) => Effect.Effect<void>
   /**
    * Fails over to a replica that lacks the last writes. Returns the number of lost writes. Dies if that number would

@@ -81,11 +81,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         const letters = yield* commandLine.json(["streams", "dead-letters", service], server)
         assert.deepStrictEqual(letters.map(({ id }: { id: string }) => id), [deadLetters.first[0].id])
 
-        // The message fails again and gets a new id among the dead letters
+        // The announcement fails again and gets a new id among the dead letters
         const redriven = yield* commandLine.json(["streams", "redrive", service, deadLetters.first[0].id], server)
         assert.deepStrictEqual(redriven, [{ id: deadLetters.first[0].id, redriven: true }])
         yield* until(
-          "the message is dead again",
+          "the announcement is dead again",
           Effect.map(show, ({ deadLetters: now }) => now.count === 1 && now.first[0].id !== deadLetters.first[0].id)
         )
         const gone = yield* commandLine.run(["streams", "redrive", service, deadLetters.first[0].id], server)

@@ -28,7 +28,7 @@ it.live("--sentinel and --master find the primary", () =>
     assert.include(yield* adviceOf(sentinels[0]!), "name it with --sentinel and --master")
   })))
 
-it.live("--cluster finds the mutexes and services of all nodes", () =>
+it.live("--cluster finds each mutex on its node, and the lists search all nodes", () =>
   Effect.scoped(Effect.gen(function*() {
     const { nodes } = yield* RedisServer.cluster()
     const url = nodes[0]!.url

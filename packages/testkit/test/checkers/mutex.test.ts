@@ -110,7 +110,7 @@ describe("workNeverOverlaps", () => {
       })))
 })
 
-describe("ensureTellsTheTruth", () => {
+describe("ensureIsTruthful", () => {
   const pass = ({ note }: Simulation.Client) => Effect.sync(() => note("ensured", { resource: "m", id: "a", left: 1 }))
   const forced = (args: ReadonlyArray<string>) =>
     args[0] === "DEL" && args.length === 2 ? { resource: "m", id: "a" } : undefined

@@ -66,7 +66,7 @@ describe("PersistedQueue", () => {
       ))
       for (let i = 0; i < 100; i++) yield* TestClock.adjust("1 second")
       yield* Fiber.interrupt(worker)
-      assert.sameMembers(got, ["a1", "b1", "a2"])
+      assert.deepStrictEqual(got, ["a1", "b1", "a2"])
       const server = yield* FakeRedis.FakeRedis
       assert.isTrue((yield* server.keys).every(({ key }) => key.length > 0))
     }).pipe(Effect.provide(queues)))

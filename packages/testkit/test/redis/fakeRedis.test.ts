@@ -155,7 +155,7 @@ describe("clients", () => {
   )
 
   test(
-    "time out while a blocking read waits",
+    "receive nil when a blocking read times out",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const read = yield* redis.reserve.pipe(

@@ -179,7 +179,7 @@ describe("time and faults", () => {
       client.write("SET k v EX 60\r\nBLPOP list 30\r\n")
       yield* Effect.promise(() => client.until((text) => text === "+OK\r\n"))
       const server = yield* FakeRedis.FakeRedis
-      // Once the server has a deadline, the command has arrived
+      // BLPOP appears in the trace only with its reply, so wait a little until it has arrived
       while ((yield* server.trace).length < 1) yield* Effect.yieldNow
       yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 50)))
       yield* TestClock.adjust("31 seconds")
