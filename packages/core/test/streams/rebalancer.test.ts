@@ -1,5 +1,5 @@
 /** Tests hand-overs between members, including what happens if the giver or the receiver dies. */
-import { StreamMetrics } from "@effect-simba/core/streams"
+import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Metric } from "effect"
 import { TestClock } from "effect/testing"
@@ -118,6 +118,34 @@ describe("balance", () => {
       assert.sameMembers(notes, ["s1 is interrupted", "s2 is interrupted"])
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [0, 0])
       assert.deepStrictEqual([...backend.failures.values()], [])
+    })))
+
+  it.effect("a pause keeps the revocation of a data stream, even if another one is handed over in its place", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
+      const b = yield* open("b", { rebalance: true })
+      const notes: Array<string> = []
+      const wait = (lease: fleet.Lease) => lease.messagesAfter("0-0" as never, 1)
+      // Both handlers are busy when the other consumer joins, and s2 is revoked. Later the handler of s1 waits for
+      // messages, and s2 is paused
+      yield* a.serve(2, (lease): Effect.Effect<unknown, unknown> =>
+        Effect.gen(function*() {
+          yield* Effect.timeoutOption(wait(lease), "10 millis")
+          if (lease.stream === "s1") return yield* Effect.andThen(Effect.sleep("40 seconds"), wait(lease))
+          yield* Effect.sleep("30 seconds")
+          notes.push(`revoked ${yield* lease.isRevoked}`)
+          yield* Effect.sleep("12500 millis")
+          notes.push(`revoked ${yield* lease.isRevoked}`)
+          return yield* lease.yield
+        }))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(wait))
+      yield* TestClock.adjust("19 seconds")
+      backend.pausedStreams = [StreamName.StreamName.make("s2")]
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(notes, ["revoked true", "revoked true"])
+      assert.deepStrictEqual([yield* count(a), yield* count(b)], [0, 1])
     })))
 
   it.effect("a paused data stream that is handed over is not adopted, and no failure is counted", () =>

@@ -63,10 +63,12 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
 
   /**
    * Revoked streams that are still owned after the grace period, because a message is being processed or the handler
-   * cannot be interrupted.
+   * cannot be interrupted. Without paused ones, whose revocations must not be withdrawn.
    */
   const overdue = (now: number) =>
-    [...recalled].flatMap(([owned, since]) => owned.isOpen() && now - since > grace ? [owned] : [])
+    [...recalled].flatMap(([owned, since]) =>
+      owned.isOpen() && now - since > grace && !client.pauses.has(owned.stream) ? [owned] : []
+    )
 
   /**
    * Chooses data streams and revokes them in one step. Withdraws the revocation of an overdue stream if another one can
