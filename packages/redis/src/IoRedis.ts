@@ -306,7 +306,8 @@ export const layerCluster = (
  *
  * Commands share the client's connection, which the layer does not close. Subscriptions and `Redis.reserve` open
  * connections with the client's options, without its timeouts. A `lazyConnect` client that is not connected yet is
- * connected. Behind Sentinel, the client reconnects at each failover, like the connections of `layer`.
+ * connected. The client reconnects at each failover, like the connections of `layer`: when a Sentinel reports it, or
+ * when a reply to this layer says that the server has become a replica.
  *
  * `commandTimeout` applies to this layer's commands. During an outage, they fail immediately and are not sent later,
  * regardless of the client's settings for its own commands.

@@ -5,6 +5,7 @@ import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Queue } from "effect"
 import { Redis } from "effect/persistence/Redis"
+import { Redis as Client, type RedisOptions } from "ioredis"
 import { capturingLogs, until } from "../../support/harness.ts"
 import { RedisServer } from "../../support/redisServer.ts"
 import { relayTo } from "../../support/relay.ts"
@@ -16,16 +17,41 @@ const onOne = Layer.unwrap(Effect.map(RedisServer, ({ url }) => mutexes(IoRedis.
 
 contract("single", onOne)
 
+/** The layer on a client of the application, which is named like a connection of the layer. */
+const onClient = (port: number, options: Pick<RedisOptions, "reconnectOnError"> = {}) =>
+  Layer.unwrap(Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const client = new Client(port, "127.0.0.1", { ...options, connectionName: "simba:commands" })
+        return client.on("error", () => undefined)
+      }),
+      (client) => Effect.sync(() => client.disconnect())
+    ),
+    (client) => IoRedis.layerClient(client, { commandTimeout: "500 millis" })
+  ))
+
+const providers = {
+  "of the layer": (port: number) => IoRedis.layer({ url: `redis://127.0.0.1:${port}`, commandTimeout: "500 millis" }),
+  "of the application": onClient,
+  "of the application, which reconnects on its own": (port: number) => {
+    // Only once, because ioredis adds a listener for each of these replies
+    let isLeaving = false
+    return onClient(port, {
+      reconnectOnError: ({ message }) => message.includes("READONLY") && !isLeaving && (isLeaving = true)
+    })
+  }
+}
+
 describe("one address", () => {
-  it.live(
-    "if another server becomes the primary, all connections leave the old one, and Node emits no warning",
-    () =>
+  it.live.each(Object.entries(providers))(
+    "if another server has become the primary, subscriptions leave the old one with the commands, and quietly (client %s)",
+    ([, provider]) =>
       Effect.scoped(Effect.gen(function*() {
         const old = yield* RedisServer.start()
         const next = yield* RedisServer.start()
         const relay = yield* relayTo(old.port)
         const context = yield* Layer.build(
-          mutexes(IoRedis.layer({ url: `redis://127.0.0.1:${relay.port}`, commandTimeout: "500 millis" }))
+          mutexes(provider(relay.port))
         )
         const subscriber = Context.get(context, Subscriber)
         const notices = yield* subscriber.subscribe("channel")

@@ -1,13 +1,30 @@
 /** The driver for a client that the application owns, on one server or a Cluster. `IoRedis` loads it. */
 import * as Effect from "effect/Effect"
 import type { Cluster, Redis as Client } from "ioredis"
-import { fromRedis } from "../errors.ts"
+import type { CommandSink } from "../commandSink.ts"
+import { fromRedis, isReply } from "../errors.ts"
 import * as applicationClient from "./applicationClient.ts"
 import { ofCluster } from "./clusterDriver.ts"
+import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
 import { ofSingle } from "./driver.ts"
 import * as failover from "./failover.ts"
 import { type Common, timeouts } from "./options.ts"
+
+type Send = CommandSink["Service"]["send"]
+
+/**
+ * Reconnects the client when a reply says that its server has become a replica. A connection of this library does so by
+ * its options.
+ */
+const leavingReplica = (client: Client, send: Send, onReplica: () => void): Send => (name, args, done) =>
+  send(name, args, (failure, reply) => {
+    if (failure !== undefined && isReply(failure.cause) && failure.cause.message.includes("READONLY")) {
+      onReplica()
+      if (client.status === "ready" && !client.stream.writableEnded) client.disconnect(true)
+    }
+    done(failure, reply)
+  })
 
 /** The caller owns the client: this driver neither closes it nor changes its options. */
 export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, options: Common) {
@@ -16,12 +33,14 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
   const settings = yield* timeouts(options)
   yield* Effect.mapError(applicationClient.ready(client, settings.connectTimeout), fromRedis("connect"))
   if (!connection.isCluster(client)) {
-    const { follow } = yield* failover.watch({ client: client.options, ...settings })
+    const { follow, onReplica } = yield* failover.watch({ client: client.options, ...settings })
     yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
+    const send = yield* withTimeouts(client, settings.commandTimeout)
     return yield* ofSingle(
       client,
       options,
       settings.commandTimeout,
+      leavingReplica(client, send, onReplica),
       (role) => follow(connection.duplicate(client, role, { ...settings, client: {} }))
     )
   }

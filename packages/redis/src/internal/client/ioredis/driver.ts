@@ -82,9 +82,10 @@ export const ofSingle = Effect.fnUntraced(function*(
   client: Client,
   options: Common,
   commandTimeout: Duration.Duration,
+  sendOver: CommandSink["Service"]["send"],
   open: (role: "subscriber" | "reserved") => Effect.Effect<Client, Redis.RedisError, Scope.Scope>
 ): Effect.fn.Return<Driver, BackendError | InvalidConfig, Scope.Scope> {
-  const { shape, ...parts } = common(client, options, yield* withTimeouts(client, commandTimeout))
+  const { shape, ...parts } = common(client, options, sendOver)
   const send = commands.shared(parts.sink.send)
   const address = () => connection.addressOf(client)
   if (options.serverChecks !== false) yield* check(send, address(), false)
@@ -118,10 +119,7 @@ export const single = Effect.fnUntraced(function*(options: SingleOptions) {
   const settings = { client, ...yield* timeouts(options) }
   const { follow, onReplica } = yield* failover.watch(settings)
   const open = (role: Role) => follow(connection.open(role, { ...settings, server, onReplica }))
-  return yield* ofSingle(
-    yield* Effect.mapError(open("commands"), fromRedis("connect")),
-    options,
-    settings.commandTimeout,
-    open
-  )
+  const commandClient = yield* Effect.mapError(open("commands"), fromRedis("connect"))
+  const send = yield* withTimeouts(commandClient, settings.commandTimeout)
+  return yield* ofSingle(commandClient, options, settings.commandTimeout, send, open)
 })
