@@ -95,7 +95,7 @@ describe("deadMessagesAreEarned", () => {
   it.effect("finds a message that became a dead letter too early, not counting another owner's attempts", () =>
     finds(
       checker,
-      /^1-0 of s is a dead letter after 1 attempts/,
+      /^1-0 of s is a dead letter after only 1 of 2 attempts/,
       (client) => all(tried(client, "1-0"), noted(client, "tried", { id: "s#2", message: "1-0" }), die("1-0"))
     ))
 

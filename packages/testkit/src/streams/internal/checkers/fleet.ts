@@ -40,7 +40,9 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
       for (const [entry, text] of counts) {
         const [count] = text.split("|")
         if (entry.includes(":") || Number(count) <= earned(entry)) continue
-        view.violated(`${entry} (${streams.get(entry)}) has ${count} failures, of which ${earned(entry)} happened`)
+        view.violated(
+          `${entry} (${streams.get(entry)}) has a failure count of ${count}, but only ${earned(entry)} happened`
+        )
       }
     }
     view.every(1000, () => checkCounts(view.hash(model.failures)))
@@ -50,7 +52,9 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
       for (const [, fields] of letters) {
         const entry = model.deadId(fields) ?? ""
         if (model.announcement(fields) === undefined || earned(entry) >= maxFailures) continue
-        view.violated(`${entry} (${streams.get(entry)}) is a dead letter after ${earned(entry)} failures`)
+        view.violated(
+          `${entry} (${streams.get(entry)}) is a dead letter after only ${earned(entry)} of ${maxFailures} failures`
+        )
       }
     }
     const committed = streamsOf(model, model.checkpoint)
@@ -63,8 +67,9 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
       checkpoints.set(stream, id)
       if (!isForward || view.lossAt() >= 0) return
       for (const entry of args) {
-        const count = streams.get(entry) === stream ? view.field(model.failures, entry) : undefined
-        if (count !== undefined) view.violated(`${entry} (${stream}) has ${count} failures after a commit of ${id}`)
+        const text = streams.get(entry) === stream ? view.field(model.failures, entry) : undefined
+        if (text === undefined) continue
+        view.violated(`${entry} (${stream}) has a failure count of ${text.split("|")[0]} after a commit of ${id}`)
       }
     }
     return {

@@ -33,7 +33,7 @@ export const deadMessagesAreEarned = (model: StreamModel, attempts: number): Che
         if (isTwice) view.violated(`${id} of ${stream} became a dead letter twice`)
         const count = most.get(`${stream} ${id}`) ?? 0
         if (model.isUndecodable?.(fields) === true || count >= attempts) continue
-        view.violated(`${id} of ${stream} is a dead letter after ${count} attempts`)
+        view.violated(`${id} of ${stream} is a dead letter after only ${count} of ${attempts} attempts`)
       }
     }
     return {
