@@ -198,6 +198,8 @@ export const makeBench = Effect.fnUntraced(function*(
         ? effect
         : Effect.gen(function*() {
           const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
+          // The first read opens a connection before it waits
+          yield* TestClock.adjust(0)
           yield* TestClock.adjust(duration)
           return yield* Fiber.join(fiber)
         })

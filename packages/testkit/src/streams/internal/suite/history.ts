@@ -13,25 +13,37 @@ import { type Bench, committed, failed, only, type Party } from "./bench.ts"
 
 const Stream = Schema.Literals(["x", "y"])
 const Member = Schema.Literals([0, 1, 2])
-const at = { stream: Stream, member: Member }
+/** `owner` is the member that took the data stream last. */
+const at = { stream: Stream, member: Schema.Literals([0, 1, 2, "owner"]) }
 
-export const Command = Schema.TaggedUnion({
-  Announce: { stream: Stream },
-  Read: { member: Member },
-  Take: at,
-  Repeat: at,
-  Renew: at,
-  Done: at,
-  Release: at,
-  Fail: at,
-  Commit: { ...at, id: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 5 })) },
-  HandOver: { ...at, to: Member },
-  DeadLetter: at,
-  RemoveOld: {},
-  Pass: { share: Schema.Literals([0.3, 0.6, 1.2]) }
-})
+/**
+ * The commands of random histories. A third of them make a member an owner, and a third are requests of owners, because
+ * most other commands change nothing without an owner. `Own` announces, reads and takes a data stream.
+ */
+export const Command = Schema.Union([
+  Schema.TaggedUnion({ Own: { stream: Stream, member: Member } }),
+  Schema.TaggedUnion({
+    Repeat: at,
+    Renew: at,
+    Done: at,
+    Release: at,
+    Fail: at,
+    Commit: { ...at, id: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 5 })) },
+    HandOver: { ...at, to: Member },
+    DeadLetter: at
+  }),
+  Schema.TaggedUnion({
+    Announce: { stream: Stream },
+    Read: { member: Member },
+    Take: at,
+    RemoveOld: {},
+    Pass: { share: Schema.Literals([0.3, 0.6, 1.2]) }
+  })
+])
 
 export type Command = typeof Command.Type
+
+type Step = Exclude<Command, { readonly _tag: "Own" }>
 
 interface Model {
   entry: EntryId | undefined
@@ -41,6 +53,8 @@ interface Model {
   /** The last grant, and when its lease ends. */
   owner: { ownership: Ownership; until: number; counts: boolean } | undefined
   token: number
+  /** The party that was granted the data stream last. */
+  latest: Party | undefined
   failures: number
   checkpoint: number
   /** The last grant of each party, whether still owned or not. */
@@ -64,6 +78,7 @@ export const runHistory = Effect.fnUntraced(function*(
       isRepeated: false,
       owner: undefined,
       token: 0,
+      latest: undefined,
       failures: 0,
       checkpoint: 0,
       had: new Map()
@@ -82,6 +97,7 @@ export const runHistory = Effect.fnUntraced(function*(
   const grant = (model: Model, party: Party, ownership: Ownership, now: number) => {
     assert.isAbove(ownership.token, model.token, "tokens grow")
     model.token = ownership.token
+    model.latest = party
     model.owner = { ownership, until: now + Duration.toMillis(period), counts: true }
     model.had.set(party, ownership)
   }
@@ -106,7 +122,14 @@ export const runHistory = Effect.fnUntraced(function*(
     model.entry = Option.getOrUndefined(found)
   })
 
-  const step = Effect.fnUntraced(function*(command: Command) {
+  const stepsOf = (command: Command): ReadonlyArray<Step> => {
+    if (command._tag !== "Own") return [command]
+    const { member, stream } = command
+    const announce = models.get(stream)!.entry === undefined ? [{ _tag: "Announce", stream } as const] : []
+    return [...announce, { _tag: "Read", member }, { _tag: "Take", stream, member }]
+  }
+
+  const step = Effect.fnUntraced(function*(command: Step) {
     const now = options.live ? 0 : yield* Clock.currentTimeMillis
     switch (command._tag) {
       case "Pass":
@@ -135,7 +158,7 @@ export const runHistory = Effect.fnUntraced(function*(
     }
     const model = models.get(command.stream)!
     const stream = bench.stream(command.stream)
-    const party = parties[command.member]!
+    const party = command.member === "owner" ? model.latest ?? parties[0]! : parties[command.member]!
     const ownership = model.had.get(party)
     const isOwner = owns(model, ownership, now)
     if (command._tag === "Take") {
@@ -215,7 +238,7 @@ export const runHistory = Effect.fnUntraced(function*(
   })
 
   for (const command of commands) {
-    yield* step(command)
+    for (const one of stepsOf(command)) yield* step(one)
     for (const [label, model] of models) {
       const checkpoint = Option.getOrElse(yield* committed(service, bench.stream(label)), () => "0-0")
       assert.strictEqual(checkpoint, `${model.checkpoint}-0`)
