@@ -81,6 +81,7 @@ const holds = (condition: boolean, steps: ReadonlyArray<Step>) => {
 
 const isRequest = (command: placePlan.Command) =>
   command === "ask" || command === "askAfterOthers" || command === "confirm"
+const wakes = (command: placePlan.Command) => command === "askAfterOthers" || command === "judge"
 const hears = (name: Name) => name === "Turn" || name === "Gap"
 
 describe("a place in the queue of the fleet", () => {
@@ -102,10 +103,10 @@ describe("a place in the queue of the fleet", () => {
     explore(length, (steps, _before, after) => {
       if (after.phase !== "asleep") return
       holds(after.heard === undefined && after.refused !== undefined && Number.isFinite(after.askAt), steps)
-      // The timer is set to the earliest poll time since the last request
-      const woke = steps.findLastIndex(({ commands }) => commands.some(isRequest))
+      // The timer is set to the earliest poll time since the place last woke
+      const woke = steps.findLastIndex(({ commands }) => commands.some(wakes))
       const isEarly = steps.slice(woke + 1).some(({ name }) => name === "AskBy")
-      holds(after.askAt === (isEarly ? 1000 : after.askAt) && steps.at(-1)!.commands.at(-1) === "setTimer", steps)
+      holds(after.askAt === (isEarly ? 1000 : 5000) && steps.at(-1)!.commands.at(-1) === "setTimer", steps)
     }))
 
   it("H4: sends a request or judges a grant after each message, before it sleeps", () =>
@@ -122,9 +123,7 @@ describe("a place in the queue of the fleet", () => {
       holds(last.name === "Refused" || last.name === "Settled, refused" || before.refused !== undefined, steps)
       const names = steps.map(({ name }) => name)
       // Messages from before the last request were already handled
-      const woke = steps.slice(0, -1).findLastIndex(({ commands }) =>
-        commands.includes("askAfterOthers") || commands.includes("judge")
-      )
+      const woke = steps.slice(0, -1).findLastIndex(({ commands }) => commands.some(wakes))
       const first = names.slice(woke + 1).find(hears)
       holds(first === undefined || first === "Turn", steps)
     }))
