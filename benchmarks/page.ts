@@ -234,7 +234,7 @@ const added = () => {
  */
 const quick = async () => {
   const text = await read("quick.json").catch(() => undefined)
-  if (text === undefined) return "None since the full run: `pnpm bench --quick --save`."
+  if (text === undefined) return "There has been none since the full run. `pnpm bench --quick --save` adds one."
   const { at, machine, rows } = parse(text)
   return `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}.\n\n${summary(rows)}`
 }
