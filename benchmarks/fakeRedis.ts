@@ -11,12 +11,12 @@ import { type ChildProcess, execFile, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { createServer } from "node:net"
 import { cpus, loadavg } from "node:os"
-import { parseArgs } from "node:util"
+import { commandLine } from "../scripts/lib/commandLine.mjs"
 import { aligned } from "./lib/table.ts"
 import { load } from "./peers/folder.ts"
 import { installed } from "./peers/install.ts"
 
-const { values: options } = parseArgs({ options: { quick: { type: "boolean", default: false } } })
+const { values: options } = commandLine({ options: { quick: { type: "boolean", default: false } } })
 const seconds = options.quick ? 1 : 3
 
 /** The methods of a client that the suite needs, which ioredis-mock also has. */

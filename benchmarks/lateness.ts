@@ -10,20 +10,11 @@ import { RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
 import { writeFile } from "node:fs/promises"
-import { parseArgs } from "node:util"
 import { RedisServer, type Server } from "../packages/redis/test/support/redisServer.ts"
+import { commandLine } from "../scripts/lib/commandLine.mjs"
 import { format } from "./lib/format.ts"
 import { median, rounded, spread } from "./lib/statistics.ts"
 import { aligned } from "./lib/table.ts"
-
-const { values: options } = parseArgs({
-  options: {
-    repetitions: { type: "string", default: "3" },
-    only: { type: "string" },
-    /** Keeps the results for `pnpm bench:page`. */
-    save: { type: "boolean", default: false }
-  }
-})
 
 export interface LatenessRow {
   readonly title: string
@@ -169,6 +160,15 @@ const works = {
   10000: ["10,000 mutexes", mutexes(10_000)],
   streams: ["500 data streams", streams(500)]
 } as const
+
+const { values: options } = commandLine({
+  options: {
+    repetitions: { type: "string", default: "3" },
+    only: { type: "string" },
+    /** Keeps the results for `pnpm bench:page`. */
+    save: { type: "boolean", default: false }
+  }
+}, { whole: ["repetitions"], names: { only: Object.keys(works) } })
 
 const wanted = options.only?.split(",")
 const rows: Array<LatenessRow> = []

@@ -9,7 +9,7 @@
  */
 import { Cause, Effect, Exit, type Scope } from "effect"
 import { mkdir, readFile, writeFile } from "node:fs/promises"
-import { parseArgs } from "node:util"
+import { commandLine } from "../scripts/lib/commandLine.mjs"
 import * as Bench from "./lib/bench.ts"
 import * as Bounds from "./lib/bounds.ts"
 import { format } from "./lib/format.ts"
@@ -26,7 +26,7 @@ import { latency } from "./work/latency.ts"
 import { type Profile, profile, profiledIds } from "./work/profile.ts"
 import { sizes } from "./work/size.ts"
 
-const { positionals, values: options } = parseArgs({
+const { positionals, values: options } = commandLine({
   allowPositionals: true,
   options: {
     /** Compares two commits, instead of effect-simba with raw and the peers. */
@@ -48,6 +48,9 @@ const { positionals, values: options } = parseArgs({
     /** With `--quick`: makes this run the baseline for later quick runs. With `--bounds`: stores the results. */
     save: { type: "boolean", default: false }
   }
+}, {
+  whole: ["repetitions"],
+  names: { only: [...works.map(({ id }) => id), "size", "growth", "latency"], profile: ["all", ...profiledIds] }
 })
 
 const pace: Bench.Pace = {

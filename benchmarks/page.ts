@@ -5,6 +5,7 @@
  *     pnpm bench:page
  */
 import { readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { commandLine } from "../scripts/lib/commandLine.mjs"
 import type { LatenessRow } from "./lateness.ts"
 import * as Bounds from "./lib/bounds.ts"
 import { svg } from "./lib/chart.ts"
@@ -19,6 +20,8 @@ import type { StreamRow } from "./streams/rows.ts"
 
 /** Replaces "ours", as this library is called in the results, by its name. */
 const named = (text: string): string => text.replace(/\bours\b/g, "effect-simba")
+
+commandLine({ options: {} })
 
 const page = new URL("../docs/performance.md", import.meta.url)
 const folder = new URL("./results/", import.meta.url)

@@ -7,6 +7,9 @@ import { RedisMutex } from "@effect-simba/redis"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Layer } from "effect"
 import { lock } from "../packages/redis/test/simulate/mutexPlan.ts"
+import { commandLine } from "../scripts/lib/commandLine.mjs"
+
+commandLine({ options: {} })
 
 const contend = (client: Simulation.Client) =>
   Effect.suspend(() => Effect.sleep(Duration.millis(100 + 900 * client.random()))).pipe(

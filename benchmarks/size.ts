@@ -6,13 +6,15 @@
  */
 import { Effect } from "effect"
 import { readFile, writeFile } from "node:fs/promises"
+import { commandLine } from "../scripts/lib/commandLine.mjs"
 import { format } from "./lib/format.ts"
 import { parse, textOf } from "./lib/results.ts"
 import { sizes } from "./work/size.ts"
 
+const { values: options } = commandLine({ options: { save: { type: "boolean", default: false } } })
 const measured = await Effect.runPromise(sizes)
 console.log(measured)
-if (process.argv.includes("--save")) {
+if (options.save) {
   const file = new URL("./results/latest.json", import.meta.url)
   const latest = parse(await readFile(file, "utf8"))
   const { barrelsMillis, importMillis, importSpread } = latest.sizes ?? measured

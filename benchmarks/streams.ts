@@ -7,15 +7,15 @@
 import { Cause, Effect, Exit } from "effect"
 import { Redis } from "ioredis"
 import { mkdir, writeFile } from "node:fs/promises"
-import { parseArgs } from "node:util"
 import { RedisServer, type Server } from "../packages/redis/test/support/redisServer.ts"
+import { commandLine } from "../scripts/lib/commandLine.mjs"
 import { format } from "./lib/format.ts"
 import { circumstances } from "./lib/machine.ts"
 import { aligned } from "./lib/table.ts"
 import { assignments, owning, type StreamRow, takeover } from "./streams/rows.ts"
 import { burst, close, join, trickle } from "./streams/scale.ts"
 
-const { values: options } = parseArgs({
+const { values: options } = commandLine({
   options: {
     /** Repeats less, so that a run takes a minute or two. */
     quick: { type: "boolean", default: false },
@@ -25,6 +25,8 @@ const { values: options } = parseArgs({
     /** Keeps the results for `pnpm bench:page`. */
     save: { type: "boolean", default: false }
   }
+}, {
+  names: { only: ["assignments", "takeover", "owning", "close", "burst", "trickle", "join"] }
 })
 
 const wanted = options.only?.split(",")

@@ -10,13 +10,13 @@
 import { Effect, Random } from "effect"
 import { Redis } from "ioredis"
 import { writeFile } from "node:fs/promises"
-import { parseArgs } from "node:util"
 import { RedisServer } from "../packages/redis/test/support/redisServer.ts"
+import { commandLine } from "../scripts/lib/commandLine.mjs"
 import { format } from "./lib/format.ts"
 import { now } from "./streams/consumer.ts"
 import { announce, type Consumer, freshService, setup, start } from "./streams/fleet.ts"
 
-const { values: options } = parseArgs({
+const { values: options } = commandLine({
   options: {
     minutes: { type: "string", default: "60" },
     streams: { type: "string", default: "10000" },
@@ -24,7 +24,7 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "30" },
     save: { type: "boolean", default: false }
   }
-})
+}, { whole: ["streams"], positive: ["minutes", "seconds"] })
 
 const minutes = Number(options.minutes)
 const count = Number(options.streams)

@@ -8,10 +8,12 @@ import { execFile } from "node:child_process"
 import { cp } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { commandLine } from "../scripts/lib/commandLine.mjs"
 import { countsOf, writeLockingProgram } from "../scripts/lib/typeCounts.mjs"
 import { median, rounded } from "./lib/statistics.ts"
 import { folder, pack } from "./work/packed.ts"
 
+commandLine({ options: {} })
 const root = fileURLToPath(new URL("../", import.meta.url))
 const compiler = join(root, "node_modules/typescript/bin/tsc")
 const repetitions = 7

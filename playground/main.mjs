@@ -8,19 +8,27 @@
 //   node playground/main.mjs --pictures         writes the pictures of docs/playground
 import { fileURLToPath } from "node:url"
 import { build } from "vite"
+import { commandLine } from "../scripts/lib/commandLine.mjs"
 import { exportPictures } from "./check/pictures.mjs"
 import { check } from "./check/scenarios.mjs"
 import { serve } from "./check/server.mjs"
 
-const portAt = process.argv.indexOf("--port")
-const port = portAt === -1 ? 4174 : Number(process.argv[portAt + 1])
+const { values } = commandLine({
+  options: {
+    port: { type: "string", default: "4174" },
+    check: { type: "boolean", default: false },
+    short: { type: "boolean", default: false },
+    build: { type: "boolean", default: false },
+    pictures: { type: "boolean", default: false }
+  }
+}, { whole: ["port"] })
 
 await build({ configFile: fileURLToPath(new URL("./vite.config.ts", import.meta.url)), logLevel: "warn" })
-if (process.argv.includes("--check")) {
-  process.exitCode = await check({ isShort: process.argv.includes("--short") }) === 0 ? 0 : 1
-} else if (process.argv.includes("--pictures")) {
+if (values.check) {
+  process.exitCode = await check({ isShort: values.short }) === 0 ? 0 : 1
+} else if (values.pictures) {
   await exportPictures()
-} else if (!process.argv.includes("--build")) {
-  const { url } = await serve(port)
+} else if (!values.build) {
+  const { url } = await serve(Number(values.port))
   console.log(`the playground is at ${url}`)
 }

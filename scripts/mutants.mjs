@@ -15,14 +15,14 @@
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
+import { commandLine } from "./lib/commandLine.mjs"
 import { root } from "./lib/workspace.mjs"
 import { areas } from "./mutants/areas.mjs"
 import { hash } from "./mutants/luaMutants.mjs"
 import { page } from "./mutants/page.mjs"
 import { writeScores } from "./mutants/scores.mjs"
 
-const { values } = parseArgs({
+const { values } = commandLine({
   options: {
     area: { type: "string" },
     file: { type: "string" },
@@ -38,6 +38,10 @@ const { values } = parseArgs({
     write: { type: "boolean", default: false },
     out: { type: "string", default: join(root, "node_modules/.cache/mutants") }
   }
+}, {
+  whole: ["sample", "workers", "longest", "budget"],
+  positive: ["minutes"],
+  names: { area: areas.map(({ name }) => name) }
 })
 
 const endsAt = Date.now() + Number(values.minutes) * 60_000

@@ -5,6 +5,7 @@
 //   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and the install lines
 //   node scripts/pack-check.mjs --long --write    also writes the table of runtimes into the documentation
 import { join } from "node:path"
+import { commandLine } from "./lib/commandLine.mjs"
 import { checkBundles } from "./pack-check/bundles.mjs"
 import { runCommandLines } from "./pack-check/commandLine.mjs"
 import { installExamples, runOn } from "./pack-check/examples.mjs"
@@ -23,7 +24,10 @@ import { lint } from "./pack-check/tarballs.mjs"
 import { runTests, writeTests } from "./pack-check/tests.mjs"
 import { checkTypeCounts, checkTypes, checkWrongOptions } from "./pack-check/types.mjs"
 
-const long = process.argv.includes("--long")
+const { values } = commandLine({
+  options: { long: { type: "boolean", default: false }, write: { type: "boolean", default: false } }
+})
+const { long } = values
 const temporary = temporaryFolder()
 const { consumer, packed } = await packedConsumer(temporary, long ? { "typescript-5": "npm:typescript@5.9" } : {})
 
@@ -85,7 +89,7 @@ const useRuntimes = async (redisUrl) => {
   })
   await step(
     "runtimes",
-    async () => reportTable(await runtimeRows(runtimes, consumer, redisUrl), process.argv.includes("--write"))
+    async () => reportTable(await runtimeRows(runtimes, consumer, redisUrl), values.write)
   )
   await step("the recipes of the in-memory Redis", () => runRecipes(packed, runtimes, temporary))
   let examples

@@ -14,13 +14,13 @@ import { spawn } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
+import { commandLine } from "./lib/commandLine.mjs"
 import { root } from "./lib/workspace.mjs"
 import { hash } from "./mutants/luaMutants.mjs"
 import { rules } from "./rules/rules.mjs"
 import { writeRules } from "./rules/table.mjs"
 
-const { values } = parseArgs({
+const { values } = commandLine({
   options: {
     rule: { type: "string", default: "" },
     deviations: { type: "string", default: "2" },
@@ -32,6 +32,10 @@ const { values } = parseArgs({
     only: { type: "string", default: "tests,explorer,seeds" },
     out: { type: "string", default: join(root, "node_modules/.cache/rules") }
   }
+}, {
+  whole: ["deviations", "seeds"],
+  positive: ["minutes"],
+  names: { only: ["tests", "explorer", "seeds"] }
 })
 
 const endsAt = Date.now() + Number(values.minutes) * 60_000
@@ -170,6 +174,10 @@ const ask = async (rule, by) => {
 if (values.check) {
   rules.forEach(broken)
   process.exit()
+}
+if (!rules.some(({ rule }) => rule.includes(values.rule))) {
+  console.error(`no rule has "${values.rule}" in its name`)
+  process.exit(2)
 }
 mkdirSync(values.out, { recursive: true })
 let isCopied = false

@@ -6,6 +6,7 @@
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { build } from "vitepress"
+import { commandLine } from "../scripts/lib/commandLine.mjs"
 import { checkInBrowser } from "./lib/browser.mjs"
 import { writeContent } from "./lib/content.mjs"
 import { checkLinks } from "./lib/links.mjs"
@@ -13,8 +14,9 @@ import { root, site } from "./lib/paths.mjs"
 import { checkSearch } from "./lib/search.mjs"
 import { serve } from "./lib/server.mjs"
 
-const portAt = process.argv.indexOf("--port")
-const port = portAt === -1 ? 4173 : Number(process.argv[portAt + 1])
+const { values } = commandLine({
+  options: { port: { type: "string", default: "4173" }, check: { type: "boolean", default: false } }
+}, { whole: ["port"] })
 
 const { status } = spawnSync(process.execPath, [join(root, "playground/main.mjs"), "--build"], { stdio: "inherit" })
 if (status !== 0) throw new Error("the playground could not be built")
@@ -25,7 +27,7 @@ console.log(`${pages} pages with ${checked} links, ${dead.length} dead`)
 if (dead.length > 0) {
   console.error(dead.join("\n"))
   process.exitCode = 1
-} else if (process.argv.includes("--check")) {
+} else if (values.check) {
   const { lost, words } = await checkSearch()
   console.log(`${words} search words, ${lost.length} not found`)
   if (lost.length > 0) {
@@ -34,6 +36,6 @@ if (dead.length > 0) {
   }
   await checkInBrowser()
 } else {
-  const { url } = await serve(port)
+  const { url } = await serve(Number(values.port))
   console.log(`the site is at ${url}`)
 }

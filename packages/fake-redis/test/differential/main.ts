@@ -6,14 +6,14 @@
  * Starts a separate redis-server, unless a port names one. With `--socket`, compares the fake's socket server instead
  * of the engine, and also the invalidations that tracking clients of both servers receive.
  */
-import { parseArgs } from "node:util"
+import { commandLine } from "../../../../scripts/lib/commandLine.mjs"
 import { loadLua } from "../../src/internal/lua/vm.ts"
 import { overSocket } from "./overSocket.ts"
 import { startServer, versionOf } from "./realServer.ts"
 import { open } from "./resp.ts"
 import { describe, engineFake, run } from "./runner.ts"
 
-const { values } = parseArgs({
+const { values } = commandLine({
   options: {
     cases: { type: "string", default: "10000" },
     seed: { type: "string", default: "1" },
@@ -21,7 +21,7 @@ const { values } = parseArgs({
     context: { type: "string", default: "4" },
     socket: { type: "boolean", default: false }
   }
-})
+}, { whole: ["cases", "seed", "port", "context"] })
 
 const server = values.port === undefined || values.socket ? await startServer() : undefined
 try {

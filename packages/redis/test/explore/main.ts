@@ -16,12 +16,12 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { availableParallelism, tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { parseArgs } from "node:util"
 import { Worker } from "node:worker_threads"
+import { commandLine } from "../../../../scripts/lib/commandLine.mjs"
 import { scopes } from "./scopes.ts"
 import type { Found, Part } from "./worker.ts"
 
-const { values } = parseArgs({
+const { values } = commandLine({
   options: {
     scope: { type: "string" },
     deviations: { type: "string", default: "2" },
@@ -32,19 +32,10 @@ const { values } = parseArgs({
     write: { type: "boolean", default: false },
     out: { type: "string", default: join(tmpdir(), "effect-simba-explore") }
   }
-})
-
-const fail = (message: string): never => {
-  console.error(message)
-  return process.exit(2)
-}
+}, { whole: ["deviations", "workers"], names: { scope: Object.keys(scopes) } })
 
 const names = values.scope === undefined ? Object.keys(scopes) : values.scope.split(",")
-for (const name of names) {
-  if (!(name in scopes)) fail(`unknown scope "${name}"; expected one of: ${Object.keys(scopes).join(", ")}`)
-}
 const deviations = Number(values.deviations)
-if (!Number.isInteger(deviations) || deviations < 0) fail("--deviations must be a non-negative integer")
 
 const say = (text: string) => values.json ? undefined : console.log(text)
 

@@ -8,20 +8,10 @@
 import { FakeRedis } from "@effect-simba/testkit"
 import { Effect, Layer, Logger, type Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { parseArgs } from "node:util"
+import { commandLine } from "../../../../scripts/lib/commandLine.mjs"
 import { fuzzFrames } from "./frames.ts"
 import { type Finding, fuzzOptions, fuzzTexts } from "./fuzz.ts"
 import { fuzzEntries, fuzzMessages, fuzzReplies } from "./layers.ts"
-
-const { values } = parseArgs({
-  allowPositionals: true,
-  options: {
-    cases: { type: "string", default: "200000" },
-    seed: { type: "string", default: "1" },
-    area: { type: "string" }
-  }
-})
-const [cases, seed] = [Number(values.cases), Number(values.seed)]
 
 const unhandled: Array<Finding> = []
 process.on("unhandledRejection", (error) => {
@@ -55,6 +45,15 @@ const areas: ReadonlyArray<readonly [name: string, part: number, fuzz: Fuzz]> = 
   ["replies", 0.1, fuzzReplies],
   ["frames", 0.02, fuzzFrames]
 ]
+
+const { values } = commandLine({
+  options: {
+    cases: { type: "string", default: "200000" },
+    seed: { type: "string", default: "1" },
+    area: { type: "string" }
+  }
+}, { whole: ["cases", "seed"], name: { area: areas.map(([name]) => name) } })
+const [cases, seed] = [Number(values.cases), Number(values.seed)]
 
 const onFake = Layer.provideMerge(FakeRedis.layer(), Layer.merge(TestClock.layer(), Logger.layer([])))
 

@@ -13,15 +13,15 @@ import { Effect } from "effect"
 import { cpSync, mkdirSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
+import { commandLine } from "../../../../scripts/lib/commandLine.mjs"
+import { faultsOf } from "./faults.ts"
 import { table as jobsTable } from "./jobs.ts"
 import { table } from "./picture.ts"
 import { outcomeIn, plans, run } from "./run.ts"
 import { kinds } from "./topology.ts"
 import { plants } from "./worker.ts"
 
-const { values } = parseArgs({
-  allowPositionals: true,
+const { values } = commandLine({
   options: {
     topology: { type: "string", default: "single" },
     minutes: { type: "string", default: "10" },
@@ -33,18 +33,16 @@ const { values } = parseArgs({
     judge: { type: "string" },
     out: { type: "string", default: join(tmpdir(), "effect-simba-nemesis") }
   }
+}, {
+  whole: ["seed"],
+  positive: ["minutes"],
+  name: { topology: kinds, plan: plans, plant: plants },
+  names: { only: kinds.flatMap((kind) => Object.values(faultsOf(kind, true)).flat().map(([name]) => name)) }
 })
 
-const oneOf = <A extends string>(option: string, value: string, allowed: ReadonlyArray<A>): A => {
-  const found = allowed.find((one) => one === value)
-  if (found !== undefined) return found
-  console.error(`unknown ${option} "${value}"; expected one of: ${allowed.join(", ")}`)
-  process.exit(2)
-}
-
-const topology = oneOf("topology", values.topology, kinds)
-const plan = oneOf("plan", values.plan, plans)
-const plant = values.plant === undefined ? undefined : oneOf("plant", values.plant, plants)
+const topology = kinds.find((kind) => kind === values.topology)!
+const plan = plans.find((plan) => plan === values.plan)!
+const plant = plants.find((plant) => plant === values.plant)
 const seed = Number(values.seed)
 const seconds = Number(values.minutes) * 60
 

@@ -11,13 +11,12 @@ import { Effect } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { availableParallelism, tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { Worker } from "node:worker_threads"
+import { commandLine } from "../../../../scripts/lib/commandLine.mjs"
 import { plans } from "./plans.ts"
 import type { Report, Task } from "./worker.ts"
 
-const { values } = parseArgs({
-  allowPositionals: true,
+const { values } = commandLine({
   options: {
     plan: { type: "string", default: "mutex" },
     seeds: { type: "string", default: "100" },
@@ -27,13 +26,9 @@ const { values } = parseArgs({
     workers: { type: "string", default: String(Math.min(availableParallelism(), 8)) },
     out: { type: "string", default: join(tmpdir(), "effect-simba-simulate") }
   }
-})
+}, { whole: ["seeds", "from", "workers"], name: { plan: Object.keys(plans) } })
 
-const plan = plans[values.plan]
-if (plan === undefined) {
-  console.error(`unknown plan "${values.plan}"; expected one of: ${Object.keys(plans).join(", ")}`)
-  process.exit(2)
-}
+const plan = plans[values.plan]!
 
 const save = (result: Simulation.Result) => {
   mkdirSync(values.out, { recursive: true })
@@ -76,17 +71,10 @@ const explain = (seed: number | string) =>
     return result
   })
 
-const number = (name: string, text: string) => {
-  const value = Number(text)
-  if (Number.isInteger(value) && value >= 0) return value
-  console.error(`--${name} must be a non-negative integer`)
-  return process.exit(2)
-}
-
 const sweep = async () => {
-  const first = number("from", values.from)
-  const count = number("seeds", values.seeds)
-  const stride = Math.max(1, Math.min(number("workers", values.workers), count))
+  const first = Number(values.from)
+  const count = Number(values.seeds)
+  const stride = Math.max(1, Math.min(Number(values.workers), count))
   const startedAt = performance.now()
   const reports: Array<Report> = []
   await Promise.all(Array.from({ length: stride }, (_, index) =>
