@@ -50,6 +50,29 @@ it.effect("after a revocation, a data stream whose last message was read but has
     assert.deepStrictEqual([observed, commits(lease), lease.end], [[1], ["commit 1-0"], "Open"])
   }))
 
+it.effect("a revocation during a commit between two messages ends the processing, both while messages wait and after the last one was read", () =>
+  Effect.gen(function*() {
+    // The loop waits for room for another message, or for the end of the last one
+    for (const [count, last] of [[150, 0], [3, 3]] as const) {
+      const lease = new ScriptedLease()
+      lease.add(...Array.from({ length: count }, (_, i) => numbered(i + 1)))
+      const { layer } = recorded(lease, ({ commit }) => ({
+        commit: (id, options) => Effect.andThen(Effect.sleep("1 second"), commit(id, options))
+      }))
+      const { fiber, observed } = yield* processing(layer, {
+        concurrency: 2,
+        key: () => "k",
+        until: ({ value }) => value.n === last
+      })
+      yield* TestClock.adjust("500 millis")
+      assert.deepStrictEqual(observed, [1])
+      lease.askBack()
+      yield* TestClock.adjust("10 seconds")
+      assert.instanceOf(errorOf(fiber.pollUnsafe()), StreamError.StreamYielded)
+      assert.deepStrictEqual([observed, lease.checkpoint], [[1], "1-0"])
+    }
+  }))
+
 it.effect("the loss of the lease ends running handlers at once", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()

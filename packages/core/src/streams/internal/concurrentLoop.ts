@@ -40,7 +40,7 @@ export const concurrently = <A, RD, E, R>(
     const slots: Array<Slot> = []
     /** The unfinished messages of each key, the current one first. */
     const lanes = new Map<string, Array<{ readonly message: Message<A>; readonly slot: Slot }>>()
-    /** Opened when a handler ends. */
+    /** Opened when a handler ends, or the data stream is revoked. */
     const advanced = Latch.makeUnsafe(false)
     /** Opened when the data stream is revoked or a handler yields. No further message starts after that. */
     const stopping = Latch.makeUnsafe(false)
@@ -138,7 +138,8 @@ export const concurrently = <A, RD, E, R>(
           : Effect.void
       )
     )
-    // While the loop waits for old messages to finish, it does not check for a revocation itself
-    yield* Effect.forkScoped(Effect.andThen(lease.revoked, stopping.open))
+    // While the loop waits for old messages to finish, it does not check for a revocation itself. It must be woken: if
+    // the only lane is committing, no further handler ends
+    yield* Effect.forkScoped(Effect.all([lease.revoked, stopping.open, advanced.open], { discard: true }))
     yield* Effect.raceAllFirst([loop, FiberSet.join(fibers), commits.whenDue])
   }))
