@@ -4,7 +4,7 @@ import type { JobRecord } from "@effect-simba/core/JobStore"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Clock, Context, Effect, Exit, Option } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import * as JobFleet from "../support/jobFleet.ts"
@@ -321,6 +321,27 @@ it.effect("an operator pauses one job of several", () =>
   }))
 
 describe("jobs", () => {
+  it.effect("of a contender that already runs a job of that name are refused, until it has ended", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(noon - 1000)
+      const { job, node, take } = yield* JobFleet.make
+      const { contender, here, start } = yield* node("a", () => [])
+      const slow = () => Effect.sleep("10 seconds")
+      const jobs = ["one", "two"].map((name) => job(name, { name, schedule: cron }, slow))
+      const running = yield* start(Leadership.runJobs(contender, jobs))
+      const error = yield* Effect.flip(
+        here(Leadership.runJobs(contender, [job("another", { name: "two", schedule: cron })]))
+      )
+      assert.include(error.message, "already runs a job named \"two\"")
+      yield* start(Leadership.runJobs(contender, [job("third", { name: "three", schedule: cron })]))
+      yield* TestClock.adjust("65 seconds")
+      assert.deepStrictEqual(take().sort(), ["one@1", "one@61", "third@1", "third@61", "two@1", "two@61"])
+      yield* Fiber.interrupt(running)
+      yield* start(Leadership.runJobs(contender, [job("again", { name: "two", schedule: cron })]))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(take().sort(), ["again@121", "third@121"])
+    }))
+
   it.effect("accept a wrapped contender, and nothing else", () =>
     Effect.gen(function*() {
       let ran = 0

@@ -354,6 +354,7 @@ export const make = Effect.fnUntraced(function*(options: {
     holds(lease) && present?.lease.id === lease.id && plan.mayStart(contention) ? present : undefined
   register(contender, {
     store,
+    jobs: new Set(),
     mayStart: (lease) => leadingUnder(lease) !== undefined,
     startRun: (lease) => {
       const leadership = leadingUnder(lease)

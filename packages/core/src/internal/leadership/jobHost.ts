@@ -2,11 +2,16 @@
  * What scheduled jobs need from their contender beyond its public interface. `contender` registers a host. `jobRunner`
  * finds it by the contender that users pass, and passes it on to `jobRun` and `clockCheck`.
  */
+import * as Effect from "effect/Effect"
 import type { Lease } from "../../Lease.ts"
 import type { MutexStore } from "../../MutexStore.ts"
+import type { InvalidConfig } from "../../SimbaError.ts"
+import { refuse } from "../optionChecks.ts"
 
 export interface JobHost {
   readonly store: MutexStore["Service"]
+  /** The names of the jobs that run on this contender. */
+  readonly jobs: Set<string>
   /**
    * Whether the contender leads under this lease, so that a run may be claimed. `startRun` checks it again after the
    * claim.
@@ -36,3 +41,23 @@ export const jobHost = (contender: object): JobHost => {
   }
   throw new TypeError("Jobs need a contender from Mutex.contend, or an object that inherits from one")
 }
+
+/**
+ * Reserves the names of the jobs while they run. Two runners of one job would each take the other's runs for their own,
+ * so the second one is refused.
+ */
+export const withNames = <A, E, R>(
+  { jobs }: JobHost,
+  names: ReadonlyArray<string>,
+  running: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | InvalidConfig, R> =>
+  Effect.acquireUseRelease(
+    Effect.suspend(() => {
+      const known = names.find((name) => jobs.has(name))
+      if (known !== undefined) return refuse("jobs", `the contender already runs a job named ${JSON.stringify(known)}`)
+      names.forEach((name) => jobs.add(name))
+      return Effect.void
+    }),
+    () => running,
+    () => Effect.sync(() => names.forEach((name) => jobs.delete(name)))
+  )

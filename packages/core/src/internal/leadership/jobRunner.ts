@@ -16,11 +16,12 @@ import type { Contender } from "../../Contender.ts"
 import type { JobRecord, JobsRecord, RunOutcome } from "../../JobStore.ts"
 import type { Job } from "../../Leadership.ts"
 import type { Lease } from "../../Lease.ts"
+import type { InvalidConfig } from "../../SimbaError.ts"
 import { instant } from "../lease/instant.ts"
 import { endlessRetry } from "../lease/storeRetries.ts"
 import * as log from "../log.ts"
 import * as clockCheck from "./clockCheck.ts"
-import { jobHost } from "./jobHost.ts"
+import { jobHost, withNames } from "./jobHost.ts"
 import * as jobMetrics from "./jobMetrics.ts"
 import { type Cause, type Decision, inForce, plan } from "./jobPlan.ts"
 import * as jobRun from "./jobRun.ts"
@@ -59,7 +60,10 @@ interface Tracked<R> extends Prepared<R> {
   claim: { readonly of: string; readonly id: string; readonly decision: Claiming } | undefined
 }
 
-export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): Effect.Effect<never, never, R> =>
+export const run = <R>(
+  contender: Contender,
+  jobs: ReadonlyArray<Prepared<R>>
+): Effect.Effect<never, InvalidConfig, R> =>
   Effect.suspend(() => {
     const host = jobHost(contender)
     const checkClock = clockCheck.make(host, jobs.map(({ spec }) => spec.instants))
@@ -317,10 +321,11 @@ export const run = <R>(contender: Contender, jobs: ReadonlyArray<Prepared<R>>): 
         }
       }))
 
-    return Effect.raceFirst(
+    const running = Effect.raceFirst(
       Effect.andThen(introduce, Effect.never) as Effect.Effect<never>,
       contender.whileLeader(lead)
     )
+    return withNames(host, jobs.map(({ spec }) => spec.name), running)
   }).pipe(Effect.annotateLogs({ mutex: contender.mutex }))
 
 /** Milliseconds until the next request. If nothing failed, that is the next regular read. */
