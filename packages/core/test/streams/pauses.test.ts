@@ -43,6 +43,26 @@ describe("a pause", () => {
       assert.deepStrictEqual(began, ["s2", "s1"])
     })))
 
+  it.effect("a consumer that cannot read the pauses at first takes nothing until it can, and closes without waiting for it", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      backend.pausedStreams = [s1]
+      const [a, b] = [yield* open("a"), yield* open("b")]
+      a.link.modes.paused = "hang"
+      b.link.modes.paused = "fail"
+      // Not in the client's scope, which would interrupt it
+      yield* Effect.forkChild(a.client.run(Effect.never))
+      yield* b.serve(2)
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual([yield* owned(a), yield* owned(b)], [[], []])
+      const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
+      yield* TestClock.adjust("1 second")
+      assert.isDefined(closing.pollUnsafe())
+      b.link.modes.paused = "work"
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* owned(b), ["s2"])
+    })))
+
   it.effect("no announcement is read while the service is paused, so that none is assigned to this consumer", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne

@@ -79,7 +79,7 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
         )
       )
       const loops = [
-        yield* pauseFollower.follow(client),
+        yield* Effect.raceFirst(pauseFollower.follow(client), closed),
         orphanSignals.make(client, taking, sweep, options.deliver, {
           onExpired: options.onExpired,
           onHandOver: rebalancing.adopt

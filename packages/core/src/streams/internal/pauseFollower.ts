@@ -5,34 +5,37 @@
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import type * as Scope from "effect/Scope"
+import { isTransient } from "../../internal/lease/storeFailure.ts"
+import { persist } from "../../internal/lease/storeRetries.ts"
 import * as log from "../../internal/log.ts"
+import type { StoreError } from "../../SimbaError.ts"
 import type { ClientContext } from "./context.ts"
 import type { OwnedStream } from "./ownedStream.ts"
 import * as revocation from "./revocation.ts"
 
-/** Reads the pauses. During an outage the last known state remains in effect. */
 const read = ({ pauses, store }: ClientContext) =>
-  Effect.matchEffect(store.paused, {
-    onFailure: (error) => log.debug(`Cannot read the pauses: ${error.message}`),
-    onSuccess: (paused) =>
-      pauses.set(paused)
-        ? log.info(
-          paused.service
-            ? "The service is paused"
-            : paused.streams.length === 0
-            ? "Nothing is paused"
-            : `${paused.streams.length} data stream(s) are paused`
-        )
-        : Effect.void
-  })
+  Effect.flatMap(store.paused, (paused) =>
+    pauses.set(paused)
+      ? log.info(
+        paused.service
+          ? "The service is paused"
+          : paused.streams.length === 0
+          ? "Nothing is paused"
+          : `${paused.streams.length} data stream(s) are paused`
+      )
+      : Effect.void)
+
+const logFailure = (error: StoreError) => log.debug(`Cannot read the pauses: ${error.message}`)
 
 /**
- * Reads the pauses once, and returns the loop that keeps polling them. Data streams that were acquired by name are not
- * revoked.
+ * Waits until an outage is over and the pauses are read, and returns the loop that keeps polling them. In a later
+ * outage, the last known state remains in effect. Data streams that were acquired by name are not revoked.
  */
-export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never>, never, Scope.Scope> =>
+export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never>, StoreError, Scope.Scope> =>
   FiberSet.makeRuntime<never, void>().pipe(
-    Effect.tap(() => read(client)),
+    Effect.tap(() =>
+      persist("Reading the pauses", Effect.catchIf(read(client), (error) => !isTransient(error), logFailure))
+    ),
     Effect.map((fork) => {
       const revoking = new Set<OwnedStream>()
       const revoke = (paused: ReadonlyArray<OwnedStream>) => {
@@ -44,7 +47,7 @@ export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never
       }
       return Effect.forever(Effect.gen(function*() {
         yield* Effect.sleep(client.config.heartbeatInterval)
-        yield* read(client)
+        yield* Effect.catch(read(client), logFailure)
         // Includes streams that are already revoked for another consumer, because that does not interrupt a busy
         // handler
         const paused = [...client.table.all()].filter((owned) =>
