@@ -109,6 +109,21 @@ describe("jobs of a fleet", () => {
       }
     }))
 
+  it.effect("run on request on the next leader, if the leadership ends before the run starts", () =>
+    Effect.gen(function*() {
+      const { a, fleet, here, take } = yield* setup
+      yield* TestClock.adjust("1 minute")
+      take()
+      fleet.faults.jobOperations.claim = { late: "10 seconds" }
+      yield* here(Jobs.run("jobs", "job"))
+      yield* TestClock.adjust("6 seconds")
+      assert.isFalse((yield* here(Jobs.list("jobs"))).jobs[0]!.isWanted, "the backend has granted the run")
+      delete fleet.faults.jobOperations.claim
+      yield* a.close
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(take(), ["b@66"])
+    }))
+
   it.effect("follow each of several schedules only while it was set, even if nobody led then", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)

@@ -89,6 +89,8 @@ export class MemoryJobs {
     const attempt = entry.run.attempt - (outcome === "unstarted" ? 1 : 0)
     entry.run = { ...entry.run, attempt, end: now, outcome }
     if (outcome === "success") entry.success = now
+    // Only a requested run is after the settled instants
+    if (outcome === "unstarted" && entry.run.scheduledAt > entry.at) entry.wanted ??= entry.run.scheduledAt
     return now
   }
 

@@ -87,7 +87,7 @@ export const claimRun = script(
 
 /** Records how a run ended. Does nothing if another run has started. */
 export const endRun = script(
-  "\nlocal jobs = KEYS[1]\nlocal job, claim, outcome = ARGV[1], ARGV[2], ARGV[3]\n" + clockText + jobsText + "if get(jobs, 'claim', job) == claim and not get(jobs, 'end', job) then\nset(jobs, 'end', job, text(millis()))\nset(jobs, 'outcome', job, outcome)\nif outcome == 'success' then\nset(jobs, 'success', job, text(millis()))\nelseif outcome == 'unstarted' then\nredis.call('HINCRBY', jobs, 'attempt:' .. job, -1)\nend\nend\nreturn text(millis())\n",
+  "\nlocal jobs = KEYS[1]\nlocal job, claim, outcome = ARGV[1], ARGV[2], ARGV[3]\n" + clockText + jobsText + "if get(jobs, 'claim', job) == claim and not get(jobs, 'end', job) then\nset(jobs, 'end', job, text(millis()))\nset(jobs, 'outcome', job, outcome)\nif outcome == 'success' then\nset(jobs, 'success', job, text(millis()))\nelseif outcome == 'unstarted' then\nredis.call('HINCRBY', jobs, 'attempt:' .. job, -1)\nlocal scheduled = get(jobs, 'scheduled', job)\nif tonumber(scheduled) > (count(get(jobs, 'at', job)) or 0) and not get(jobs, 'wanted', job) then\nset(jobs, 'wanted', job, scheduled)\nend\nend\nend\nreturn text(millis())\n",
   replies.Count,
   ({ jobs, job, claim, outcome }: {
     readonly jobs: string

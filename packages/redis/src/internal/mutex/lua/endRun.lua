@@ -3,7 +3,7 @@
 --- KEYS[1] jobs
 --- ARGV[1] job
 --- ARGV[2] claim  unique to the run
---- ARGV[3] outcome  'unstarted' undoes the attempt
+--- ARGV[3] outcome  'unstarted' undoes the attempt, and restores the request of a manual run
 --- Reply: Count. The server's time in ms.
 
 local jobs = KEYS[1]
@@ -18,6 +18,11 @@ if get(jobs, 'claim', job) == claim and not get(jobs, 'end', job) then
     set(jobs, 'success', job, text(millis()))
   elseif outcome == 'unstarted' then
     redis.call('HINCRBY', jobs, 'attempt:' .. job, -1)
+    -- Only a requested run is after the settled instants: keep its request, unless there is another
+    local scheduled = get(jobs, 'scheduled', job)
+    if tonumber(scheduled) > (count(get(jobs, 'at', job)) or 0) and not get(jobs, 'wanted', job) then
+      set(jobs, 'wanted', job, scheduled)
+    end
   end
 end
 return text(millis())
