@@ -298,6 +298,8 @@ describe("faults", () => {
       server.setErrorState("READONLY")
       assert.include(await redis.set("a", 2).catch(String), "READONLY")
       server.setErrorState(undefined)
+      // What the doctor reads
+      assert.include(await redis.info("persistence"), "aof_enabled:0")
       server.restart()
       assert.isNull(await redis.get("a"))
       redis.disconnect()

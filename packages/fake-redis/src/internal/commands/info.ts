@@ -28,7 +28,11 @@ const sections: Readonly<Record<string, (server: Server) => ReadonlyArray<string
     `maxmemory_policy:${server.config.get("maxmemory-policy")}`,
     `number_of_cached_scripts:${server.scripts.size}`
   ],
-  Persistence: (server) => [`loading:${server.errorState === "LOADING" ? 1 : 0}`, "rdb_changes_since_last_save:0"],
+  Persistence: (server) => [
+    `loading:${server.errorState === "LOADING" ? 1 : 0}`,
+    "rdb_changes_since_last_save:0",
+    "aof_enabled:0"
+  ],
   Stats: (server) => [
     `total_commands_processed:${server.commandsProcessed}`,
     `expired_keys:${server.expiredKeys}`,
