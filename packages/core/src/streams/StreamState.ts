@@ -34,7 +34,7 @@ export interface ServiceState {
   readonly announced: number
   /** How many of them have been delivered to a consumer. */
   readonly pending: number
-  /** The longest idle time of a pending entry. */
+  /** The longest idle time of a pending entry. A yielded entry begins at one minute, so that any consumer may take it. */
   readonly oldest: Duration.Duration
   /** The number of announcements in the dead letters. */
   readonly deadLetters: number
