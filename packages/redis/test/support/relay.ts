@@ -1,6 +1,6 @@
 /**
- * A TCP relay between clients and a server. It can lose a reply, delay the first reply, redirect new connections, or
- * refuse them.
+ * A TCP relay between clients and a server. It can lose a reply, delay the first reply, hang after it, redirect new
+ * connections, or refuse them.
  */
 import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
@@ -13,6 +13,8 @@ export interface Relay {
   target: number
   /** The delay of a connection's first reply. Milliseconds. */
   greeting: number
+  /** The next connection stays open, but receives nothing after its first reply. */
+  isHanging: boolean
   /** Setting it closes all connections. While it is set, new ones are closed too. */
   isDown: boolean
 }
@@ -27,6 +29,8 @@ export const relayTo = (target: number) =>
           if (isDown) return void client.destroy()
           const server = connect(relay.target, "127.0.0.1")
           let isCut = false
+          const { isHanging } = relay
+          relay.isHanging = false
           for (const [one, other] of [[client, server], [server, client]] as const) {
             sockets.add(one)
             one.on("error", () => other.destroy()).on("close", () => other.destroy())
@@ -40,6 +44,7 @@ export const relayTo = (target: number) =>
           })
           const forward = (data: Buffer) => isCut ? client.destroy() : client.write(data)
           server.once("data", (data) => {
+            if (isHanging) return void client.write(data)
             const early: Array<Buffer> = [data]
             const keep = (data: Buffer) => early.push(data)
             server.on("data", keep)
@@ -55,6 +60,7 @@ export const relayTo = (target: number) =>
           cut: undefined as string | undefined,
           target,
           greeting: 0,
+          isHanging: false,
           get isDown() {
             return isDown
           },

@@ -117,6 +117,22 @@ describe("IoRedis.layerClient", () => {
     30_000
   )
 
+  it.live("a command without arguments that failed is not sent later either", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const client = yield* made(server.port, { maxRetriesPerRequest: null, autoResendUnfulfilledCommands: true })
+      const { redis } = yield* open(client, { commandTimeout: "300 millis" })
+      yield* server.pause
+      assert.match(String((yield* Effect.flip(redis.send("FLUSHALL"))).cause), /no reply from .* within 300ms/)
+      const own = Effect.promise(() => client.set("kept", "1"))
+      const setting = yield* Effect.forkChild(own, { startImmediately: true })
+      yield* server.restart
+      yield* Fiber.join(setting)
+      yield* until("the layer's commands get replies", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+      assert.strictEqual(yield* server.send("GET", "kept"), "1")
+      assert.notInclude(String(yield* server.send("INFO", "commandstats")), "flushall")
+    }), 30_000)
+
   it.live("ioredis's own timeouts end neither a blocking command nor a quiet subscription", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()

@@ -1,8 +1,22 @@
-/** Outages of a real server cause no unhandled rejection. */
+/** Outages of a real server cause no unhandled rejection, and end. */
 import * as Mutex from "@effect-simba/core/Mutex"
+import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Stream } from "effect"
-import { freshName, held, killConnections, openMutex, queued, quiet, RedisServer } from "../../support/harness.ts"
+import { Context, Effect, Exit, Fiber, Layer, Stream } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { Redis as Client } from "ioredis"
+import { type AddressInfo, createServer, type Socket } from "node:net"
+import {
+  freshName,
+  held,
+  killConnections,
+  openMutex,
+  queued,
+  quiet,
+  RedisServer,
+  until
+} from "../../support/harness.ts"
+import { relayTo } from "../../support/relay.ts"
 
 it.live("no outage ends in an unhandled rejection", () =>
   Effect.gen(function*() {
@@ -48,3 +62,60 @@ it.live("no outage ends in an unhandled rejection", () =>
     yield* Effect.sleep("300 millis")
     assert.deepStrictEqual(unhandled, [])
   }).pipe(Effect.provide(quiet)), { tags: ["B22"] })
+
+it.live("a new connection that hangs before it is ready is replaced", () =>
+  Effect.gen(function*() {
+    const server = yield* RedisServer.start()
+    const relay = yield* relayTo(server.port)
+    const layer = IoRedis.layer({ url: `redis://127.0.0.1:${relay.port}`, commandTimeout: "300 millis" })
+    const redis = Context.get(yield* Layer.build(Layer.fresh(layer)), Redis)
+    relay.isHanging = true
+    yield* killConnections(server, "simba:commands")
+    yield* until("the server replies again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+    assert.isFalse(relay.isHanging)
+  }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
+
+/** A server whose first reply says that it is ready, and whose next says that it loads for another second. */
+const loadingOnce = Effect.acquireRelease(
+  Effect.callback<{ readonly port: number; readonly sockets: Array<Socket>; readonly close: () => void }>((resume) => {
+    const sockets: Array<Socket> = []
+    let requests = 0
+    const listener = createServer((socket) => {
+      sockets.push(socket.on("error", () => undefined))
+      socket.on("data", (data) => {
+        for (const [command] of String(data).matchAll(/(?<=\*\d+\r\n\$\d+\r\n)\w+/g)) {
+          const text = command.toUpperCase() !== "INFO" ? undefined : requests++ === 1
+            ? "loading:1\r\nloading_eta_seconds:1\r\n"
+            : "loading:0\r\n"
+          socket.write(text === undefined ? "+OK\r\n" : `$${text.length}\r\n${text}\r\n`)
+        }
+      })
+    })
+    const close = () => {
+      listener.close()
+      sockets.forEach((socket) => socket.destroy())
+    }
+    listener.listen(0, "127.0.0.1", () => {
+      resume(Effect.succeed({ port: (listener.address() as AddressInfo).port, sockets, close }))
+    })
+  }),
+  ({ close }) => Effect.sync(close)
+)
+
+it.live(
+  "a connection to a server that loads its data is not replaced, although the client asks rarely",
+  () =>
+    Effect.gen(function*() {
+      const { port, sockets } = yield* loadingOnce
+      const client = yield* Effect.acquireRelease(
+        Effect.sync(() => new Client(port, "127.0.0.1", { protocol: 2 }).on("error", () => undefined)),
+        (client) => Effect.sync(() => client.disconnect())
+      )
+      const layer = IoRedis.layerClient(client, { commandTimeout: "100 millis", serverChecks: false })
+      const redis = Context.get(yield* Layer.build(layer), Redis)
+      sockets[0]!.destroy()
+      yield* until("the server replies again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+      assert.lengthOf(sockets, 2)
+    }).pipe(Effect.scoped, Effect.provide(quiet)),
+  30_000
+)

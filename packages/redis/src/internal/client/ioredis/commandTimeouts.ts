@@ -50,11 +50,14 @@ class UntimedCommand extends Command {
   }
 }
 
-/** Destroys a connection on which nothing arrives for twice the timeout. */
+/**
+ * Destroys a connection on which nothing arrives for twice the timeout, although a reply is due. Until the connection
+ * is ready, each reply starts the time again, because no command of this library notices the silence.
+ */
 const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, wake: () => void) {
   let since = Infinity
   const onData = () => {
-    since = Infinity
+    since = client.status === "connect" ? monotonicMillis() : Infinity
   }
   client.stream.on("data", onData)
   yield* Effect.addFinalizer(() => Effect.sync(() => client.stream?.off("data", onData)))
@@ -64,6 +67,7 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
       client.stream.on("data", onData)
       wake()
     },
+    ready: onData,
     close: onData
   })
   return {
@@ -73,6 +77,8 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
     /** The instant at which the connection counts as silent for too long. */
     due: () => since + 2 * limit,
     end: () => {
+      // While the server loads its data, ioredis pauses between two requests
+      if (client.commandQueue.length === 0) return onData()
       since = Infinity
       client.stream.destroy(new Error(`no data from the server for ${2 * limit} ms`))
     }
@@ -81,8 +87,7 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
 
 /**
  * Fails a command that gets no reply within `commandTimeout` or whose connection is lost. Without a connection, a
- * command fails immediately. If ioredis sends a failed command again, only its name is sent, because its arguments are
- * gone.
+ * command fails immediately. If ioredis sends a failed command again, it sends a PING instead.
  */
 export const withTimeouts = (
   client: Client | Cluster,
@@ -100,7 +105,9 @@ export const withTimeouts = (
 
     const forget = (command: UntimedCommand) => {
       command.isDone = true
-      // ioredis may keep the command for a long time, so release the arguments, which are most of its memory
+      // ioredis may keep the command for a long time, so release the arguments, which are most of its memory. It may
+      // even send the command again, and some commands, such as FLUSHALL, need no arguments
+      command.name = "ping"
       command.args = []
       while (oldest?.isDone === true) {
         const { next }: UntimedCommand = oldest
