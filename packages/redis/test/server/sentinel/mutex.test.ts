@@ -175,4 +175,23 @@ describe("Sentinel, intentional failover", () => {
         }
       })).pipe(Effect.provide(capturingLogs([])))
   )
+
+  it.live(
+    "the errors of a primary that is down or demoted do not blame the Sentinels",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { name, primary, replica, sentinels } = yield* RedisServer.sentinel({ downAfter: 30_000 })
+        const failure = IoRedis.layer({
+          client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) }
+        }).pipe(Layer.fresh, Layer.build, Effect.scoped, Effect.flip)
+        yield* primary.send("REPLICAOF", "127.0.0.1", String(replica.port))
+        assert.match((yield* failure).message, /the primary "mymaster" of the Sentinels at .* is a replica or closed/)
+        yield* primary.send("REPLICAOF", "NO", "ONE")
+        yield* primary.send("CONFIG", "SET", "requirepass", "secret")
+        assert.match((yield* failure).message, /the primary "mymaster" of the Sentinels at .* requires a password/)
+        yield* primary.kill()
+        assert.match((yield* failure).message, /nothing is listening at the address of the primary "mymaster"/)
+      })),
+    60_000
+  )
 })

@@ -84,6 +84,29 @@ it.live("a lost connection logs one warning, and its return one line", () =>
     assert.match(lines[1]!, /^The commands connection to Redis at 127\.0\.0\.1:\d+ is back after/)
   }), 30_000)
 
+it.live("a command connection whose password has changed is logged with the reason", () =>
+  Effect.gen(function*() {
+    const lines: Array<string> = []
+    yield* Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      yield* server.send("ACL", "SETUSER", "app", "on", ">x", "~*", "&*", "+@all")
+      const layer = IoRedis.layer({ url: `redis://app:x@127.0.0.1:${server.port}`, serverChecks: false })
+      const redis = Context.get(yield* Layer.build(Layer.fresh(layer)), Redis.Redis)
+      yield* server.send("ACL", "SETUSER", "app", "resetpass", ">y")
+      yield* server.send("CLIENT", "KILL", "USER", "app")
+      yield* until("two warnings are logged", Effect.sync(() => lines.length === 2))
+      yield* server.send("ACL", "SETUSER", "app", ">x")
+      yield* until("the connection is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+      yield* until("its return is logged", Effect.sync(() => lines.length === 3))
+      // A restart is no misconfiguration
+      yield* server.restart
+      yield* until("the second outage is logged", Effect.sync(() => lines.length === 4))
+    }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))
+    assert.match(lines[1]!, /commands connection to Redis cannot be restored yet: .*rejects the user or the password/)
+    assert.match(lines[2]!, /is back after/)
+    assert.match(lines[3]!, /is lost/)
+  }), 30_000)
+
 it.live(
   "a subscriber that cannot reconnect is logged with the reason, counted, and unhealthy",
   () =>

@@ -22,14 +22,20 @@ const textOf = (cause: unknown): string => (cause instanceof Error ? cause.messa
 const codeOf = (cause: unknown): string =>
   typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
 
-const ofReply = (text: string, { address }: Target) =>
-  text.startsWith("NOAUTH")
-    ? mistake(`the server at ${address} requires a password (NOAUTH): set it in the URL or in client.password`)
+/** The server of a connection. `address` has only the Sentinels, if there are any. */
+const serverOf = ({ address, primary }: Target, article = "") =>
+  primary === undefined ? `${article}${address}` : `the primary "${primary}" of the Sentinels at ${address}`
+
+const ofReply = (text: string, target: Target) => {
+  const server = serverOf(target, "the server at ")
+  return text.startsWith("NOAUTH")
+    ? mistake(`${server} requires a password (NOAUTH): set it in the URL or in client.password`)
     : text.startsWith("WRONGPASS")
-    ? mistake(`the server at ${address} rejects the user or the password (WRONGPASS): correct them`)
+    ? mistake(`${server} rejects the user or the password (WRONGPASS): correct them`)
     : text.includes("cluster support disabled")
-    ? mistake(`the server at ${address} is not in a Redis Cluster: use IoRedis.layer`)
-    : new DriverError(`the server at ${address} replies: ${text}`, isTransient(text))
+    ? mistake(`${server} is not in a Redis Cluster: use IoRedis.layer`)
+    : new DriverError(`${server} replies: ${text}`, isTransient(text))
+}
 
 const ofSentinels = (text: string, { address, primary }: Target) =>
   /unknown command '?sentinel/i.test(text)
@@ -44,13 +50,19 @@ const ofSentinels = (text: string, { address, primary }: Target) =>
 
 /** The error for a connection that could not be opened. */
 export const ofConnecting = (cause: unknown, target: Target): DriverError => {
-  const { address, isCluster = false, primary, tls } = target
+  const { isCluster = false, primary, tls } = target
+  const address = serverOf(target)
   const text = textOf(cause)
   const code = codeOf(cause)
   if (cause instanceof DriverError) return cause
   if (isReply(cause)) return ofReply(text, target)
   if (primary !== undefined && text.startsWith("All sentinels")) return ofSentinels(text, target)
-  if (code === "ECONNREFUSED") return outage(`nothing is listening at ${address} (${code})`)
+  if (primary !== undefined && text === "Connection is closed") {
+    return outage(`${address} is a replica or closed the connection immediately`)
+  }
+  if (code === "ECONNREFUSED") {
+    return outage(`nothing is listening at ${primary === undefined ? "" : "the address of "}${address} (${code})`)
+  }
   if (code === "ENOTFOUND") return outage(`the host name of ${address} cannot be resolved (${code}): correct it`)
   if (code === "EAI_AGAIN") return outage(`the host name of ${address} cannot be resolved at the moment (${code})`)
   if (code === "CERT_HAS_EXPIRED") return mistake(`the certificate of ${address} has expired: renew it`)
@@ -80,10 +92,10 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
 }
 
 /** The error for a connection that was not ready within the timeout. */
-export const ofSilence = (limit: string, { address, primary, tls }: Target): DriverError => {
-  const server = primary === undefined ? address : `the primary "${primary}" of the Sentinels at ${address}`
-  return outage(`no connection to ${server} within ${limit}${tls ? ": if it does not use TLS, use redis://" : ""}`)
-}
+export const ofSilence = (limit: string, target: Target): DriverError =>
+  outage(
+    `no connection to ${serverOf(target)} within ${limit}${target.tls ? ": if it does not use TLS, use redis://" : ""}`
+  )
 
 export const noPrimary: DriverError = outage("no primary of the Cluster is known to be available")
 

@@ -67,6 +67,11 @@ export const refusedCommand = (cause: unknown): string | undefined => {
   return name
 }
 
+const mistakes = new WeakMap<Client | Cluster, Error>()
+
+/** Returns the misconfiguration that keeps a client of this library from reconnecting, such as an old password. */
+export const mistakeOf = (client: Client): Error | undefined => mistakes.get(client)
+
 /**
  * Connects within the connect timeout or fails with the cause, and disconnects when the scope closes. ioredis has no
  * timeout for a server that accepts the connection and stays silent.
@@ -91,8 +96,11 @@ const opened = <C extends Client | Cluster>(
           if (refusedCommand(cause) === "select") client.disconnect(true)
           // The server's error reply explains more than the connection error that follows
           if (!isReply(lastError)) lastError = cause
+          const problem = causes.ofConnecting(cause, target)
+          if (client.status !== "ready" && !problem.isRetryable) mistakes.set(client, problem)
           runLog(log.debug(`Redis connection (${role})`, cause))
         })
+        client.on("ready", () => mistakes.delete(client))
         return client
       }),
       (client) =>

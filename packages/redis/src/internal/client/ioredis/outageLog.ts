@@ -9,7 +9,7 @@ import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import type { Cluster, Redis as Client } from "ioredis"
 import * as log from "../log.ts"
-import { addressOf } from "./connection.ts"
+import { addressOf, mistakeOf } from "./connection.ts"
 import { connectionsDown, type Kind } from "./connectionsDown.ts"
 import { listen } from "./listeners.ts"
 
@@ -71,7 +71,7 @@ export const make = Effect.fnUntraced(function*(
 
 /** Watches a client that reconnects on its own. */
 export const watch = (client: Client, { back, lost }: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
-  listen(client, { close: () => lost(), ready: back })
+  listen(client, { close: () => lost(mistakeOf(client)), ready: back })
 
 /**
  * Watches a Cluster client. A node is down from the loss of its connection until it is ready again or has left the
