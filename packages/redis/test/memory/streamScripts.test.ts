@@ -367,6 +367,8 @@ describe("ids:", () => {
       const counted = (after: EntryId) =>
         Effect.map(service.count(stream, after), (found) => Option.getOrThrow(found).counted)
       assert.deepStrictEqual([yield* counted(largest), yield* counted(id("0-0"))], [0, 2])
+      assert.strictEqual(yield* service.seek(stream, { id: largest, offset: undefined }), "Moved")
+      assert.strictEqual((yield* service.lag(stream)).messages, 0)
     })))
 })
 
@@ -466,6 +468,60 @@ describe("a repeated announcement", () => {
         yield* send("DEL", input)
       }
     })))
+})
+
+describe("a data stream that is deleted and written again with smaller ids while it is owned", () => {
+  const owned = Effect.fnUntraced(function*(label: string, isEnded: boolean) {
+    const { own, send, service } = yield* setup()
+    yield* fill(streamOf(label), 1, 10)
+    const held = yield* own(label)
+    return {
+      announce: service.announce([{ stream: held.stream, info: {} }]),
+      commit: service.commit(held, id("10-0"), isEnded),
+      isAnnouncedAfterDone: Effect.gen(function*() {
+        assert.strictEqual(yield* service.done(held), "Done")
+        return Option.isSome(yield* service.find(held.stream))
+      }),
+      remove: send("DEL", held.stream),
+      write: (from: number, to: number) => fill(held.stream, from, to)
+    }
+  })
+
+  for (const isEnded of [true, false]) {
+    it.effect(`is announced again by \`done\` after a repetition, ${isEnded ? "after" : "without"} an end message`, () =>
+      onFake(Effect.gen(function*() {
+        const one = yield* owned("one", isEnded)
+        yield* one.commit
+        yield* one.remove
+        yield* one.write(1, 5)
+        yield* one.announce
+        assert.isTrue(yield* one.isAnnouncedAfterDone)
+      })))
+
+    it.effect(`is not announced by \`done\` without messages to read, ${isEnded ? "after" : "without"} an end message`, () =>
+      onFake(Effect.gen(function*() {
+        // Nobody announced it since
+        const one = yield* owned("one", isEnded)
+        yield* one.commit
+        yield* one.remove
+        yield* one.write(1, 5)
+        assert.isFalse(yield* one.isAnnouncedAfterDone)
+        // It no longer exists
+        const two = yield* owned("two", isEnded)
+        yield* two.commit
+        yield* two.remove
+        yield* two.announce
+        assert.isFalse(yield* two.isAnnouncedAfterDone)
+        // It is the same data stream: the commit includes the announced messages
+        const three = yield* owned("three", isEnded)
+        yield* three.remove
+        yield* three.write(6, 6)
+        yield* three.announce
+        yield* three.write(7, 10)
+        yield* three.commit
+        assert.isFalse(yield* three.isAnnouncedAfterDone)
+      })))
+  }
 })
 
 /** Reads the consumer and the epoch of a lease. */
@@ -861,6 +917,18 @@ it.effect("an operator's seek replaces a malformed checkpoint", () =>
     }
   })))
 
+it.effect("an operator's forced seek replaces a lease that is not text", () =>
+  onFake(Effect.gen(function*() {
+    const { send, service } = yield* setup()
+    const stream = streamOf("one")
+    const streamLease = StreamKeys.streamLease(stream)
+    yield* send("EVAL", "return redis.call('SET', KEYS[1], 'other\\255')", "1", streamLease)
+    const seek = (force: boolean) => service.seek(stream, { id: id("2-0"), offset: undefined }, { force })
+    assert.strictEqual(yield* seek(false), "Owned")
+    assert.strictEqual(yield* seek(true), "Moved")
+    assert.strictEqual(yield* send("EXISTS", streamLease), 0)
+  })))
+
 describe("a malformed checkpoint", () => {
   it.effect("fails `done` and a seek before they change anything", () =>
     onFake(Effect.gen(function*() {
@@ -876,6 +944,24 @@ describe("a malformed checkpoint", () => {
       assert.strictEqual((yield* Effect.flip(seek))._tag, "BackendError")
       yield* send("DEL", checkpoint)
       assert.strictEqual(yield* service.done(held), "Done")
+    })))
+
+  it.effect("fails only the lag of its own data stream", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      const [one, two] = [streamOf("one"), streamOf("two")]
+      for (const stream of [one, two]) yield* fill(stream, 1, 3)
+      const lags = Effect.forEach([one, two], (stream) => Effect.option(service.lag(stream)), {
+        concurrency: "unbounded"
+      }).pipe(Effect.map((lags) => lags.map(Option.map(({ messages }) => messages))))
+      const checkpoint = StreamKeys.checkpoint(one)
+      yield* send("SET", checkpoint, "no id")
+      assert.deepStrictEqual(yield* lags, [Option.none(), Option.some(3)])
+      yield* send("DEL", checkpoint)
+      yield* send("SADD", checkpoint, "x")
+      assert.deepStrictEqual(yield* lags, [Option.none(), Option.some(3)])
+      yield* send("DEL", checkpoint)
+      assert.deepStrictEqual(yield* lags, [Option.some(3), Option.some(3)])
     })))
 })
 
@@ -908,6 +994,17 @@ describe("what scripts write", () => {
       const { token } = yield* own("one")
       assert.isAtLeast(token, seconds * 1e6 + micros)
       assert.isBelow(token, (seconds + 1) * 1e6)
+    })))
+
+  it.effect("a fence that cannot be a token does not fail takes, and the token comes from the clock", () =>
+    onFake(Effect.gen(function*() {
+      const { own, send } = yield* setup()
+      const { token } = yield* own("one")
+      for (const text of ["x", "nan", "inf", "-inf", "9007199254740991", "9".repeat(20)]) {
+        yield* send("SET", StreamKeys.fence(streamOf(text)), text)
+        const next = (yield* own(text)).token
+        assert.isTrue(token < next && next < token + 1e6, text)
+      }
     })))
 
   it.effect("a deleted entry gets no dead letter, and its data stream can be announced again", () =>

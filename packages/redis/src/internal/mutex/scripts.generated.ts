@@ -9,7 +9,7 @@ const clockText = "local now\nlocal function micros()\nif not now then\nlocal ti
 
 const contenderIdsText = "local function layerOf(id)\nlocal layer = string.match(id, '^%d+%-(%w+):')\nreturn layer and #layer == 12 and layer or nil\nend\nlocal function inboxOf(id)\nlocal layer = layerOf(id)\nreturn layer and 'simba:inbox:' .. layer\nend\n"
 
-const fenceText = "local function mint(fence)\nlocal at = micros()\nlocal token = at - at % 100 + 100\nlocal text = string.format('%.0f', token)\nlocal last = tonumber(redis.call('SET', fence, text, 'PX', fenceMillis, 'GET') or '') or 0\nif last >= token then\ntext = string.format('%.0f', last + (last % 100 == 0 and 101 or last % 100 == 99 and 2 or 1))\nredis.call('SET', fence, text, 'PX', fenceMillis)\nend\nreturn text\nend\n"
+const fenceText = "local function mint(fence)\nlocal at = micros()\nlocal token = at - at % 100 + 100\nlocal text = string.format('%.0f', token)\nlocal last = tonumber(redis.call('SET', fence, text, 'PX', fenceMillis, 'GET') or '') or 0\nif last >= token and last < 2 ^ 53 then\ntext = string.format('%.0f', last + (last % 100 == 0 and 101 or last % 100 == 99 and 2 or 1))\nredis.call('SET', fence, text, 'PX', fenceMillis)\nend\nreturn text\nend\n"
 
 const handOverText = "local function handOver(mutex, from, confirm, lease, caller, ticket)\nlocal head = live(mutex, '0')\nlocal id = head[1]\nif not id or id == caller or (ticket and ticket < tonumber(head[2])) then\nreturn\nend\nlocal owner, inbox = mutex.owner, inboxOf(id)\nif not inbox then\n"
 

@@ -23,7 +23,7 @@ const extentText = "local function extentOf(stream)\nlocal info = redis.pcall('X
 
 const failuresText = "local function failuresOf(failures, entry, pause)\nlocal count, first, last = string.match(redis.call('HGET', failures, entry) or '', '^(%d+)|(%d+)|(%d+)$')\npause = tonumber(pause)\nif not count or pause > 0 and now - last >= pause then\nreturn 0, 0\nend\nreturn tonumber(count), math.max(0, now - first)\nend\nlocal function setFailures(failures, entry, count, age)\nredis.call('HSET', failures, entry, string.format('%.0f|%.0f|%.0f', count, now - age, now))\nend\n"
 
-const fenceText = "local function nextToken(last)\nreturn string.format('%.0f', math.max((tonumber(last) or 0) + 1, micros))\nend\nlocal function keepFence(fence, token)\nredis.call('SET', fence, token, 'PX', keepMillis)\nend\n"
+const fenceText = "local function nextToken(last)\nlocal known = tonumber(last) or 0\nreturn string.format('%.0f', math.max(known < 2 ^ 53 - 1 and known + 1 or 0, micros))\nend\nlocal function keepFence(fence, token)\nredis.call('SET', fence, token, 'PX', keepMillis)\nend\n"
 
 const forEachText = "local function forEach(sharedKeys, keysOfEach, sharedArgs, act)\nlocal replies, count = {}, (#KEYS - sharedKeys) / keysOfEach\nlocal argsOfEach = (#ARGV - sharedArgs) / count\nfor i = 1, count do\nlocal slots = { unpack(KEYS, sharedKeys + keysOfEach * (i - 1) + 1, sharedKeys + keysOfEach * i) }\nfor at = sharedArgs + argsOfEach * (i - 1) + 1, sharedArgs + argsOfEach * i do\nslots[#slots + 1] = ARGV[at]\nend\nlocal done, reply = pcall(act, unpack(slots))\nreplies[i] = done and reply or { 'error', reply }\nend\nreturn replies\nend\n"
 
@@ -41,7 +41,7 @@ const liveMembersText = "local function liveMembers(members)\nlocal found = {}\n
 
 const markYieldedText = "local function markYielded(failures, entry, value)\nredis.call('HDEL', failures, entry .. ':busy')\nlocal yielded = string.match(value, '@@(.*)$') .. '\\n' .. (redis.call('HGET', failures, entry .. ':yielded') or '')\nredis.call('HSET', failures, entry .. ':yielded', string.match(yielded, '^[^\\n]+\\n?[^\\n]*\\n?[^\\n]*\\n?[^\\n]*'))\nredis.call('PEXPIRE', failures, keepMillis)\nend\n"
 
-const ownerCheckText = "local input, failures, announced, deadLetters, handOvers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]\nlocal group, signals = ARGV[1], ARGV[2]\nlocal function forEachOwned(act, otherwise)\nreturn forEach(5, 4, 2, function(\nentryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token, ...)\nif redis.call('GET', entryLease) ~= value or redis.call('GET', streamLease) ~= value .. '@@' .. token then\nreturn otherwise and otherwise(entry) or 'NotOwner'\nend\nreturn act({\nentryLease = entryLease,\nstreamLease = streamLease,\ncheckpoint = checkpoint,\nfence = fence,\nstream = stream,\nentry = entry,\nconsumer = consumer,\nvalue = value,\ntoken = token\n}, ...)\nend)\nend\n"
+const ownerCheckText = "local input, failures, announced, deadLetters, handOvers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]\nlocal group, signals = ARGV[1], ARGV[2]\nlocal function forEachOwned(act, otherwise)\nreturn forEach(5, 5, 2, function(\nentryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token, ...)\nif redis.call('GET', entryLease) ~= value or redis.call('GET', streamLease) ~= value .. '@@' .. token then\nreturn otherwise and otherwise(entry) or 'NotOwner'\nend\nreturn act({\nentryLease = entryLease,\nstreamLease = streamLease,\ncheckpoint = checkpoint,\nfence = fence,\nstream = stream,\nentry = entry,\nconsumer = consumer,\nvalue = value,\ntoken = token\n}, ...)\nend)\nend\n"
 
 /** Adopts data streams that were handed over, if the receiver still owns the leases. */
 export const adoptHandOvers = script(
@@ -60,8 +60,8 @@ export const adoptHandOvers = script(
     const keys: Array<string> = [input, failures, announced, deadLetters, handOvers]
     const args: Array<string | number> = [group, signals]
     for (const { entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token } of each) {
-      keys.push(entryLease, streamLease, checkpoint, fence)
-      args.push(stream, entry, consumer, value, token)
+      keys.push(entryLease, streamLease, checkpoint, fence, stream)
+      args.push(entry, consumer, value, token)
     }
     return [keys, args]
   }
@@ -145,8 +145,8 @@ export const deadLetterAnnouncements = script(
     const keys: Array<string> = [input, failures, announced, deadLetters, handOvers]
     const args: Array<string | number> = [group, signals]
     for (const { entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token, reason } of each) {
-      keys.push(entryLease, streamLease, checkpoint, fence)
-      args.push(stream, entry, consumer, value, token, reason)
+      keys.push(entryLease, streamLease, checkpoint, fence, stream)
+      args.push(entry, consumer, value, token, reason)
     }
     return [keys, args]
   }
@@ -227,8 +227,8 @@ export const handOverLeases = script(
     const keys: Array<string> = [input, failures, announced, deadLetters, handOvers]
     const args: Array<string | number> = [group, signals]
     for (const { entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token, receiver, session, confirm } of each) {
-      keys.push(entryLease, streamLease, checkpoint, fence)
-      args.push(stream, entry, consumer, value, token, receiver, session, confirm)
+      keys.push(entryLease, streamLease, checkpoint, fence, stream)
+      args.push(entry, consumer, value, token, receiver, session, confirm)
     }
     return [keys, args]
   }
@@ -275,7 +275,7 @@ export const listHandOvers = script(
 
 /** Marks data streams as done: deletes their entries and leases, and stores the end in the checkpoint. */
 export const markDone = script(
-  "\n" + forEachText + ownerCheckText + addDeadLetterText + entryStatesText + infoFieldText + "local keepMillis = '604800000'\n" + announcementText + checkpointText + compareIdsText + "return forEachOwned(function(lease)\nlocal stream, entry, checkpoint = lease.stream, lease.entry, lease.checkpoint\nlocal committed, endedBy, offset = checkpointOf(checkpoint)\nlocal announcedBy, repeats, last, payload = announcementOf(announced, stream)\nlocal order = announcedBy == entry and committed and compareIds(last, committed) or 0\nlocal wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)\nforgetAnnouncement(announced, stream, entry)\nif committed and endedBy ~= entry then\nwriteCheckpoint(checkpoint, committed, entry, offset, keepMillis)\nend\nif announcedBy == entry then\nlocal hasMoreAfterEnd = order > 0 and endedBy == entry\nlocal isRepeated = order >= 0 and repeats > 0\nif hasMoreAfterEnd or isRepeated then\nannounce(input, announced, stream, payload, committed and math.max(0, repeats - 1) or 0, last)\nend\nend\nreturn wasThere and 'Done' or 'AlreadyDone'\nend, function(entry)\nreturn #redis.call('XRANGE', input, entry, entry) == 0 and 'AlreadyDone'\nend)\n",
+  "\n" + forEachText + ownerCheckText + addDeadLetterText + entryStatesText + infoFieldText + "local keepMillis = '604800000'\n" + announcementText + checkpointText + compareIdsText + "local function isRewritten(stream, committed)\nlocal newest = lastMessage(stream)\nreturn newest ~= '0-0' and compareIds(newest, committed) < 0\nend\nreturn forEachOwned(function(lease)\nlocal stream, entry, checkpoint = lease.stream, lease.entry, lease.checkpoint\nlocal committed, endedBy, offset = checkpointOf(checkpoint)\nlocal announcedBy, repeats, last, payload = announcementOf(announced, stream)\nlocal order = announcedBy == entry and committed and compareIds(last, committed) or 0\nif order < 0 and isRewritten(stream, committed) then\norder = 1\nend\nlocal wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)\nforgetAnnouncement(announced, stream, entry)\nif committed and endedBy ~= entry then\nwriteCheckpoint(checkpoint, committed, entry, offset, keepMillis)\nend\nif announcedBy == entry then\nlocal hasMoreAfterEnd = order > 0 and endedBy == entry\nlocal isRepeated = order >= 0 and repeats > 0\nif hasMoreAfterEnd or isRepeated then\nannounce(input, announced, stream, payload, committed and math.max(0, repeats - 1) or 0, last)\nend\nend\nreturn wasThere and 'Done' or 'AlreadyDone'\nend, function(entry)\nreturn #redis.call('XRANGE', input, entry, entry) == 0 and 'AlreadyDone'\nend)\n",
   replies.eachOf(Schema.Literals(["Done", "AlreadyDone", "NotOwner"])),
   ({ input, failures, announced, deadLetters, handOvers, group, signals, each }: {
     readonly input: string
@@ -290,8 +290,8 @@ export const markDone = script(
     const keys: Array<string> = [input, failures, announced, deadLetters, handOvers]
     const args: Array<string | number> = [group, signals]
     for (const { entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token } of each) {
-      keys.push(entryLease, streamLease, checkpoint, fence)
-      args.push(stream, entry, consumer, value, token)
+      keys.push(entryLease, streamLease, checkpoint, fence, stream)
+      args.push(entry, consumer, value, token)
     }
     return [keys, args]
   }
@@ -337,7 +337,7 @@ export const readExtents = script(
 
 /** Reads how many messages of each data stream follow its checkpoint, and the age of the first of them. */
 export const readLags = script(
-  "\nlocal most = ARGV[1]\nlocal keepMillis = '604800000'\n" + checkpointText + clockText + compareIdsText + infoFieldText + "local none = { '0', '', '', '' }\nlocal function lagOf(stream, id, offset)\nlocal info = redis.pcall('XINFO', 'STREAM', stream)\nif info.err then\nif string.find(info.err, 'no such key', 1, true) then\nreturn none\nend\nreturn { 'error', info.err }\nend\nif compareIds(field(info, 'last-generated-id'), id) < 0 then\nid, offset = '0-0', ''\nend\nlocal first = redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', '1')[1]\nif not first then\nreturn none\nend\nlocal length, added = field(info, 'length'), field(info, 'entries-added')\nlocal count, isMore = length, ''\nif field(info, 'first-entry')[1] ~= first[1] then\nif added and tonumber(offset) then\ncount = math.max(1, math.min(length, added - offset))\nelse\ncount = #redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', most)\nisMore = count == tonumber(most) and '1' or ''\nend\nend\nlocal age = math.max(0, now - tonumber(string.match(first[1], '^%d+')))\nreturn { string.format('%.0f', count), isMore, string.format('%.0f', age), first[1] }\nend\nlocal replies = {}\nfor i = 1, #KEYS, 2 do\nlocal stream, checkpoint = KEYS[i], KEYS[i + 1]\nlocal id, _, offset = checkpointOf(checkpoint)\nreplies[#replies + 1] = lagOf(stream, id or '0-0', offset)\nend\nreturn replies\n",
+  "\nlocal most = ARGV[1]\nlocal keepMillis = '604800000'\n" + checkpointText + clockText + compareIdsText + infoFieldText + "local none = { '0', '', '', '' }\nlocal function lagOf(stream, checkpoint)\nlocal id, _, offset = checkpointOf(checkpoint)\nid = id or '0-0'\nlocal info = redis.pcall('XINFO', 'STREAM', stream)\nif info.err then\nif string.find(info.err, 'no such key', 1, true) then\nreturn none\nend\nerror(info.err, 0)\nend\nlocal order = compareIds(field(info, 'last-generated-id'), id)\nif order == 0 then\nreturn none\nelseif order < 0 then\nid, offset = '0-0', ''\nend\nlocal first = redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', '1')[1]\nif not first then\nreturn none\nend\nlocal length, added = field(info, 'length'), field(info, 'entries-added')\nlocal count, isMore = length, ''\nif field(info, 'first-entry')[1] ~= first[1] then\nif added and tonumber(offset) then\ncount = math.max(1, math.min(length, added - offset))\nelse\ncount = #redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', most)\nisMore = count == tonumber(most) and '1' or ''\nend\nend\nlocal age = math.max(0, now - tonumber(string.match(first[1], '^%d+')))\nreturn { string.format('%.0f', count), isMore, string.format('%.0f', age), first[1] }\nend\nlocal replies = {}\nfor i = 1, #KEYS, 2 do\nlocal done, reply = pcall(lagOf, KEYS[i], KEYS[i + 1])\nreplies[#replies + 1] = done and reply or { 'error', reply }\nend\nreturn replies\n",
   replies.eachOf(Schema.Tuple([replies.Count, Schema.Literals(["", "1"]), Schema.Union([Schema.Literal(""), replies.Count]), Schema.Union([Schema.Literal(""), replies.EntryId])])),
   ({ most, each }: {
     readonly most: number
@@ -388,8 +388,8 @@ export const recordFailures = script(
     const keys: Array<string> = [input, failures, announced, deadLetters, handOvers]
     const args: Array<string | number> = [group, signals]
     for (const { entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token, attempt, pause, progress } of each) {
-      keys.push(entryLease, streamLease, checkpoint, fence)
-      args.push(stream, entry, consumer, value, token, attempt, pause, progress)
+      keys.push(entryLease, streamLease, checkpoint, fence, stream)
+      args.push(entry, consumer, value, token, attempt, pause, progress)
     }
     return [keys, args]
   }
@@ -498,7 +498,7 @@ export const renewLeases = script(
 
 /** Moves the checkpoint of a data stream forward or back to any message, for its owner or for an operator. */
 export const seekCheckpoint = script(
-  "\nlocal streamLease, checkpoint = KEYS[1], KEYS[2]\nlocal leaseValue, entry, force, from = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\nlocal id, offset, retention = ARGV[5], ARGV[6], ARGV[7]\n" + addDeadLetterText + entryStatesText + "local keepMillis = '604800000'\n" + checkpointText + compareIdsText + idProblemText + "local owner, isOperator = redis.call('GET', streamLease) or '', entry == ''\nif idProblem(id) then\nreturn { err = idProblem(id) }\nelseif isOperator and owner ~= '' and force ~= '1' then\nreturn 'Owned'\nelseif owner ~= leaseValue then\nreturn isOperator and 'Changed' or 'NotOwner'\nend\nlocal isSame = (string.match(redis.call('GET', checkpoint) or '', '^%d+%-%d+') or '') == from\nif isOperator and owner ~= '' then\ndisownEntry(streamLease)\nelseif not isSame then\nreturn 'Changed'\nend\nlocal _, endedBy = checkpointOf(checkpoint)\nwriteCheckpoint(checkpoint, id, not isOperator and endedBy and endedBy ~= entry and endedBy or '', offset, retention)\nreturn 'Moved'\n",
+  "\nlocal streamLease, checkpoint = KEYS[1], KEYS[2]\nlocal leaseValue, entry, force, from = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\nlocal id, offset, retention = ARGV[5], ARGV[6], ARGV[7]\n" + addDeadLetterText + entryStatesText + "local keepMillis = '604800000'\n" + checkpointText + compareIdsText + idProblemText + "local function ascii(text)\nreturn (string.gsub(text, '[\\128-\\255]+', '?'))\nend\nlocal owner, isOperator = redis.call('GET', streamLease) or '', entry == ''\nif idProblem(id) then\nreturn { err = idProblem(id) }\nelseif isOperator and owner ~= '' and force ~= '1' then\nreturn 'Owned'\nelseif ascii(owner) ~= ascii(leaseValue) then\nreturn isOperator and 'Changed' or 'NotOwner'\nend\nlocal isSame = (string.match(redis.call('GET', checkpoint) or '', '^%d+%-%d+') or '') == from\nif isOperator and owner ~= '' then\ndisownEntry(streamLease)\nelseif not isSame then\nreturn 'Changed'\nend\nlocal _, endedBy = checkpointOf(checkpoint)\nwriteCheckpoint(checkpoint, id, not isOperator and endedBy and endedBy ~= entry and endedBy or '', offset, retention)\nreturn 'Moved'\n",
   Schema.Literals(["Moved", "Changed", "NotOwner", "Owned"]),
   ({ streamLease, checkpoint, leaseValue, entry, force, from, id, offset, retention }: {
     readonly streamLease: string
@@ -563,8 +563,8 @@ export const yieldLeases = script(
     const keys: Array<string> = [input, failures, announced, deadLetters, handOvers]
     const args: Array<string | number> = [group, signals]
     for (const { entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token } of each) {
-      keys.push(entryLease, streamLease, checkpoint, fence)
-      args.push(stream, entry, consumer, value, token)
+      keys.push(entryLease, streamLease, checkpoint, fence, stream)
+      args.push(entry, consumer, value, token)
     }
     return [keys, args]
   }

@@ -7,17 +7,17 @@
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
 --- KEYS[5] handOvers  that may be unconfirmed
---- KEYS[4n+2] entryLease
---- KEYS[4n+3] streamLease
---- KEYS[4n+4] checkpoint
---- KEYS[4n+5] fence
+--- KEYS[5n+1] entryLease
+--- KEYS[5n+2] streamLease
+--- KEYS[5n+3] checkpoint
+--- KEYS[5n+4] fence
+--- KEYS[5n+5] stream
 --- ARGV[1] group
 --- ARGV[2] signals  the channel of signals
---- ARGV[5n-2] stream
---- ARGV[5n-1] entry
---- ARGV[5n] consumer
---- ARGV[5n+1] value  of the entry lease: consumer@@epoch
---- ARGV[5n+2] token: number
+--- ARGV[4n-1] entry
+--- ARGV[4n] consumer
+--- ARGV[4n+1] value  of the entry lease: consumer@@epoch
+--- ARGV[4n+2] token: number
 --- Reply: each 'NotOwner' | Entries. The entry with its fields.
 
 --- @include include/ownerCheck.lua

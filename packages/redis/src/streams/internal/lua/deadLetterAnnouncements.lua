@@ -9,18 +9,18 @@
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
 --- KEYS[5] handOvers  that may be unconfirmed
---- KEYS[4n+2] entryLease
---- KEYS[4n+3] streamLease
---- KEYS[4n+4] checkpoint
---- KEYS[4n+5] fence
+--- KEYS[5n+1] entryLease
+--- KEYS[5n+2] streamLease
+--- KEYS[5n+3] checkpoint
+--- KEYS[5n+4] fence
+--- KEYS[5n+5] stream
 --- ARGV[1] group
 --- ARGV[2] signals  the channel of signals
---- ARGV[6n-3] stream
---- ARGV[6n-2] entry
---- ARGV[6n-1] consumer
---- ARGV[6n] value  of the entry lease: consumer@@epoch
---- ARGV[6n+1] token: number
---- ARGV[6n+2] reason
+--- ARGV[5n-2] entry
+--- ARGV[5n-1] consumer
+--- ARGV[5n] value  of the entry lease: consumer@@epoch
+--- ARGV[5n+1] token: number
+--- ARGV[5n+2] reason
 --- Reply: each 'DeadLettered' | 'NotOwner'.
 
 --- @include include/ownerCheck.lua

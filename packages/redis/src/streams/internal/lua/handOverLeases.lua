@@ -10,20 +10,20 @@
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
 --- KEYS[5] handOvers  that may be unconfirmed
---- KEYS[4n+2] entryLease
---- KEYS[4n+3] streamLease
---- KEYS[4n+4] checkpoint
---- KEYS[4n+5] fence
+--- KEYS[5n+1] entryLease
+--- KEYS[5n+2] streamLease
+--- KEYS[5n+3] checkpoint
+--- KEYS[5n+4] fence
+--- KEYS[5n+5] stream
 --- ARGV[1] group
 --- ARGV[2] signals  the channel of signals
---- ARGV[8n-5] stream
---- ARGV[8n-4] entry
---- ARGV[8n-3] consumer
---- ARGV[8n-2] value  of the entry lease: consumer@@epoch
---- ARGV[8n-1] token: number
---- ARGV[8n] receiver  name of the receiving consumer
---- ARGV[8n+1] session  of the receiver
---- ARGV[8n+2] confirm: ms  time within which the receiver must confirm
+--- ARGV[7n-4] entry
+--- ARGV[7n-3] consumer
+--- ARGV[7n-2] value  of the entry lease: consumer@@epoch
+--- ARGV[7n-1] token: number
+--- ARGV[7n] receiver  name of the receiving consumer
+--- ARGV[7n+1] session  of the receiver
+--- ARGV[7n+2] confirm: ms  time within which the receiver must confirm
 --- Reply: each 'HandedOver' | 'NotOwner'.
 
 --- @include include/ownerCheck.lua

@@ -10,6 +10,9 @@
 --- If the handler ended without an end message, only the second case applies. Messages that it did not read do not
 --- count.
 ---
+--- If the data stream was deleted and written again with smaller ids, all announced messages count as after the
+--- checkpoint.
+---
 --- `include/ownerCheck.lua` refuses callers that are not the owner. It also defines `input`, `group` and the other KEYS
 --- and ARGV that all scripts for owned data streams share. `handOvers` and `signals` are not used here.
 ---
@@ -18,23 +21,29 @@
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
 --- KEYS[5] handOvers  that may be unconfirmed
---- KEYS[4n+2] entryLease
---- KEYS[4n+3] streamLease
---- KEYS[4n+4] checkpoint
---- KEYS[4n+5] fence
+--- KEYS[5n+1] entryLease
+--- KEYS[5n+2] streamLease
+--- KEYS[5n+3] checkpoint
+--- KEYS[5n+4] fence
+--- KEYS[5n+5] stream
 --- ARGV[1] group
 --- ARGV[2] signals  the channel of signals
---- ARGV[5n-2] stream
---- ARGV[5n-1] entry
---- ARGV[5n] consumer
---- ARGV[5n+1] value  of the entry lease: consumer@@epoch
---- ARGV[5n+2] token: number
+--- ARGV[4n-1] entry
+--- ARGV[4n] consumer
+--- ARGV[4n+1] value  of the entry lease: consumer@@epoch
+--- ARGV[4n+2] token: number
 --- Reply: each 'Done' | 'AlreadyDone' | 'NotOwner'. 'AlreadyDone' if the entry no longer exists.
 
 --- @include include/ownerCheck.lua
 --- @include include/announcement.lua
 --- @include include/checkpoint.lua
 --- @include include/compareIds.lua
+
+-- Returns whether the checkpoint is beyond the last message. It belongs to an earlier data stream of the same name
+local function isRewritten(stream, committed)
+  local newest = lastMessage(stream)
+  return newest ~= '0-0' and compareIds(newest, committed) < 0
+end
 
 return forEachOwned(function(lease)
   local stream, entry, checkpoint = lease.stream, lease.entry, lease.checkpoint
@@ -43,6 +52,9 @@ return forEachOwned(function(lease)
   -- Without a checkpoint, the next handler reads everything. Compare before the first write, because another program
   -- may have written a checkpoint that is not a valid id
   local order = announcedBy == entry and committed and compareIds(last, committed) or 0
+  if order < 0 and isRewritten(stream, committed) then
+    order = 1
+  end
   local wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)
   forgetAnnouncement(announced, stream, entry)
   -- The commit of the last message has usually stored the end already

@@ -15,16 +15,21 @@ local most = ARGV[1]
 
 local none = { '0', '', '', '' }
 
-local function lagOf(stream, id, offset)
+local function lagOf(stream, checkpoint)
+  local id, _, offset = checkpointOf(checkpoint)
+  id = id or '0-0'
   local info = redis.pcall('XINFO', 'STREAM', stream)
   if info.err then
     if string.find(info.err, 'no such key', 1, true) then
       return none
     end
-    return { 'error', info.err }
+    error(info.err, 0)
   end
-  -- If the data stream was deleted and written again, all of its messages count
-  if compareIds(field(info, 'last-generated-id'), id) < 0 then
+  local order = compareIds(field(info, 'last-generated-id'), id)
+  if order == 0 then
+    return none
+  elseif order < 0 then
+    -- If the data stream was deleted and written again, all of its messages count
     id, offset = '0-0', ''
   end
   local first = redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', '1')[1]
@@ -45,10 +50,10 @@ local function lagOf(stream, id, offset)
   return { string.format('%.0f', count), isMore, string.format('%.0f', age), first[1] }
 end
 
+-- A malformed checkpoint, or a key of another type, fails only its own data stream
 local replies = {}
 for i = 1, #KEYS, 2 do
-  local stream, checkpoint = KEYS[i], KEYS[i + 1]
-  local id, _, offset = checkpointOf(checkpoint)
-  replies[#replies + 1] = lagOf(stream, id or '0-0', offset)
+  local done, reply = pcall(lagOf, KEYS[i], KEYS[i + 1])
+  replies[#replies + 1] = done and reply or { 'error', reply }
 end
 return replies

@@ -8,20 +8,20 @@
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
 --- KEYS[5] handOvers  that may be unconfirmed
---- KEYS[4n+2] entryLease
---- KEYS[4n+3] streamLease
---- KEYS[4n+4] checkpoint
---- KEYS[4n+5] fence
+--- KEYS[5n+1] entryLease
+--- KEYS[5n+2] streamLease
+--- KEYS[5n+3] checkpoint
+--- KEYS[5n+4] fence
+--- KEYS[5n+5] stream
 --- ARGV[1] group
 --- ARGV[2] signals  the channel of signals
---- ARGV[8n-5] stream
---- ARGV[8n-4] entry
---- ARGV[8n-3] consumer
---- ARGV[8n-2] value  of the entry lease: consumer@@epoch
---- ARGV[8n-1] token: number
---- ARGV[8n] attempt: number | ''  its number; '' always counts
---- ARGV[8n+1] pause: ms  time without a failure after which the count restarts
---- ARGV[8n+2] progress: '1' | ''  whether the handler made progress since the last failure
+--- ARGV[7n-4] entry
+--- ARGV[7n-3] consumer
+--- ARGV[7n-2] value  of the entry lease: consumer@@epoch
+--- ARGV[7n-1] token: number
+--- ARGV[7n] attempt: number | ''  its number; '' always counts
+--- ARGV[7n+1] pause: ms  time without a failure after which the count restarts
+--- ARGV[7n+2] progress: '1' | ''  whether the handler made progress since the last failure
 --- Reply: each 'NotOwner' | { Natural, Natural }. Consecutive failures, and ms since the first.
 
 --- @include include/ownerCheck.lua

@@ -29,12 +29,18 @@ local id, offset, retention = ARGV[5], ARGV[6], ARGV[7]
 --- @include include/checkpoint.lua
 --- @include include/idProblem.lua
 
+-- A lease from another program may have bytes that the caller cannot decode, so only ASCII characters are compared.
+-- Otherwise the caller would repeat its request forever
+local function ascii(text)
+  return (string.gsub(text, '[\128-\255]+', '?'))
+end
+
 local owner, isOperator = redis.call('GET', streamLease) or '', entry == ''
 if idProblem(id) then
   return { err = idProblem(id) }
 elseif isOperator and owner ~= '' and force ~= '1' then
   return 'Owned'
-elseif owner ~= leaseValue then
+elseif ascii(owner) ~= ascii(leaseValue) then
   return isOperator and 'Changed' or 'NotOwner'
 end
 -- Treat a checkpoint that is not an id, from another program, as none. Otherwise the caller would repeat its request

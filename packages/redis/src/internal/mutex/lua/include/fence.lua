@@ -11,7 +11,8 @@ local function mint(fence)
   local token = at - at % 100 + 100
   local text = string.format('%.0f', token)
   local last = tonumber(redis.call('SET', fence, text, 'PX', fenceMillis, 'GET') or '') or 0
-  if last >= token then
+  -- Above 2^53 the next number is not exact, so another program wrote it
+  if last >= token and last < 2 ^ 53 then
     -- The last grant was a moment ago, or the clock is behind: mint a single token, after those that the last grant
     -- reserved
     text = string.format('%.0f', last + (last % 100 == 0 and 101 or last % 100 == 99 and 2 or 1))

@@ -2,8 +2,10 @@
 --- @include clock.lua
 --- @include retention.lua
 
+-- Ignores a fence that another program wrote and that cannot be a token: above 2^53, the next number is not exact
 local function nextToken(last)
-  return string.format('%.0f', math.max((tonumber(last) or 0) + 1, micros))
+  local known = tonumber(last) or 0
+  return string.format('%.0f', math.max(known < 2 ^ 53 - 1 and known + 1 or 0, micros))
 end
 
 local function keepFence(fence, token)

@@ -8,7 +8,7 @@ local group, signals = ARGV[1], ARGV[2]
 
 -- `act` receives a lease, then the item's remaining arguments. `otherwise` may return another reply than `NotOwner`
 local function forEachOwned(act, otherwise)
-  return forEach(5, 4, 2, function(
+  return forEach(5, 5, 2, function(
     entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token, ...)
     if redis.call('GET', entryLease) ~= value or redis.call('GET', streamLease) ~= value .. '@@' .. token then
       return otherwise and otherwise(entry) or 'NotOwner'
