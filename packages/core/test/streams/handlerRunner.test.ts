@@ -1,5 +1,5 @@
 /** Tests what happens after a run of a handler: how failures are counted and reported, and whether it runs again. */
-import { StreamMetrics } from "@effect-simba/core/streams"
+import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Metric, Random, Schedule } from "effect"
 import { TestClock } from "effect/testing"
@@ -21,6 +21,29 @@ describe("the runs of a handler", () => {
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("5500 millis")
       assert.deepStrictEqual([runs, yield* tokens(a)], [2, [1]])
+    })))
+
+  it.effect("a lease has no failures after a commit that moves the checkpoint", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a } = yield* fleet.ofOne
+      const failures: Array<number> = []
+      let runs = 0
+      yield* a.start(a.client.run((lease) =>
+        Effect.gen(function*() {
+          const commit = (id: string) =>
+            Effect.andThen(
+              lease.commit(StreamName.EntryId.make(id)),
+              Effect.sync(() => failures.push(lease.failures))
+            )
+          yield* commit("1-0")
+          if (++runs === 1) return yield* Effect.fail("once")
+          yield* commit("2-0")
+          return yield* Effect.never
+        }), { retry: Schedule.spaced("1 second"), onError: () => Effect.void }))
+      yield* a.client.announceAll(fleet.names(1))
+      yield* TestClock.adjust("5 seconds")
+      // The second run repeats the first commit, which changes nothing
+      assert.deepStrictEqual(failures, [0, 1, 0])
     })))
 
   it.effect("the progress timeout starts with the handler", () =>

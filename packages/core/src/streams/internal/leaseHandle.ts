@@ -181,6 +181,8 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
       Effect.andThen(call),
       Effect.flatMap((reply) => {
         if (reply === "NotOwner") return this.client.ends.refused(this.lease)
+        // The backend has reset its count too
+        if (reply === "Committed") this.lease.failures = 0
         this.progressed()
         return Effect.void
       })
