@@ -249,6 +249,21 @@ describe("positions that the handler keeps itself", () => {
       assert.deepInclude(yield* processed(one, options), { observed: [], isDone: true })
     }))
 
+  it.effect("a position at the last message ends the data stream, however slowly the backend replies", () =>
+    Effect.gen(function*() {
+      for (const left of [3, 1]) {
+        const one = lease(1, 2)
+        one.add(message("3-0", { n: "0" }))
+        one.trim(left)
+        if (left === 1) one.added = undefined
+        const { layer } = recorded(one, ({ messagesAfter }) => ({
+          messagesAfter: (after, count) => Effect.delay(messagesAfter(after, count), "5 seconds")
+        }))
+        const options = { after: Option.some("3-0"), until: ({ value }: { value: { n: number } }) => value.n === 0 }
+        assert.deepInclude(yield* processed(one, options, Effect.void, layer), { observed: [], isDone: true })
+      }
+    }))
+
   it.effect("a handler whose position is before the first or after the last remaining message does not read the message there", () =>
     Effect.gen(function*() {
       const until = ({ value }: { readonly value: { readonly n: number } }) => value.n === 0

@@ -81,16 +81,19 @@ const warnOfExpiry = (lease: StreamLease) =>
   })
 
 /**
- * The message at the position that the application keeps. Waits only briefly, because the message may have been
- * deleted.
+ * The message at the position that the application keeps. If the message may have been deleted, waits only briefly.
+ * Otherwise waits for it: without it, a reader would wait for an end that it has passed.
  */
 const messageAt = (lease: StreamLease, id: EntryId) =>
   Effect.gen(function*() {
     const extent = Option.getOrUndefined(yield* retryOutages(lease.extent))
     if (extent?.first === undefined) return undefined
     if (compareEntryIds(extent.first, id) > 0 || compareEntryIds(id, extent.last) > 0) return undefined
-    const found = yield* Effect.timeoutOption(retryOutages(lease.messagesAfter(before(id), 1)), "1 second")
-    return Option.getOrElse(found, () => []).find((message) => message.id === id)
+    const read = retryOutages(lease.messagesAfter(before(id), 1))
+    const isThere = extent.first === id ||
+      extent.lastDeleted !== undefined && compareEntryIds(extent.lastDeleted, id) < 0
+    const found = isThere ? yield* read : Option.getOrElse(yield* Effect.timeoutOption(read, "1 second"), () => [])
+    return found.find((message) => message.id === id)
   })
 
 /**
