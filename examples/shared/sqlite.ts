@@ -1,4 +1,8 @@
-/** Effect's `SqlClient` on Node's built-in SQLite. Effect's own driver has no release for this version of Effect. */
+/**
+ * Effect's `SqlClient` on Node's built-in SQLite. Effect's own driver has no release for this version of Effect. Node's
+ * SQLite is synchronous: while a statement waits for the lock of another process (`timeout`), this process renews no
+ * lease. So with several processes, keep the `timeout` below half of the shortest lease.
+ */
 import { Effect, Layer, Semaphore, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
