@@ -315,6 +315,24 @@ describe("the hash of a mutex's jobs", () => {
       }
     }))
 
+  it.effect("has no job that was forgotten, even if the next process that declares it is the first to read the hash", () =>
+    Effect.gen(function*() {
+      const { real } = yield* setup
+      const model = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
+      for (const { jobs } of [real, model]) {
+        const { now } = yield* jobs.read({ mutex, jobs: [job("a", 1000), job("b", 1000), job("c", 1000)] })
+        for (const order of [{ _tag: "Run", job: "a" }, { _tag: "Pause", job: "b" }] as const) {
+          assert.isTrue(yield* jobs.steer(mutex, order))
+        }
+        yield* TestClock.adjust(1001)
+        const after = yield* jobs.read({ mutex, jobs: [job("a", 1000), job("b", 1000)] })
+        assert.sameMembers([...after.jobs.keys()], ["a", "b"])
+        assert.deepInclude(after.jobs.get("a"), { at: now + 1001, wanted: undefined })
+        // A paused job is not forgotten
+        assert.deepInclude(after.jobs.get("b"), { at: now, isPaused: true })
+      }
+    }))
+
   it.effect("is named in the error if its key has the wrong type", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup

@@ -16,6 +16,25 @@ local id = ARGV[1]
 
 --- @include include/jobs.lua
 
+local function forgetUnused()
+  local fields, over = redis.call('HGETALL', jobs), {}
+  for i = 1, #fields, 2 do
+    local job = string.match(fields[i], '^until:(.*)$')
+    local til = job and count(fields[i + 1])
+    if til and til < millis() and not get(jobs, 'paused', job) then
+      over[job] = true
+    end
+  end
+  for i = 1, #fields, 2 do
+    local job = string.match(fields[i], '^%l+:(.*)$')
+    if job and over[job] then
+      redis.call('HDEL', jobs, fields[i])
+    end
+  end
+end
+
+-- Before the caller names its jobs, because a job that was forgotten is a new job
+forgetUnused()
 local current = redis.call('GET', owner)
 for i = 2, #ARGV, 4 do
   local job, schedule, every, keep = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
@@ -33,29 +52,14 @@ end
 
 local fields = redis.call('HGETALL', jobs)
 local isPaused, latest = false, 0
-local over = {}
 for i = 1, #fields, 2 do
-  local attribute, job = string.match(fields[i], '^(%l+):(.*)$')
+  local attribute = string.match(fields[i], '^(%l+):')
   isPaused = isPaused or fields[i] == 'paused' or attribute == 'paused'
-  local til = attribute == 'until' and count(fields[i + 1])
-  if til then
-    latest = math.max(latest, til)
-    over[job] = til < millis() and not get(jobs, 'paused', job)
-  end
-end
-local kept = {}
-for i = 1, #fields, 2 do
-  local job = string.match(fields[i], '^%l+:(.*)$')
-  if job and over[job] then
-    redis.call('HDEL', jobs, fields[i])
-  else
-    kept[#kept + 1] = fields[i]
-    kept[#kept + 1] = fields[i + 1]
-  end
+  latest = math.max(latest, attribute == 'until' and count(fields[i + 1]) or 0)
 end
 if isPaused then
   redis.call('PERSIST', jobs)
 elseif latest > 0 then
   redis.call('PEXPIREAT', jobs, text(latest))
 end
-return { text(millis()), kept }
+return { text(millis()), fields }
