@@ -5,7 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { Numbered, numbered, processing, recorded, timed } from "../support/recordedLease.ts"
-import { ScriptedLease } from "../support/scriptedLease.ts"
+import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i)
 
@@ -147,6 +147,27 @@ it.effect("on a server without counters, a warning reports lost messages without
     assert.deepStrictEqual(lines, [
       "The server lost messages that had been read; continuing after the last remaining one"
     ])
+  }))
+
+it.effect("after a failover, a reader looks for the last remaining message in reads that fit into `batchBytes`", () =>
+  Effect.gen(function*() {
+    const large = (n: number) => message(`${1_770_000_000_000 + n}-0`, { n: String(n), text: "x".repeat(100) })
+    const lease = new ScriptedLease()
+    lease.add(...range(1, 40).map(large))
+    const { layer, requests } = recorded(lease)
+    const { gaps, observed } = yield* processing(layer, { batchBytes: 500 })
+    yield* TestClock.adjust("1 minute")
+    promote(lease, range(1, 38).map(large), 30)
+    requests.length = 0
+    yield* TestClock.adjust("1 minute")
+    lease.add(large(50))
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual(observed, [...range(1, 40), 50])
+    assert.deepStrictEqual(gaps, [`LostEnd ${large(38).id} ${large(40).id} 2`])
+    const sizes = requests.filter((request) => request.startsWith("read")).map((request) =>
+      Number(request.split(" ")[2])
+    )
+    assert.isAtMost(Math.max(...sizes), 4)
   }))
 
 it.effect("messages that were processed before the data stream was rewritten, or lost its end, are not committed if processing stops during `onGap`", () =>

@@ -57,7 +57,7 @@ export class LatestIds {
   }
 
   /** How many of the found messages the reader had already received: those before the first id that differs. */
-  countRead(found: ReadonlyArray<RawMessage>): number {
+  countRead(found: ReadonlyArray<Pick<RawMessage, "id">>): number {
     const other = found.findIndex(({ id }, i) => id !== this.ids[i])
     return other === -1 ? found.length : other
   }

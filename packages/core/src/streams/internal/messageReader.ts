@@ -262,9 +262,13 @@ export class MessageReader<A, R> {
   private lastLeft(extent: Extent): Effect.Effect<Checkpoint | undefined, LeaseError> {
     return Effect.gen({ self: this }, function*() {
       const range = this.latestIds.range(extent)
-      const found = range === undefined
-        ? []
-        : yield* retryOutages(this.lease.messagesAfter(range.after, range.count))
+      const found: Array<Pick<RawMessage, "id">> = []
+      while (range !== undefined && found.length < range.count) {
+        const after = found.at(-1)?.id ?? range.after
+        if (compareEntryIds(after, extent.last) >= 0) break
+        const size = Math.min(this.readSize, range.count - found.length)
+        for (const { id } of yield* retryOutages(this.lease.messagesAfter(after, size))) found.push({ id })
+      }
       const count = this.latestIds.countRead(found)
       this.latestIds.keep(count)
       if (range === undefined || count === 0) return undefined
