@@ -104,7 +104,7 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *   unless a fault affected the consumer within that time.
  * - `only what is read is trimmed`: trimming removes nothing after the checkpoint.
  * - `consumers are reaped`: once faults have ended, consumers of the group whose name no process uses are removed
- *   within `reaped`.
+ *   within `reaped` of their last pending entry.
  *
  * **Example** (For consumers with the default times)
  *

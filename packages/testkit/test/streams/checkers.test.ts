@@ -4,7 +4,7 @@
  */
 import type { Simulation } from "@effect-simba/testkit"
 import { describe, it } from "@effect/vitest"
-import { Effect, Schedule } from "effect"
+import { Duration, Effect, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import * as fleet from "../../src/streams/internal/checkers/fleet.ts"
 import * as ownership from "../../src/streams/internal/checkers/ownership.ts"
@@ -424,6 +424,21 @@ describe("consumersAreReaped", () => {
         yield* announce("1-0")
         yield* read("b")
       })))
+
+  const removedAfter = (millis: number) => ({ note }: Client) =>
+    Effect.gen(function*() {
+      note("joined", { consumer: "a", capacity: 1 })
+      yield* prepare
+      yield* send("XGROUP", "CREATECONSUMER", "input", "group", "b")
+      yield* Effect.sleep(Duration.millis(60_000 + millis))
+      yield* send("XGROUP", "DELCONSUMER", "input", "group", "b")
+    })
+
+  it.effect("finds a consumer that is removed too late after the faults", () =>
+    finds(fleet.consumersAreReaped(model, 4000), /^b is still a consumer/, removedAfter(8000)))
+
+  it.effect("accepts a consumer that is removed soon after the faults", () =>
+    accepts(fleet.consumersAreReaped(model, 4000), removedAfter(2000)))
 
   it.effect("accepts live consumers", () =>
     accepts(checker, ({ note }) =>

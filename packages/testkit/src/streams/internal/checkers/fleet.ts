@@ -93,18 +93,28 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
 export const consumersAreReaped = (model: StreamModel, bound: number): Checker =>
   checker("consumers are reaped", (view) => {
     const present = new Map<string, string>()
-    const absent = new Map<string, number>()
+    /** Consumers whose name no process uses: since when, and since when they also have no pending entry. */
+    const absent = new Map<string, { readonly since: number; idleSince: number }>()
+    let over = Infinity
     const check = () => {
-      const names = (view.stream(model.input)?.group(model.group)?.consumers ?? []).filter((name) =>
-        !model.isMark(name)
-      )
+      const group = view.stream(model.input)?.group(model.group)
+      const names = (group?.consumers ?? []).filter((name) => !model.isMark(name))
       const alive = new Set(present.values())
-      for (const name of names) if (!alive.has(name) && !absent.has(name)) absent.set(name, view.now())
       for (const name of [...absent.keys()]) if (alive.has(name) || !names.includes(name)) absent.delete(name)
+      for (const name of names) {
+        if (alive.has(name)) continue
+        const found = absent.get(name) ?? { since: view.now(), idleSince: view.now() }
+        absent.set(name, found)
+        if (group!.pendingOf(name).length > 0) found.idleSince = view.now()
+        // Before the faults end, nothing is overdue
+        if (view.now() - Math.max(found.idleSince, over) > bound) violated(name)
+      }
     }
+    const violated = (name: string) => view.violated(`${name} is still a consumer, although no process uses this name`)
     view.every(1000, check)
     return {
       onEvent: (event) => {
+        if (event._tag === "Phase" && event.phase === "liveness") over = event.at
         const gone = fallen(event)
         if (gone !== undefined) present.delete(gone)
         const note = named(event, "joined", "left")
@@ -117,11 +127,7 @@ export const consumersAreReaped = (model: StreamModel, bound: number): Checker =
       },
       onConverged: () => {
         check()
-        for (const [name, since] of absent) {
-          if (view.now() - since > bound) {
-            view.violated(`${name} is still a consumer, although no process uses this name`)
-          }
-        }
+        for (const [name, { since }] of absent) if (view.now() - since > bound) violated(name)
       }
     }
   })
