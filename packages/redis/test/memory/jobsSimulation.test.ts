@@ -51,6 +51,20 @@ describe("simulations of jobs", () => {
     return Effect.map(violation(silent), (found) => assert.include(found, "missed"))
   })
 
+  it.effect("reveal a store whose runs start long after the last fault", () => {
+    const slow = (client: Simulation.Client) =>
+      mistaken((jobs) => ({
+        claim: (request) =>
+          Effect.suspend(() => Effect.delay(jobs.claim(request), client.phase() === "safety" ? 0 : "20 seconds"))
+      }))
+    return Effect.gen(function*() {
+      const { violations } = yield* Simulation.run(
+        jobsPlan(1, { enabled: [], program: (client) => program(slow(client))(client) })
+      )
+      assert.include(violations[0]?.message, "does not run again within 15700 ms after the last fault")
+    })
+  })
+
   it.effect("reveal a store that lets an instant run twice", () => {
     const generous = mistaken((jobs) => ({
       read: (request) =>

@@ -76,6 +76,10 @@ export const jobsKeepTheirWord = (
     const uncertain = new Map<string, string>()
     const running = new Map<string, string>()
     const waiting = new Set<string>()
+    let over = Infinity
+    const isOverdue = (at: number) => at - over > recovery
+    const overdue = (job: string) =>
+      view.violated(`${job} does not run again within ${recovery} ms after the last fault`)
     const key = `simba:{${mutex}}:jobs`
     const isExcused = (since: number) => Math.max(view.lossAt(), view.serverStepAt()) >= since
     const began = (job: string, fields: Readonly<Record<string, string | number>>, at: number, client: string) => {
@@ -121,11 +125,14 @@ export const jobsKeepTheirWord = (
     }
     return {
       onEvent: (event) => {
-        if (event._tag === "Phase" && event.phase === "liveness") { for (const { job } of jobs) waiting.add(job) }
+        if (event._tag === "Phase" && event.phase === "liveness") {
+          over = event.at
+          for (const { job } of jobs) waiting.add(job)
+        }
         if (event._tag === "Note" && event.kind === "run") {
           const job = String(event.fields["job"])
           began(job, event.fields, event.at, event.client)
-          waiting.delete(job)
+          if (waiting.delete(job) && isOverdue(event.at)) overdue(job)
         }
         if (event._tag === "Note" && event.kind === "run ended") {
           running.delete(`${event.client} ${event.fields["job"]} ${event.fields["token"]}`)
@@ -144,7 +151,7 @@ export const jobsKeepTheirWord = (
       },
       isConverged: () => waiting.size === 0,
       onConverged: () => {
-        for (const job of waiting) view.violated(`${job} does not run again within ${recovery} ms after the last fault`)
+        for (const job of waiting) overdue(job)
         for (const [run, outcome] of uncertain) view.violated(`${run} never started, but is recorded as ${outcome}`)
         const known = view.hash(key)
         for (const { job } of jobs) if (!known.has(`at:${job}`)) view.violated(`${job} has no record on the server`)

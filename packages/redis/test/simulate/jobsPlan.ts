@@ -12,7 +12,13 @@ const ttl = 2000
 const transition = 2500
 const confirm = 500
 
-const bounds = Effect.runSync(lockModel.bounds({ ttl, transition, confirmTimeout: confirm }))
+const { sleepBoundAfterLoss } = Effect.runSync(lockModel.bounds({ ttl, transition, confirmTimeout: confirm }))
+
+/**
+ * Maximum time until a job runs again, in milliseconds: the lease of a leader that is gone, the sleep of its successor,
+ * and the longest run or period.
+ */
+const recovery = ttl + transition + Duration.toMillis(sleepBoundAfterLoss) + 5000
 
 /** The jobs: their options, and what the checker knows about them. */
 const kinds: ReadonlyArray<JobRules & { readonly options: Omit<Leadership.Job<string, never>, "name" | "run"> }> = [
@@ -74,7 +80,7 @@ export const jobsPlan = (seed: number | string, overrides?: Overrides) =>
     program: program(),
     lock: lockModel.make([mutex]),
     faults: Simulation.allFaults,
-    checkers: [jobsKeepTheirWord({ mutex, jobs: kinds, recovery: Duration.toMillis(bounds.recovery) })],
+    checkers: [jobsKeepTheirWord({ mutex, jobs: kinds, recovery })],
     duration: "40 seconds",
     calm: "3 seconds",
     liveness: "90 seconds",
