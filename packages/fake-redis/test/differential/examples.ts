@@ -29,6 +29,21 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ]], ["0", ["ab"]]]
   ],
   "sorted sets": [
+    [
+      "GEOPOS casts any score to 64 bits",
+      [
+        ["ZADD", "z", "-inf", "a", "-1", "b", "9007199254740993", "c", "1e19", "d", "1e20", "e", "3.7", "f"],
+        ["GEOPOS", "z", "a", "b", "c", "d", "e", "f"]
+      ],
+      [
+        ["180", "-85.05112751263942528"],
+        ["180", "85.0511287799999991"],
+        ["180", "-85.05112751263942528"],
+        ["180", "85.0511287799999991"],
+        ["-179.99999731779098511", "-85.05112751263942528"],
+        ["-179.99999195337295532", "-85.05112497791824921"]
+      ]
+    ],
     ["an empty exclusive score bound is zero", [["ZADD", "z", "1", "a"], ["ZCOUNT", "z", "(", "2"]], 1],
     [
       "a sorted set in the compact encoding has no negative zero",

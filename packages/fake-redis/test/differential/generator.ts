@@ -5,7 +5,7 @@ import { anyCommand } from "./anyCommand.ts"
 import { choices } from "./choices.ts"
 import type { Draw } from "./draw.ts"
 import { scripts } from "./scripts.ts"
-import { blocking, groupBeginning, groupSteps, templates } from "./templates.ts"
+import { blocking, fillings, groupBeginning, groupSteps, templates } from "./templates.ts"
 
 const pick = <A>(draw: Draw, items: ReadonlyArray<A>): A => items[Math.floor(draw() * items.length)]!
 
@@ -59,6 +59,14 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
     return [...groupBeginning, ...steps, "XINFO STREAM x1 FULL"].map((template) => fill(template, draw))
   }
   if (roll < 0.26) return [anyCommand(draw)]
+  if (roll < 0.28) {
+    const [template, related] = pick(draw, fillings)
+    const filling = fill(template, draw)
+    const remove = ["DEL", filling[1]!]
+    const steps = weighted.filter((template) => related.test(template))
+    const tried = Array.from({ length: 6 }, () => withEncoding(fill(pick(draw, steps), draw))).flat()
+    return [["DISCARD"], remove, filling, ...tried, remove]
+  }
   const args = fill(pick(draw, weighted), draw)
   // Leave out commands that could wait forever, reply at random, or change settings beyond this seed.
   if (draw() < 0.02 && !/^(?:WAIT|SPOP|SRANDMEMBER|CONFIG)$/.test(args[0]!)) {

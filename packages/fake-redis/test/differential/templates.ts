@@ -284,6 +284,20 @@ export const blocking: ReadonlyArray<readonly [string, string]> = [
   ["XADD tmp 1-1 a 1", "XREAD BLOCK 0 STREAMS tmp 0"]
 ]
 
+/**
+ * Commands that fill a key, each with the commands that are tried on it, because reads of a missing key, or of another
+ * type, find nothing. Redis does not define lexicographic ranges of members whose scores differ.
+ */
+export const fillings: ReadonlyArray<readonly [filling: string, related: RegExp]> = [
+  ["ZADD {z} 1 a 2 b 2 c 3.7 d -1 e 5 aa", /^Z(?!.*(?:LEX|STORE))/],
+  ["ZADD {z} 0 a 0 aa 0 b 0 c 0 d", /^Z.*LEX/],
+  ["GEOADD g1 13.361389 38.115556 a 15.087269 37.502669 b 12.5 41.9 c -122.4 37.8 d", /^GEO/],
+  ["HSET {h} f1 a f2 10 f3 3.7 1 b", /^H/],
+  ["LPUSH {l} a b c a d 1", /^L/],
+  ["SADD {t} a b c d", /^S[A-Z]*(?:MEMBER|INTER|UNION|DIFF|MOVE|CARD|REM)/],
+  ["SADD {t} 1 2 3 4 5", /^S[A-Z]*(?:MEMBER|INTER|UNION|DIFF|MOVE|CARD|REM)/]
+]
+
 /** Prepares a consumer group: adds entries, and delivers some of them. */
 export const groupBeginning: ReadonlyArray<string> = `
 DISCARD

@@ -38,15 +38,20 @@ const middle = (cell: number, { maximum, minimum }: Range): number => {
   return Math.min(maximum, Math.max(minimum, center))
 }
 
+/** Redis casts a score to 64 bits, even one that is not a geohash. A score beyond them becomes 0 or 2^63, as on x86. */
+const bitsOf = (score: number): bigint => {
+  if (score >= 2 ** 64) return 0n
+  return score < -(2 ** 63) ? 2n ** 63n : BigInt.asUintN(64, BigInt(Math.trunc(score)))
+}
+
 export const positionOf = (score: number): Position => {
   let latitude = 0
   let longitude = 0
-  let rest = score
-  for (let bit = 0; bit < steps; bit++) {
-    const pair = rest % 4
-    latitude += (pair & 1) * 2 ** bit
-    longitude += (pair >> 1) * 2 ** bit
-    rest = Math.floor(rest / 4)
+  const bits = bitsOf(score)
+  const [low, high] = [Number(BigInt.asUintN(32, bits)), Number(bits >> 32n)]
+  for (let bit = 0; bit < 16; bit++) {
+    latitude += (low >>> 2 * bit & 1) * 2 ** bit + (high >>> 2 * bit & 1) * 2 ** (bit + 16)
+    longitude += (low >>> 2 * bit + 1 & 1) * 2 ** bit + (high >>> 2 * bit + 1 & 1) * 2 ** (bit + 16)
   }
   return { latitude: middle(latitude, latitudes), longitude: middle(longitude, longitudes) }
 }
