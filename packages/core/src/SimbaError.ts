@@ -170,7 +170,8 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
       ? `no renewal succeeded before its deadline: ${reason.problem}`
       : `${lossText[reason._tag]}${owner}.`
     return `Lease ${this.token} of ${this.kind === "mutex" ? "mutex" : "data stream"} "${this.resource}" is over: ` +
-      `${why} Stop touching what it protects, and acquire it again.`
+      `${why} Stop touching what it protects` +
+      (this.kind === "mutex" ? ", and acquire it again." : ": another consumer may own it.")
   }
 }
 

@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import { stop } from "./exitCodes.ts"
 import { mutexes, nameArgument } from "./mutexCommands.ts"
 import { print, printable, table } from "./output.ts"
+import { durationFlag } from "./settings.ts"
 
 const jobArgument = Argument.String("job").pipe(Argument.withDescription("The name of the job"))
 
@@ -132,16 +133,14 @@ const reschedule = Command.make(
     job: jobArgument,
     cron: optional("cron", "A cron expression"),
     timeZone: optional("time-zone", "The time zone of --cron (default: UTC)"),
-    every: optional("every", "A period, such as \"10 minutes\"")
+    every: durationFlag("every", "A period, such as \"10 minutes\"")
   },
   Effect.fnUntraced(function*({ cron: expression, every: period, job, name, timeZone }) {
-    if (Option.isSome(expression) && Option.isSome(period)) return yield* stop("usage", "Use --cron or --every.")
+    if (Option.isSome(expression) && period !== undefined) return yield* stop("usage", "Use --cron or --every.")
     if (Option.isSome(timeZone) && Option.isNone(expression)) return yield* stop("usage", "--time-zone needs --cron.")
     const schedule = Option.isSome(expression)
       ? cron(expression.value, { timeZone: Option.getOrUndefined(timeZone) })
-      : Option.isSome(period)
-      ? every(period.value as Duration.Input)
-      : undefined
+      : period && every(period)
     const text = schedule === undefined
       ? `${subject(name, Option.some(job))} uses the schedule of its code again`
       : `rescheduled ${subject(name, Option.some(job))}`

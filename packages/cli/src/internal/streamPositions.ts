@@ -38,6 +38,8 @@ const flags = {
 const placeOf = (to: Position, after: EntryId): string =>
   DateTime.isDateTime(to) && after.startsWith(`${DateTime.toEpochMillis(to) - 1}-`)
     ? `with the first message since ${DateTime.formatIso(to)}`
+    : after === "0-0"
+    ? "with the first message"
     : `after ${after}`
 
 const move = Effect.fnUntraced(function*(

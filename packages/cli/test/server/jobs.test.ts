@@ -57,6 +57,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba jobs", (it
       const wrong = yield* commandLine.run(["jobs", "reschedule", name, "report", "--cron", "0 0 L * *"], server)
       assert.strictEqual(wrong.code, 64)
       assert.include(wrong.errors, "28-31")
+      const soon = yield* commandLine.run(["jobs", "reschedule", name, "report", "--every", "soon"], server)
+      assert.strictEqual(soon.code, 64)
+      assert.include(soon.errors, "--every")
       const zone = ["jobs", "reschedule", name, "report", "--time-zone", "Europe/Vienna"]
       assert.strictEqual((yield* commandLine.run(zone, server)).code, 64)
       assert.strictEqual((yield* list).jobs[0].schedule, "every 3600000")

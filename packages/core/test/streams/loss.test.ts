@@ -104,7 +104,7 @@ describe("an owner that dies", () => {
       yield* TestClock.adjust("3 seconds")
       assert.deepStrictEqual(losses(lines), [
         "Warn: Lease 1 of data stream \"s1\" is over: no renewal succeeded before its deadline, or its layer was closed. " +
-        "Stop touching what it protects, and acquire it again."
+        "Stop touching what it protects: another consumer may own it."
       ])
       a.link.mode = "work"
       const names = fleet.names(400)
