@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DriverError } from "../../src/internal/client/driverError.ts"
 import * as errors from "../../src/internal/client/errors.ts"
+import * as causes from "../../src/internal/client/ioredis/causes.ts"
 
 const reply = (message: string) => Object.assign(new Error(message), { name: "ReplyError" })
 
@@ -46,6 +47,15 @@ describe("a failure of Redis", () => {
     assert.strictEqual(keysIn(["a", "b"]), "one of the keys \"a\", \"b\"")
     assert.strictEqual(keysIn(["a", "b", "c", "d"]), "one of the keys \"a\", \"b\", \"c\", \"d\"")
     assert.strictEqual(keysIn(["a", "b", "c", "d", "e"]), "a key")
+  })
+
+  it("to accept another connection is an outage, whether its reply or the end of the connection is read", () => {
+    const target = { address: "a:1", tls: false }
+    const [replied, closed] = [reply("ERR max number of clients reached"), new Error("Connection is closed.")].map((
+      cause
+    ) => causes.ofConnecting(cause, target))
+    assert.include(closed!.message, "raise its maxclients")
+    assert.deepStrictEqual([replied!.message, replied!.isRetryable], [closed!.message, true])
   })
 
   it("is classified by the same codes if it is an item in a script's reply", () => {

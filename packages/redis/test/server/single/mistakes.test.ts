@@ -194,6 +194,21 @@ const mistakes: ReadonlyArray<Mistake> = [
     "a `/` in the password of the URL",
     Effect.map(closedPort, (port) => ({ url: `redis://:secret/@127.0.0.1:${port}` }))
   ),
+  toLayer(
+    "a server at its `maxclients`",
+    Effect.gen(function*() {
+      const { url } = yield* RedisServer.start({ args: ["--maxclients 1"] })
+      yield* Effect.acquireRelease(
+        Effect.promise(async () => {
+          const client = new Client(url, { lazyConnect: true })
+          await client.connect()
+          return client
+        }),
+        (client) => Effect.sync(() => client.disconnect())
+      )
+      return { url }
+    })
+  ),
   {
     what: "a replica",
     make: withMutex(

@@ -26,6 +26,12 @@ const codeOf = (cause: unknown): string =>
 const serverOf = ({ address, primary }: Target, article = "") =>
   primary === undefined ? `${article}${address}` : `the primary "${primary}" of the Sentinels at ${address}`
 
+const closedImmediately = (address: string) =>
+  outage(
+    `${address} closed the connection immediately: raise its maxclients if all are in use, use rediss:// if it expects ` +
+      "TLS, else correct the host and port"
+  )
+
 const ofReply = (text: string, target: Target) => {
   const server = serverOf(target, "the server at ")
   return text.startsWith("NOAUTH")
@@ -34,6 +40,9 @@ const ofReply = (text: string, target: Target) => {
     ? mistake(`${server} rejects the user or the password (WRONGPASS): correct them`)
     : text.includes("cluster support disabled")
     ? mistake(`${server} is not in a Redis Cluster: use IoRedis.layer`)
+    // ioredis drops this reply if it has not sent a command yet
+    : text.includes("max number of clients")
+    ? closedImmediately(serverOf(target))
     : new DriverError(`${server} replies: ${text}`, isTransient(text))
 }
 
@@ -84,9 +93,7 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
     return outage(`no node of the Cluster can be reached at ${address}: nothing is listening there, or ${mistake}`)
   }
   if (!tls && (code === "ECONNRESET" || code === "EPIPE" || text === "Connection is closed")) {
-    return outage(
-      `${address} closed the connection immediately: if it expects TLS, use rediss://, else correct the host and port`
-    )
+    return closedImmediately(address)
   }
   return outage(`${text} (${address})`)
 }
