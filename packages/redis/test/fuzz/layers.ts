@@ -140,7 +140,7 @@ export const fuzzMessages = Effect.fnUntraced(function*(seed: number, cases: num
       for (let i = 0; i < 50; i++, number++) {
         const valid = [
           "1@@granted@@5@@4@@7",
-          "1@@released",
+          "1@@look@@500",
           "1@@look@@0",
           `forced@@${id}`,
           `acquired@@${id}`,

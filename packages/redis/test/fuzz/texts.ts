@@ -17,7 +17,8 @@ const id = "7-abcdef012345:4711@host"
 const ownership = `${id}@@2000`
 const entry = "1763733691000-0"
 
-const readers: ReadonlyArray<readonly [name: string, read: Read, valid: ReadonlyArray<unknown>]> = [
+/** The readers, each with inputs that it accepts. */
+export const readers: ReadonlyArray<readonly [name: string, read: Read, valid: ReadonlyArray<unknown>]> = [
   ["an acquire", mutexReplies.readAcquire, [
     "1763733691000001",
     [ownership, 0, 0, 0],
@@ -38,7 +39,7 @@ const readers: ReadonlyArray<readonly [name: string, read: Read, valid: Readonly
   ["a contender message", codec(messages.ContenderMessage), [`released@@${id}`, "look@@500"]],
   ["a layer message", codec(messages.InboxMessage), [
     "7@@granted@@5@@4@@7",
-    "7@@released",
+    "7@@granted@@1763733691000001@@1@@15000",
     "7@@look@@500",
     `forced@@${id}`
   ]],

@@ -10,6 +10,7 @@ import { Redis } from "effect/persistence/Redis"
 import { reader } from "../../src/internal/client/decode.ts"
 import { fuzzOptions, fuzzTexts } from "../fuzz/fuzz.ts"
 import { fuzzEntries, fuzzMessages, fuzzReplies } from "../fuzz/layers.ts"
+import { readers } from "../fuzz/texts.ts"
 import { verdict } from "../fuzz/verdict.ts"
 
 const nested = (depth: number): unknown => {
@@ -24,6 +25,10 @@ const onFake = Effect.provide(Layer.merge(FakeRedis.layer(), Logger.layer([])))
 
 describe("any input leads to a result or a tagged error", () => {
   it("decoders of texts from Redis", () => assert.deepStrictEqual(fuzzTexts(2, 8000), []))
+
+  it.each(readers)("%s: the inputs that the fuzzer mutates are valid", (_, read, valid) => {
+    for (const input of valid) assert.isTrue(Exit.isSuccess(read(input)), JSON.stringify(input))
+  })
 
   it.effect("options, names and environment variables", () =>
     Effect.gen(function*() {

@@ -269,7 +269,7 @@ describe("the hash of a mutex's jobs", () => {
       }
     }))
 
-  it.effect("is read, paused and resumed even if one job is malformed, which a process that runs it repairs in part", () =>
+  it.effect("is read, paused and resumed although two jobs are malformed, which a process that runs one and a resume repair", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       const { read, steer } = real.jobs
