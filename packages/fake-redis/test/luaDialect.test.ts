@@ -55,6 +55,8 @@ const rows: ReadonlyArray<readonly [source: string, reply: unknown]> = [
   ["return cjson.decode('[\"\\\\udc00\"]')", /Expected value but found invalid unicode escape code at character 3/],
   ["return cjson.decode('\"a\\tb\"')", "a\tb"],
   ["return bit.tohex(bit.bxor(bit.lshift(1, 31), 1))", "80000001"],
+  ["return ('a').upper == string.upper and ('a').err == nil", 1],
+  ["return getmetatable('').__index == string", 1],
   ["return redis.sha1hex('a')", "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"],
   ["return #'é'", 2]
 ]
@@ -77,6 +79,25 @@ describe("the Lua dialect of Redis 7.0", () => {
     const { run } = peer()
     run("EVAL", "return KEYS[1]", "1", "a", "b")
     assert.deepStrictEqual(run("EVAL", "return {#KEYS, #ARGV}", "0"), [0, 0])
+  })
+
+  it("a script cannot change what later scripts share", () => {
+    const { peer } = makeFixture()
+    const { run } = peer()
+    for (const source of ["getmetatable('').__index = nil", "rawset(getmetatable(''), '__index', nil)"]) {
+      assert.match(String(run("EVAL", source, "0")), /Attempt to modify a readonly table/)
+      assert.strictEqual(run("EVAL", "return ('a'):upper()", "0"), "A")
+    }
+    assert.match(String(run("EVAL", "rawset(getmetatable(_G), 'x', 1)", "0")), /Attempt to modify a readonly table/)
+  })
+
+  it("runs a script that others have displaced from the cache of compiled scripts", () => {
+    const { peer } = makeFixture()
+    const { run } = peer()
+    const sha = String(run("SCRIPT", "LOAD", "return KEYS[1]"))
+    for (let i = 0; i < 1100; i++) assert.strictEqual(run("EVAL", `return ${i}`, "0"), i)
+    assert.strictEqual(run("EVALSHA", sha, "1", "k"), "k")
+    assert.strictEqual(run("EVAL", "return 0", "0"), 0)
   })
 
   it("runs scripts by their hash until they are flushed", () => {

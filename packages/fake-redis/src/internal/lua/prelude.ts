@@ -130,6 +130,7 @@ local READONLY = "Attempt to modify a readonly table"
 local frozen = setmetatable_({}, { __mode = "k" })
 local function deny() error(READONLY, 2) end
 local sealed = setmetatable_({}, { __newindex = deny })
+frozen[sealed] = true
 local function freeze(real, index)
   local proxy = setmetatable_({}, { __index = index or real, __newindex = deny, __metatable = sealed })
   frozen[proxy] = true
@@ -147,6 +148,10 @@ for _, name in ipairs_({ "string", "table", "math", "coroutine", "redis", "cjson
   "cmsgpack", "struct" }) do
   G[name] = freeze(G[name])
 end
+
+-- The methods of strings: scripts can read this metatable, and none may change it
+local strings = getmetatable("")
+strings.__metatable = freeze({ __index = G.string })
 
 setmetatable_(G, {
   __index = function(_, name)

@@ -22,6 +22,8 @@ import { GLOBALS, REGISTRY, T } from "./wasmModule.ts"
 /** The number of VM instructions after which a script is killed: several seconds of looping. */
 const INSTRUCTIONS = 200_000_000
 const HOOK_EVERY = 1_000_000
+/** The number of scripts that stay compiled. */
+const MOST_COMPILED = 1000
 
 interface Wasmoon {
   readonly LuaApi: { readonly initialize: () => Promise<{ readonly module: LuaModule }> }
@@ -52,7 +54,8 @@ class Vm implements LuaVm {
   private readonly m: LuaModule
   private readonly stack: LuaStack
   private readonly L: number
-  private readonly compiled = new Map<string, LuaScript>()
+  /** References to compiled scripts, by source. */
+  private readonly compiled = new Map<string, number>()
   private readonly handlerRef: number
   private readonly globalsRef: number
   private readonly loadRef: number
@@ -104,15 +107,21 @@ class Vm implements LuaVm {
   }
 
   compile(source: string): LuaScript | string {
-    const known = this.compiled.get(source)
-    if (known !== undefined) return known
-    const { L, m, stack } = this
+    const problem = this.compiled.has(source) ? undefined : this.compileAnew(source)
+    return problem ?? { run: (keys, argv, host, sha) => this.run(source, keys, argv, host, sha) }
+  }
+
+  /** Compiles a script. If there are too many, forgets the others: a script that runs again is compiled again. */
+  private compileAnew(source: string): string | undefined {
+    const { L, compiled, m, stack } = this
     const error = stack.loadChunk(L, source, "@user_script")
     if (error !== undefined) return error
-    const ref = m._luaL_ref(L, REGISTRY)
-    const script: LuaScript = { run: (keys, argv, host, sha) => this.run(ref, keys, argv, host, sha) }
-    this.compiled.set(source, script)
-    return script
+    if (compiled.size === MOST_COMPILED) {
+      for (const ref of compiled.values()) m._luaL_unref(L, REGISTRY, ref)
+      compiled.clear()
+    }
+    compiled.set(source, m._luaL_ref(L, REGISTRY))
+    return undefined
   }
 
   load(source: string): ReadonlyArray<LuaFunction> | string {
@@ -191,7 +200,7 @@ class Vm implements LuaVm {
   }
 
   private run(
-    ref: number,
+    source: string,
     keys: ReadonlyArray<string>,
     argv: ReadonlyArray<string>,
     host: ScriptHost,
@@ -209,6 +218,8 @@ class Vm implements LuaVm {
       m._lua_rawset(L, at)
       m._lua_settop(L, at - 1)
     }
+    if (!this.compiled.has(source)) this.compileAnew(source)
+    const ref = this.compiled.get(source)!
     return this.start(host, sha, (state) => {
       m._lua_rawgeti(state, REGISTRY, ref)
       return 0
