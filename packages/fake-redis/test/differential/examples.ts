@@ -2,6 +2,8 @@
  * Replies that the engine once got wrong, grouped by subject. Each example has the commands of one session and the
  * reply of redis-server 7.0.15 to the last of them. Errors begin with a dash.
  */
+import { sha1 } from "../../src/internal/sha1.ts"
+
 type Row = readonly [name: string, commands: ReadonlyArray<ReadonlyArray<string>>, reply: unknown]
 
 const WRONGTYPE = "-WRONGTYPE Operation against a key holding the wrong kind of value"
@@ -60,6 +62,47 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["ZRANGEBYLEX", "z", "[b", "[c", "LIMIT", "1", "1"]
     ], ["a"]]
   ],
+  "arguments of Lua's libraries": Object.entries({
+    "return bit.band()": "bad argument #1 to 'band' (number expected, got no value)",
+    "return bit.lshift(1, 'x')": "bad argument #2 to 'lshift' (number expected, got string)",
+    "return string.format('%s')": "bad argument #2 to 'format' (no value)",
+    "return string.format('%d%y', -2^40, 1)": "invalid option '%y' to 'format'",
+    "return string.format('%100d', -1)": "invalid format (width or precision too long)",
+    "return math.random(0)": "bad argument #1 to 'random' (interval is empty)",
+    "return struct.pack('i4')": "bad argument #2 to 'pack' (number expected, got nil)",
+    "return struct.pack('b', 'x')": "bad argument #2 to 'pack' (number expected, got string)",
+    "return cmsgpack.unpack({})": "bad argument #1 to 'unpack' (string expected, got table)",
+    "return cjson.encode({ [true] = 2 })": "Cannot serialise boolean: table key must be a number or string"
+  }).map(([source, message]): Row => [
+    source,
+    [["EVAL", source, "0"]],
+    `-ERR user_script:1: ${message} script: ${sha1(source)}, on @user_script:1.`
+  ]),
+  "errors and results of Lua's libraries": [
+    ...Object.entries({
+      "return redis.sha1hex()": "wrong number of arguments",
+      "return redis.log(9, 'x')": "Invalid debug level.",
+      "return redis.setresp(4)": "RESP version must be 2 or 3.",
+      "return redis.set_repl(9)": "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
+      "return redis.acl_check_cmd()": "Please specify at least one argument for this redis lib call"
+    }).map(([source, message]): Row => [
+      source,
+      [["EVAL", source, "0"]],
+      `-ERR ${message} script: ${sha1(source)}, on @user_script:1.`
+    ]),
+    ["a text has only the fields of string", [["EVAL", "return tostring(('x').err)", "0"]], "nil"],
+    ["the digest of a table is that of no text", [["EVAL", "return redis.sha1hex({})", "0"]], sha1("")],
+    ["an unsigned 64-bit integer of MessagePack is read as signed", [
+      ["EVAL", "return tostring(cmsgpack.unpack('\\207' .. ('\\255'):rep(8)))", "0"]
+    ], "-1"],
+    ["a limit of zero unpacks all, without an offset", [
+      ["EVAL", "return { cmsgpack.unpack_limit('\\1\\2\\3', 0) }", "0"]
+    ], [1, 2, 3]],
+    ["a limit applies to what follows the offset", [
+      ["EVAL", "return { cmsgpack.unpack_limit('\\1\\2\\3', 1, 1) }", "0"]
+    ], [2, 2]],
+    ["an unknown engine", [["EVAL", "#!js\nreturn 1", "0"]], "-ERR Unexpected engine in script shebang: #!js"]
+  ],
   "pages of a scan": [
     ["SSCAN returns even a small set of words in pages", [
       ["SADD", "k", ...words],
@@ -80,6 +123,12 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ], 1]
   ],
   settings: [
+    ["CONFIG GET returns names as they were written", [["CONFIG", "GET", "MaxMemory", "MAXMEMORY-policy*"]], [
+      "MaxMemory",
+      "0",
+      "maxmemory-policy",
+      "noeviction"
+    ]],
     ["min-replicas-to-write refuses writes on a server without replicas", [
       ["CONFIG", "SET", "min-replicas-to-write", "1"],
       ["SET", "k", "v"]

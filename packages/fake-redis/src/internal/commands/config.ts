@@ -20,9 +20,10 @@ const config: Handler = ({ server }, args) => {
   }
   if (sub === "get") {
     const patterns = args.slice(2).map((pattern) => pattern.toLowerCase())
+    const asWritten = (name: string) => patterns.includes(name) ? args[2 + patterns.indexOf(name)]! : name
     return [[EVENTS, printFlags(server.flags)] as const, ...server.config.entries()]
       .filter(([name]) => patterns.some((pattern) => globMatch(pattern, name)))
-      .flat()
+      .flatMap(([name, value]) => [asWritten(name), value])
   }
   if (args.length % 2 === 1) return syntaxError()
   const names = new Set<string>()

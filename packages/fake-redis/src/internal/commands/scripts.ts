@@ -21,8 +21,8 @@ const header = (source: string): Header => {
   if (!source.startsWith("#!")) return { body: source, readOnly: false }
   const end = source.indexOf("\n")
   if (end < 0) return fail("ERR Invalid script shebang")
-  const words = source.slice(2, end).trim().split(/ +/)
-  if (words[0] !== "lua") return fail(`ERR Unexpected engine in script shebang: ${words[0] ?? ""}`)
+  const words = source.slice(0, end).trim().split(/ +/)
+  if (words[0] !== "#!lua") return fail(`ERR Unexpected engine in script shebang: ${words[0]!}`)
   let readOnly = false
   for (const word of words.slice(1)) {
     if (!word.startsWith("flags=")) return fail(`ERR Unknown lua shebang option: ${word}`)

@@ -79,7 +79,7 @@ export const encodeJson = (stack: LuaStack, L: number, settings: JsonSettings): 
       if (text !== "") text += ","
       if (type === T.number) text += `"${number(m._lua_tonumber(L, key), settings)}":`
       else if (type === T.string) text += `${quote(stack.read(L, key))}:`
-      else return refuse("Cannot serialise table: table key must be a number or string")
+      else return refuse(`Cannot serialise ${TYPE_NAMES[type]!}: table key must be a number or string`)
       text += encode(value, depth)
       m._lua_settop(L, key)
     }

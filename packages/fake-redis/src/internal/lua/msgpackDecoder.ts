@@ -1,6 +1,6 @@
 /** `cmsgpack.unpack`: decodes MessagePack to Lua values. */
 import type { LuaStack } from "./stack.ts"
-import { T } from "./wasmModule.ts"
+import { T, TYPE_NAMES } from "./wasmModule.ts"
 
 export class MsgpackError {
   readonly message: string
@@ -95,7 +95,7 @@ class Reader {
       case 0xce:
         return this.number(this.size(1 << (lead - 0xcc) as 1 | 2 | 4))
       case 0xcf:
-        return this.number(Number(this.load(8).getBigUint64(0)))
+        return this.number(Number(this.load(8).getBigInt64(0)))
       case 0xd0:
         return this.number(this.load(1).getInt8(0))
       case 0xd1:
@@ -155,7 +155,10 @@ const isText = (stack: LuaStack, L: number): boolean => {
 }
 
 const noText = (stack: LuaStack, L: number, name: string): number =>
-  stack.fail(L, `bad argument #1 to '${name}' (string expected, got no value)`)
+  stack.fail(
+    L,
+    `bad argument #1 to '${name}' (string expected, got ${TYPE_NAMES[stack.m._lua_type(L, 1)] ?? "no value"})`
+  )
 
 export const unpack = (stack: LuaStack, L: number): number =>
   isText(stack, L) ? unpackFrom(stack, L, 0, 0, false) : noText(stack, L, "unpack")
@@ -172,7 +175,7 @@ const bounded = (stack: LuaStack, L: number, name: string, limit: number, offset
     return stack.fail(L, `Invalid request to unpack with offset of ${offset} and limit of ${length}.`)
   }
   if (offset > length) return stack.fail(L, `Start offset ${offset} greater than input length ${length}.`)
-  return unpackFrom(stack, L, offset, limit, true)
+  return unpackFrom(stack, L, offset, limit, limit > 0)
 }
 
 export const unpackOne = (stack: LuaStack, L: number): number =>

@@ -9,7 +9,7 @@ local host, call, pcallRedis, misc = ...
 local G = _G
 local type, error, rawpcall, tostring, select = type, error, pcall, tostring, select
 local rawset_, rawget_, setmetatable_, getinfo, setfenv_ = rawset, rawget, setmetatable, debug.getinfo, setfenv
-local rawformat, abs, ipairs_, floor = string.format, math.abs, ipairs, math.floor
+local ipairs_ = ipairs
 
 for _, name in ipairs_({ "os", "io", "debug", "package", "require", "module", "print", "dofile", "loadfile", "newproxy",
   "getfenv", "setfenv" }) do G[name] = nil end
@@ -29,49 +29,9 @@ G.pcall = function(...)
   return leave(fix(rawpcall(...)))
 end
 
--- wasm32 has a 32-bit long, Redis a 64-bit one.
-string.format = function(fmt, ...)
-  local wide = false
-  for i = 1, select("#", ...) do
-    local v = select(i, ...)
-    if type(v) ~= "number" then v = type(v) == "string" and tonumber(v) or 0 end
-    if v >= 2147483648 or v < 0 then wide = true end
-  end
-  if not wide or type(fmt) ~= "string" then return rawformat(fmt, ...) end
-  local args, n, i = { ... }, select("#", ...), 0
-  local out = string.gsub(fmt, "%%([-+ #0]*%d*%.?%d*)([%a%%])", function(spec, kind)
-    if kind == "%" then return nil end
-    i = i + 1
-    if string.find("diuoxX", kind, 1, true) and tonumber(args[i]) then
-      args[i] = misc("int", spec, kind, tonumber(args[i]))
-      return "%s"
-    end
-    return nil
-  end)
-  return rawformat(out, unpack(args, 1, n))
-end
-
-math.random = function(...) return misc("random", ...) end
-math.randomseed = function(seed) return misc("seed", seed) end
-
-G.bit = {
-  tobit = function(a) return misc("bit", "tobit", a, 0) end,
-  bnot = function(a) return misc("bit", "bnot", a, 0) end,
-  bswap = function(a) return misc("bit", "bswap", a, 0) end,
-  lshift = function(a, b) return misc("bit", "lshift", a, b) end,
-  rshift = function(a, b) return misc("bit", "rshift", a, b) end,
-  arshift = function(a, b) return misc("bit", "arshift", a, b) end,
-  rol = function(a, b) return misc("bit", "rol", a, b) end,
-  ror = function(a, b) return misc("bit", "ror", a, b) end,
-  tohex = function(a, n) return misc("tohex", a, n or 8) end
-}
-for _, name in ipairs_({ "band", "bor", "bxor" }) do
-  G.bit[name] = function(a, ...)
-    a = misc("bit", "tobit", a, 0)
-    for i = 1, select("#", ...) do a = misc("bit", name, a, (select(i, ...))) end
-    return a
-  end
-end
+string.format = host.format
+math.random, math.randomseed = host.random, host.randomseed
+G.bit = host.bit
 
 G.cjson = {
   encode = host.encode, decode = host.decode, null = host.null, _NAME = "cjson", _VERSION = "2.1.0",
@@ -100,27 +60,11 @@ local function single(field)
 end
 G.redis = {
   call = call, pcall = pcallRedis, status_reply = single("ok"), error_reply = single("err"),
-  sha1hex = function(...)
-    if select("#", ...) ~= 1 then error({ err = "ERR wrong number of arguments" }, 0) end
-    return misc("sha1", tostring((...)))
-  end,
-  log = function(...)
-    if select("#", ...) < 2 then error({ err = "ERR redis.log() requires two arguments or more." }, 0) end
-    if type((...)) ~= "number" then error({ err = "ERR First argument must be a number (log level)." }, 0) end
-    local level = (...)
-    if level < 0 or level > 3 then error({ err = "ERR Invalid debug level." }, 0) end
-  end,
+  sha1hex = host.sha1hex, log = host.log, setresp = host.setresp, set_repl = host.set_repl,
   replicate_commands = function() return true end,
-  set_repl = function() end,
-  setresp = function(...)
-    if select("#", ...) ~= 1 then error({ err = "ERR redis.setresp() requires one argument." }, 0) end
-    local version = floor(tonumber((...)) or 0)
-    if version ~= 2 and version ~= 3 then error({ err = "ERR RESP version must be 2 or 3." }, 0) end
-    misc("setresp", version)
-  end,
   breakpoint = function() return false end,
   debug = function() end,
-  acl_check_cmd = host.mayRun,
+  acl_check_cmd = host.acl_check_cmd,
   LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
   REPL_NONE = 0, REPL_AOF = 1, REPL_SLAVE = 2, REPL_REPLICA = 2, REPL_ALL = 3,
   REDIS_VERSION = "7.0.15", REDIS_VERSION_NUM = 458767

@@ -3,7 +3,7 @@
  * server.
  */
 import type { LuaStack } from "./stack.ts"
-import { T } from "./wasmModule.ts"
+import { T, TYPE_NAMES } from "./wasmModule.ts"
 
 class StructError {
   readonly message: string
@@ -46,7 +46,9 @@ const parse = function*(name: string, format: string): Generator<Item, void, num
     }
     if (kind === "!") {
       alignment = count(8)
-      if (alignment === 0 || (alignment & (alignment - 1)) !== 0) throw new StructError("alignment is not a power of 2")
+      if (alignment === 0 || (alignment & (alignment - 1)) !== 0) {
+        throw new StructError(`alignment ${alignment} is not a power of 2`)
+      }
       continue
     }
     let size: number
@@ -100,6 +102,10 @@ const packed = (stack: LuaStack, L: number): string => {
   const { m } = stack
   let argument = 2
   let out = ""
+  const refuse = (expected: string, at: number): never => {
+    const found = TYPE_NAMES[Math.max(T.nil, m._lua_type(L, at))]!
+    throw new StructError(`bad argument #${at} to 'pack' (${expected} expected, got ${found})`)
+  }
   const items = parse("pack", stack.read(L, 1))
   for (let next = items.next(0); next.done !== true;) {
     const { kind, little, padding, size } = next.value
@@ -107,14 +113,13 @@ const packed = (stack: LuaStack, L: number): string => {
     const before = out.length
     if (kind === "x") out += "\0"
     else if (kind === "s" || kind === "c") {
-      if (m._lua_type(L, argument) !== T.string && m._lua_type(L, argument) !== T.number) {
-        throw new StructError(`bad argument #${argument} to 'pack' (string expected, got no value)`)
-      }
+      if (m._lua_type(L, argument) !== T.string && m._lua_type(L, argument) !== T.number) refuse("string", argument)
       const text = stack.read(L, argument++)
       const length = kind === "s" || size === 0 ? text.length : size
-      if (text.length < length) throw new StructError(`bad argument #${argument - 1} to 'pack' (string too short)`)
+      if (text.length < length) throw new StructError(`bad argument #${argument} to 'pack' (string too short)`)
       out += text.slice(0, length) + (kind === "s" ? "\0" : "")
     } else {
+      if (m._lua_isnumber(L, argument) === 0) refuse("number", argument)
       const value = m._lua_tonumber(L, argument++)
       out += isFloat(kind) ? packFloat(value, size, little) : packInteger(value, size, little)
     }
@@ -127,7 +132,8 @@ const unpacked = (stack: LuaStack, L: number): ReadonlyArray<string | number> =>
   const { m } = stack
   const data = stack.read(L, 2)
   let at = m._lua_gettop(L) > 2 ? Math.trunc(m._lua_tonumber(L, 3)) - 1 : 0
-  if (at < 0) throw new StructError("bad argument #3 to 'unpack' (offset must be 1 or greater)")
+  if (at === -1) throw new StructError("bad argument #3 to 'unpack' (offset must be 1 or greater)")
+  if (at < 0) throw new StructError("bad argument #2 to 'unpack' (data string too short)")
   const values: Array<string | number> = []
   const items = parse("unpack", stack.read(L, 1))
   for (let next = items.next(0); next.done !== true;) {

@@ -5,16 +5,13 @@
 import { formatDouble } from "../numbers.ts"
 import type { Value } from "../reply.ts"
 import { Fail } from "../reply.ts"
+import { CompiledScripts } from "./compiledScripts.ts"
 import { hostFunction } from "./hostFunctions.ts"
-import { decode, encode } from "./json.ts"
-import { configureJson, settingNames } from "./jsonSettings.ts"
-import { unpack, unpackLimit, unpackOne } from "./msgpackDecoder.ts"
-import { pack } from "./msgpackEncoder.ts"
+import { pushHostTable } from "./hostTable.ts"
 import { PRELUDE } from "./prelude.ts"
 import type { LuaFunction, LuaScript, LuaVm, ScriptHost } from "./script.ts"
 import { Paused, Run } from "./script.ts"
 import { LuaStack } from "./stack.ts"
-import { structPack, structSize, structUnpack } from "./struct.ts"
 import { pushValue, toValue } from "./values.ts"
 import type { LuaModule } from "./wasmModule.ts"
 import { GLOBALS, REGISTRY, T } from "./wasmModule.ts"
@@ -22,8 +19,6 @@ import { GLOBALS, REGISTRY, T } from "./wasmModule.ts"
 /** The number of VM instructions after which a script is killed: several seconds of looping. */
 const INSTRUCTIONS = 200_000_000
 const HOOK_EVERY = 1_000_000
-/** The number of scripts that stay compiled. */
-const MOST_COMPILED = 1000
 
 interface Wasmoon {
   readonly LuaApi: { readonly initialize: () => Promise<{ readonly module: LuaModule }> }
@@ -54,8 +49,7 @@ class Vm implements LuaVm {
   private readonly m: LuaModule
   private readonly stack: LuaStack
   private readonly L: number
-  /** References to compiled scripts, by source. */
-  private readonly compiled = new Map<string, number>()
+  private readonly compiled: CompiledScripts
   private readonly handlerRef: number
   private readonly globalsRef: number
   private readonly loadRef: number
@@ -73,23 +67,11 @@ class Vm implements LuaVm {
     this.stack = new LuaStack(m)
     this.L = m._luaL_newstate()
     const { L, stack } = this
+    this.compiled = new CompiledScripts(stack, L)
     m._luaL_openlibs(L)
     const load = stack.loadChunk(L, PRELUDE, "@prelude")
     if (load !== undefined) throw new Error(load)
-    m._lua_createtable(L, 0, 3)
-    const functions = { encode, decode, pack, unpack, unpackOne, unpackLimit, structPack, structUnpack, structSize }
-    for (const [name, run] of Object.entries(functions)) {
-      stack.pushFunction(L, (state) => run(stack, state, this.current.json))
-      stack.setField(L, name)
-    }
-    for (const name of settingNames) {
-      stack.pushFunction(L, (state) => configureJson(stack, state, name, this.current.json))
-      stack.setField(L, name)
-    }
-    stack.pushFunction(L, (state) => this.mayRun(state))
-    stack.setField(L, "mayRun")
-    m._lua_pushlightuserdata(L, 0)
-    stack.setField(L, "null")
+    pushHostTable(stack, L, () => this.current)
     stack.pushFunction(L, (state) => this.redisCall(state, true))
     stack.pushFunction(L, (state) => this.redisCall(state, false))
     const register = this.register.bind(this)
@@ -107,21 +89,9 @@ class Vm implements LuaVm {
   }
 
   compile(source: string): LuaScript | string {
-    const problem = this.compiled.has(source) ? undefined : this.compileAnew(source)
-    return problem ?? { run: (keys, argv, host, sha) => this.run(source, keys, argv, host, sha) }
-  }
-
-  /** Compiles a script. If there are too many, forgets the others: a script that runs again is compiled again. */
-  private compileAnew(source: string): string | undefined {
-    const { L, compiled, m, stack } = this
-    const error = stack.loadChunk(L, source, "@user_script")
-    if (error !== undefined) return error
-    if (compiled.size === MOST_COMPILED) {
-      for (const ref of compiled.values()) m._luaL_unref(L, REGISTRY, ref)
-      compiled.clear()
-    }
-    compiled.set(source, m._luaL_ref(L, REGISTRY))
-    return undefined
+    const ref = this.compiled.refOf(source)
+    if (typeof ref === "string") return ref
+    return { run: (keys, argv, host, sha) => this.run(source, keys, argv, host, sha) }
   }
 
   load(source: string): ReadonlyArray<LuaFunction> | string {
@@ -218,8 +188,7 @@ class Vm implements LuaVm {
       m._lua_rawset(L, at)
       m._lua_settop(L, at - 1)
     }
-    if (!this.compiled.has(source)) this.compileAnew(source)
-    const ref = this.compiled.get(source)!
+    const ref = this.compiled.refOf(source) as number
     return this.start(host, sha, (state) => {
       m._lua_rawgeti(state, REGISTRY, ref)
       return 0
@@ -326,19 +295,6 @@ class Vm implements LuaVm {
     m._lua_settop(L, 0)
     pushValue(stack, L, value, this.current.resp === 3)
     return raise && value instanceof Fail ? m._lua_error(L) : 1
-  }
-
-  /** Implements `redis.acl_check_cmd`. */
-  private mayRun(L: number): number {
-    const { m, stack } = this
-    const call = Array.from({ length: m._lua_gettop(L) }, (_, at) => stack.read(L, at + 1))
-    const may = call.length === 0 ? undefined : this.current.host.mayRun(call)
-    if (may !== undefined) {
-      m._lua_pushboolean(L, may ? 1 : 0)
-      return 1
-    }
-    pushValue(stack, L, new Fail("ERR Invalid command passed to redis.acl_check_cmd()"), false)
-    return m._lua_error(L)
   }
 
   private guarded(run: () => Value): Value {

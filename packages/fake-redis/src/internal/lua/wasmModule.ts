@@ -5,6 +5,7 @@ export interface LuaModule {
   readonly addFunction: (run: (a: number, b: number) => number, signature: string) => number
   readonly _malloc: (size: number) => number
   readonly _free: (pointer: number) => void
+  readonly _luaL_checknumber: (L: number, at: number) => number
   readonly _luaL_newstate: () => number
   readonly _luaL_openlibs: (L: number) => void
   readonly _luaL_loadbuffer: (L: number, code: number, size: number, name: number) => number
@@ -17,6 +18,7 @@ export interface LuaModule {
   readonly _lua_error: (L: number) => number
   readonly _lua_gettop: (L: number) => number
   readonly _lua_insert: (L: number, at: number) => void
+  readonly _lua_isnumber: (L: number, at: number) => number
   readonly _lua_newthread: (L: number) => number
   readonly _lua_resume: (L: number, args: number) => number
   readonly _lua_yield: (L: number, results: number) => number
