@@ -210,7 +210,10 @@ export type Work<A> = (lease: Lease, signal: AbortSignal) => PromiseLike<A>
  */
 export interface Contender extends AsyncDisposable {
   readonly isLeader: boolean
-  /** Aborts the work, waits for it to end, and lets another process lead. */
+  /**
+   * Aborts the work, waits for it to end, and lets another process lead. The work itself may call it, but must not await
+   * it: it would wait for itself.
+   */
   readonly stop: () => Promise<void>
 }
 
@@ -268,7 +271,10 @@ export interface Simba extends AsyncDisposable {
     (name: string, work: Work<unknown>): Promise<Contender>
     (name: string, options: LeadOptions, work: Work<unknown>): Promise<Contender>
   }
-  /** Aborts all work, waits for it to end, releases all mutexes, and closes the connections. */
+  /**
+   * Aborts all work, waits for it to end, releases all mutexes, and closes the connections. Work must not await it: it
+   * would wait for itself.
+   */
   readonly close: () => Promise<void>
 }
 

@@ -252,6 +252,21 @@ describe("@effect-simba/redis/promise", () => {
       assert.isFalse(second.isLeader)
     }))
 
+  it("lets work stop its own contender, without awaiting that, and another lead", () =>
+    withSimba(async (simba) => {
+      const name = freshName()
+      const runs: Array<string> = []
+      let stopped: Promise<void> | undefined
+      const first = await simba.lead(name, async () => {
+        runs.push("a")
+        stopped = first.stop()
+      })
+      await using _second = await simba.lead(name, async () => void runs.push("b"))
+      await until(() => runs.length === 2)
+      await stopped
+      assert.deepStrictEqual(runs, ["a", "b"])
+    }))
+
   it("runs work by cron, and refuses an invalid expression", () =>
     withSimba(async (simba) => {
       let runs = 0
