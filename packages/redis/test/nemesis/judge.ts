@@ -279,5 +279,5 @@ export const judge = (
  */
 const replyOf = (args: ReadonlyArray<string>, ended: boolean): Command["reply"] => {
   if (!ended || args[7]?.startsWith("simba:given:") !== true) return null
-  return Array.from({ length: (Number(args[2]) - 5) / 4 }, () => "Done")
+  return Array.from({ length: (Number(args[2]) - 5) / 5 }, () => "Done")
 }

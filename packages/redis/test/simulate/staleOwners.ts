@@ -21,12 +21,11 @@ const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: Readon
   )
   const byLease = new Map(streams.map((stream) => [StreamKeys.streamLease(stream as Stream), stream]))
 
-  /** Reads the calls of scripts that end or adopt leases. Their KEYS are the ones that `ownerCheck.lua` defines. */
+  /** Reads the calls of scripts that end or adopt leases. Their KEYS and ARGV are those of `ownerCheck.lua`. */
   const ended = (args: ReadonlyArray<string>, first: number, replies: ReadonlyArray<unknown>) => {
     const each = (args.length - first - 2) / replies.length
     return replies.flatMap((reply, i): ReadonlyArray<Claim> => {
-      const at = first + 2 + i * each
-      return isAct(reply) ? [{ stream: args[at]!, token: args[at + 4]! }] : []
+      return isAct(reply) ? [{ stream: args[12 + 5 * i]!, token: args[first + 5 + i * each]! }] : []
     })
   }
 

@@ -34,8 +34,9 @@ const endings: ReadonlyArray<unknown> = ["Done", "AlreadyDone", "Released", "Dea
 const identify = (stream: string, value: string) => `${stream}#${value.slice(value.lastIndexOf("@@") + 2)}`
 
 /**
- * Returns the leases that a script ended. KEYS: LBS, failures, announced, dead letters, hand-overs, then four per
- * lease. ARGV: group, signals, then stream, entry, consumer, value, token and further arguments per lease.
+ * Returns the leases that a script ended. KEYS: LBS, failures, announced, dead letters, hand-overs, then five per
+ * lease, the last of which is the data stream. ARGV: group, signals, then entry, consumer, value, token and further
+ * arguments per lease.
  */
 const releasedOf = (service: ServiceName): NonNullable<Simulation.LockModel["released"]> => (args, reply) => {
   const [command, , count] = args
@@ -44,7 +45,7 @@ const releasedOf = (service: ServiceName): NonNullable<Simulation.LockModel["rel
   const first = 3 + Number(count) + 2
   const each = (args.length - first) / reply.length
   return reply.flatMap((one, i) => {
-    const [stream, token] = [args[first + i * each]!, args[first + i * each + 4]]
+    const [stream, token] = [args[12 + 5 * i]!, args[first + i * each + 3]]
     return endings.includes(one) ? [{ resource: stream, id: `${stream}#${token}` }] : []
   })
 }
