@@ -32,6 +32,10 @@ describe("a failure of Redis", () => {
       message: "the server is full and refuses writes (OOM): raise its maxmemory, or delete keys"
     })
     assert.include(shown(reply("READONLY You can't write")).message, "(READONLY): connect to its primary")
+    assert.deepStrictEqual(shown(reply("NOPERM no 'zadd'")), {
+      isRetryable: false,
+      message: "NOPERM no 'zadd': grant it with ACL SETUSER, as in the operations guide"
+    })
     assert.include(shown(reply("MOVED 1 a:1")).message, "use IoRedis.layerCluster")
     assert.strictEqual(shown(reply("ERR it MOVED 1")).message, "ERR it MOVED 1")
     assert.strictEqual(shown(new Error("MOVED 1 a:1")).message, "MOVED 1 a:1")

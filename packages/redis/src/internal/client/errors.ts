@@ -24,13 +24,14 @@ const moved = new DriverError("the server is a node of a Redis Cluster (MOVED): 
  * Error replies with a known remedy, explained for readers who do not know Redis. The message keeps the error code, so
  * that it can be searched for.
  */
-const cures: ReadonlyArray<readonly [code: RegExp, text: (keys: string) => string]> = [
+const cures: ReadonlyArray<readonly [code: RegExp, text: (keys: string, reply: string) => string]> = [
   [
     /\bREADONLY\b/,
     () =>
       "the server is a replica and refuses writes (READONLY): connect to its primary, " +
       "or name the Sentinels in client.sentinels"
   ],
+  [/\bNOPERM\b/, (_, reply) => `${reply}: grant it with ACL SETUSER, as in the operations guide`],
   [/\bOOM\b/, () => "the server is full and refuses writes (OOM): raise its maxmemory, or delete keys"],
   [
     /\bWRONGTYPE\b/,
@@ -49,7 +50,7 @@ const named = (keys: ReadonlyArray<string>): string =>
 /** Returns the remedy for a known error reply. `keys` are the request's keys, one of which may have the wrong type. */
 const known = (text: string, keys: ReadonlyArray<string> = []): DriverError | undefined => {
   const cure = cures.find(([code]) => code.test(text))
-  return cure && new DriverError(cure[1](named(keys)), isTransient(text))
+  return cure && new DriverError(cure[1](named(keys), text), isTransient(text))
 }
 
 /**
