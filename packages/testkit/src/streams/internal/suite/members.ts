@@ -65,17 +65,17 @@ export const sharing = ({ bench, it }: Cases): void => {
 
   it.effect("a handed-over stream is adopted once, so that an idle handler still counts as idle", () =>
     Effect.gen(function*() {
-      const { lease, party, pass, service } = yield* bench("adopted once")
+      const { party, pass, service } = yield* bench("adopted once")
       const [a, b, c] = [party(), party(), party()]
       const ownership = yield* a.own("one")
       const isAdopted = (entry: EntryId) => entry === ownership.entry
-      yield* service.handOver(ownership, b, lease)
+      yield* service.handOver(ownership, b, short)
       const { info: _, ...handedOver } = only(yield* service.handedOver(b.consumer, b.session))
-      const [renewed] = yield* service.renew([{ ...handedOver, isBusy: false }], lease)
+      const [renewed] = yield* service.renew([{ ...handedOver, isBusy: false }], short)
       assert.strictEqual(renewed!._tag, "Renewed")
       assert.deepStrictEqual(yield* service.handedOver(b.consumer, b.session, isAdopted), [])
-      yield* pass(lease)
-      const next = yield* c.take(ownership.stream, ownership.entry, { minIdle: lease })
+      yield* pass(short)
+      const next = yield* c.take(ownership.stream, ownership.entry, { minIdle: short })
       assert.strictEqual(yield* failed(service, next), 1)
     }))
 
