@@ -79,7 +79,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
     }))
 })
 
-it.effect("a job is remembered for a month, or for as long as its instants matter plus four periods", () =>
+it.effect("a job is remembered for a month, or for as long as its instants matter plus four periods, up to a century", () =>
   Effect.gen(function*() {
     const day = 24 * 60 * 60 * 1000
     const keep = (options: Options) =>
@@ -90,4 +90,5 @@ it.effect("a job is remembered for a month, or for as long as its instants matte
     assert.strictEqual(yield* keep({ schedule: Leadership.every("10 days") }), 50)
     assert.strictEqual(yield* keep({ schedule: Leadership.every("10 days"), misfire: "skip" }), 40)
     assert.strictEqual(yield* keep({ schedule: Leadership.every("9 days"), catchUp: "2 days" }), 38)
+    assert.strictEqual(yield* keep({ catchUp: Number.MAX_SAFE_INTEGER }), 36_500)
   }))

@@ -52,9 +52,12 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
   }
 })
 
-/** How long the backend keeps the record of an unused job: `catchUp` plus four periods, but at least 30 days. */
+/**
+ * How long the backend keeps the record of an unused job: `catchUp` plus four periods, but at least 30 days. At most a
+ * century, because the time at which the record is forgotten must be a safe integer.
+ */
 export const keepOf = ({ catchUp, instants }: JobSpec, now: number): Duration.Duration => {
   const first = instants.next(now)
   const period = instants.next(first) - first
-  return Duration.millis(Math.max(30 * dayMillis, catchUp + 4 * period))
+  return Duration.millis(Math.min(Math.max(30 * dayMillis, catchUp + 4 * period), 36_500 * dayMillis))
 }

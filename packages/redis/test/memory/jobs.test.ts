@@ -1,0 +1,23 @@
+/** Jobs of a leader on the fake Redis, where the record of a job has limits that the in-memory store lacks. */
+import { Leadership } from "@effect-simba/core"
+import { RedisMutex } from "@effect-simba/redis"
+import { TestRedis } from "@effect-simba/testkit"
+import { assert, it } from "@effect/vitest"
+import { type Duration, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+
+const server = RedisMutex.layerRedis().pipe(Layer.provide(TestRedis.layer()))
+
+it.effect("a job runs even if its catchUp is practically unlimited", () =>
+  Effect.gen(function*() {
+    const runs: Array<string> = []
+    const job = (name: string, catchUp: Duration.Input) => ({
+      name,
+      schedule: Leadership.every("1 hour"),
+      catchUp,
+      run: Effect.sync(() => void runs.push(name))
+    })
+    yield* Layer.build(Leadership.layerJobs("m", [job("unlimited", Number.MAX_SAFE_INTEGER), job("usual", "1 hour")]))
+    yield* TestClock.adjust("1 minute")
+    assert.sameMembers(runs, ["unlimited", "usual"])
+  }).pipe(Effect.provide(server)))
