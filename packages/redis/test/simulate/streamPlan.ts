@@ -123,8 +123,9 @@ export const modelOf = ({ service: called, go, streams }: Settings): StreamCheck
     isDraft,
     keyOf,
     sought: (args, reply) => isSoughtByOperator(args, reply) ? byCheckpoint.get(args[4]!) : undefined,
-    // KEYS: stream, checkpoint. ARGV: keep.
-    trimmed: (args) => isScript(args, 6) && byCheckpoint.get(args[4]!) === args[3] ? args[3] : undefined,
+    // KEYS: stream, checkpoint. ARGV: keep, which the operator leaves at 0. Reading a lag has the same keys.
+    trimmed: (args) =>
+      isScript(args, 6) && args[5] === "0" && byCheckpoint.get(args[4]!) === args[3] ? args[3] : undefined,
     isUndecodable: (fields) => fieldOf(fields, "n") === undefined
   }
 }
