@@ -31,6 +31,10 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ]], ["0", ["ab"]]]
   ],
   "sorted sets": [
+    ["ZRANGE takes only one kind of range", [
+      ["ZADD", "z", "1", "a"],
+      ["ZRANGE", "z", "0", "-1", "BYLEX", "BYSCORE"]
+    ], "-ERR syntax error"],
     [
       "GEOPOS casts any score to 64 bits",
       [
@@ -103,6 +107,38 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ], [2, 2]],
     ["an unknown engine", [["EVAL", "#!js\nreturn 1", "0"]], "-ERR Unexpected engine in script shebang: #!js"]
   ],
+  libraries: [
+    ...["string", "tostring", "cjson", "redis.call", "redis.setresp", "redis.sha1hex"].map((name): Row => {
+      const last = name.replace("redis.", "")
+      return [
+        `${name} does not exist while a library loads`,
+        [["FUNCTION", "LOAD", "REPLACE", `#!lua name=l\nredis.register_function('f', ${name})`]],
+        `-ERR Error registering functions: ERR user_function:2: Script attempted to access nonexistent global variable '${last}'`
+      ]
+    }),
+    ...["breakpoint", "debug", "replicate_commands"].map((name): Row => [
+      `functions have no redis.${name}`,
+      [
+        [
+          "FUNCTION",
+          "LOAD",
+          "REPLACE",
+          `#!lua name=l\nredis.register_function('f', function() return type(redis.${name}) end)`
+        ],
+        ["FCALL", "f", "0"]
+      ],
+      "nil"
+    ]),
+    ["a library reads its own constants, and functions use libraries", [
+      [
+        "FUNCTION",
+        "LOAD",
+        "REPLACE",
+        "#!lua name=l\nlocal level = redis.LOG_WARNING\nredis.register_function('f', function() return level .. string.rep('a', 2) end)"
+      ],
+      ["FCALL", "f", "0"]
+    ], "3aa"]
+  ],
   "pages of a scan": [
     ["SSCAN returns even a small set of words in pages", [
       ["SADD", "k", ...words],
@@ -123,6 +159,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ], 1]
   ],
   settings: [
+    ["WAIT refuses a negative timeout", [["WAIT", "0", "-1"]], "-ERR timeout is negative"],
     ["CONFIG GET returns a name as it was written", [["CONFIG", "GET", "MaxMemory"]], ["MaxMemory", "0"]],
     ["min-replicas-to-write refuses writes on a server without replicas", [
       ["CONFIG", "SET", "min-replicas-to-write", "1"],

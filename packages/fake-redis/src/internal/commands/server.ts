@@ -12,8 +12,8 @@ import { info } from "./info.ts"
 
 const wait: Handler = (_context, args) => {
   integer(args[1]!)
-  integer(args[2]!, "ERR timeout is not an integer or out of range")
-  return 0
+  const timeout = integer(args[2]!, "ERR timeout is not an integer or out of range")
+  return timeout < 0 ? fail("ERR timeout is negative") : 0
 }
 
 const swapdb: Handler = ({ server }, args) => {

@@ -76,8 +76,8 @@ const parseQuery = (
       limited = true
       i += 2
     } else if (fixed.reverse === undefined && option === "rev") reverse = true
-    else if (fixed.by === undefined && option === "bylex") by = "lex"
-    else if (fixed.by === undefined && option === "byscore") by = "score"
+    else if (by === undefined && option === "bylex") by = "lex"
+    else if (by === undefined && option === "byscore") by = "score"
     else return syntaxError()
   }
   const kind = by ?? "rank"

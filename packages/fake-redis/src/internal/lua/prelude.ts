@@ -88,6 +88,12 @@ G.setmetatable = function(t, m)
   if frozen[t] then error({ err = "ERR " .. READONLY }, 0) end
   return setmetatable_(t, m)
 end
+-- Functions have no debugger, and nothing to replicate
+local redisOfFunctions = {}
+for name, value in pairs(G.redis) do
+  if name ~= "breakpoint" and name ~= "debug" and name ~= "replicate_commands" then redisOfFunctions[name] = value end
+end
+redisOfFunctions = freeze(redisOfFunctions)
 for _, name in ipairs_({ "string", "table", "math", "coroutine", "redis", "cjson", "bit",
   "cmsgpack", "struct" }) do
   G[name] = freeze(G[name])
@@ -97,11 +103,11 @@ end
 local strings = getmetatable("")
 strings.__metatable = freeze({ __index = G.string })
 
-setmetatable_(G, {
-  __index = function(_, name)
-    error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
-  end
-})
+-- To be called by an __index
+local function missing(name)
+  error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 3)
+end
+setmetatable_(G, { __index = function(_, name) missing(name) end })
 local proxy = freeze(G)
 G._G = proxy
 
@@ -169,22 +175,20 @@ local function register(...)
   callbacks[id] = given.callback
 end
 
--- While a library loads, redis also has register_function, but neither call nor pcall
-local loader = freeze({}, function(_, name)
-  if name == "register_function" then return register end
-  if name == "call" or name == "pcall" then
-    error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
-  end
-  return G.redis[name]
-end)
+-- While a library loads, it sees nothing but this part of redis
+local loaded = { register_function = register, log = host.log }
+for _, name in ipairs_({ "LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING", "REDIS_VERSION",
+  "REDIS_VERSION_NUM" }) do
+  loaded[name] = G.redis[name]
+end
+local loader = freeze(setmetatable_(loaded, { __index = function(_, name) missing(name) end }))
 local function loadLibrary(chunk)
   local isLoading = true
   setfenv_(chunk, freeze(G, function(_, name)
-    if isLoading and name == "redis" then return loader end
-    local value = rawget_(G, name)
-    if value == nil or name == "KEYS" or name == "ARGV" then
-      error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
-    end
+    if name == "redis" then return isLoading and loader or redisOfFunctions end
+    local value
+    if not isLoading and name ~= "KEYS" and name ~= "ARGV" then value = rawget_(G, name) end
+    if value == nil then missing(name) end
     return value
   end))
   chunk()
