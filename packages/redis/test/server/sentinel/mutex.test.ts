@@ -5,6 +5,7 @@ import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, type Duration, Effect, Exit, Fiber, Layer, Queue, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
+import { Socket } from "node:net"
 import { capturingLogs, until } from "../../support/harness.ts"
 import { RedisServer, type Server } from "../../support/redisServer.ts"
 import { relayTo } from "../../support/relay.ts"
@@ -174,6 +175,30 @@ describe("Sentinel, intentional failover", () => {
           yield* hanging.resume
         }
       })).pipe(Effect.provide(capturingLogs([])))
+  )
+
+  it.live(
+    "the connections that watch the Sentinels have the configured keepAlive",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { name, sentinels } = yield* RedisServer.sentinel()
+        const kept = new Set<number | undefined>()
+        const { setKeepAlive } = Socket.prototype
+        yield* Effect.acquireRelease(
+          Effect.sync(() => {
+            Socket.prototype.setKeepAlive = function(enable, delay) {
+              if (delay === 4321) kept.add(this.remotePort)
+              return setKeepAlive.call(this, enable, delay)
+            }
+          }),
+          () => Effect.sync(() => Socket.prototype.setKeepAlive = setKeepAlive)
+        )
+        yield* Layer.build(Layer.fresh(IoRedis.layer({
+          client: { name, keepAlive: 4321, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) }
+        })))
+        yield* until("all are connected", Effect.sync(() => sentinels.every(({ port }) => kept.has(port))))
+      })),
+    60_000
   )
 
   it.live(

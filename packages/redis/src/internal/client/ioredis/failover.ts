@@ -55,6 +55,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
           retryStrategy: reconnectDelay,
           ...defined({
             family,
+            keepAlive: options.keepAlive,
             username: options.sentinelUsername,
             password: options.sentinelPassword,
             tls: options.sentinelTLS
