@@ -2,8 +2,9 @@
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
+import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Queue } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Queue, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { slot } from "../../../src/internal/client/clusterSlot.ts"
 import { capturingLogs, commandStats, RedisServer, until } from "../../support/harness.ts"
@@ -140,3 +141,46 @@ it.live("a command redirected to a node that then dies fails without an unhandle
     yield* Effect.sleep("300 millis")
     assert.deepStrictEqual(unhandled, [])
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))))
+
+it.live("a primary whose connection was lost still counts for commands on all primaries", () =>
+  Effect.gen(function*() {
+    const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
+    const [first, second] = nodes
+    const context = yield* Layer.build(IoRedis.layerCluster({ nodes: nodes.map(({ port }) => `127.0.0.1:${port}`) }))
+    const redis = Context.get(context, Redis)
+    const topology = Context.get(context, RedisTopology.RedisTopology)
+    for (let i = 0; i < 100; i++) yield* redis.send("SET", `key ${i}`, "x")
+    const loseConnections = Effect.andThen(second!.send("CLIENT", "KILL", "TYPE", "normal"), Effect.sleep("100 millis"))
+    // The topology is refreshed at most every two seconds. In between, a request fails
+    const retried = Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 100 })
+    yield* loseConnections
+    assert.strictEqual(yield* retried(redis.send("DBSIZE")), 100)
+    yield* loseConnections
+    assert.lengthOf(yield* retried(redis.send<ReadonlyArray<string>>("KEYS", "*")), 100)
+    yield* loseConnections
+    yield* retried(IoRedis.health.pipe(Effect.provide(context)))
+    yield* loseConnections
+    assert.strictEqual(topology._tag, "Cluster")
+    if (topology._tag !== "Cluster") return
+    const sizes = Effect.flatMap(topology.primaries, Effect.forEach((send) => send<number>("DBSIZE")))
+    assert.strictEqual((yield* retried(sizes)).reduce((sum, size) => sum + size), 100)
+    yield* first!.kill()
+    yield* Effect.sleep("100 millis")
+    // Not an incomplete result
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(redis.send("DBSIZE"))))
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(sizes)))
+  }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
+
+it.live("blocking commands work although the only configured node is down", () =>
+  Effect.gen(function*() {
+    const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
+    const [first, second] = nodes
+    const redis = Context.get(yield* Layer.build(IoRedis.layerCluster({ nodes: [`127.0.0.1:${first!.port}`] })), Redis)
+    yield* first!.kill()
+    yield* until(
+      "the Cluster knows that the node is down",
+      Effect.map(second!.send("CLUSTER", "NODES"), (text) => /\bfail\b/.test(String(text)))
+    )
+    const pong = Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("PING")))
+    assert.strictEqual(yield* Effect.retry(pong, { times: 3 }), "PONG")
+  }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)

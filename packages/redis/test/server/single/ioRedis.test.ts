@@ -670,6 +670,15 @@ describe("building the layer", () => {
       }
     }))
 
+  it.live("reads from replicas of a Cluster are refused", () =>
+    Effect.gen(function*() {
+      const nodes = [{ host: "127.0.0.1", port: 1 }]
+      const error = yield* Effect.flip(
+        Effect.scoped(Layer.build(IoRedis.layerCluster({ nodes, cluster: { scaleReads: "slave" } })))
+      )
+      assert.strictEqual((error as InvalidConfig).option, "scaleReads")
+    }))
+
   it.live("from the environment", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--requirepass", "from env"] })

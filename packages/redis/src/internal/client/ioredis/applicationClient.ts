@@ -6,9 +6,10 @@ import type * as Scope from "effect/Scope"
 import type { Cluster, Redis as Client } from "ioredis"
 import { type RedisError, redisError } from "../effectRedis.ts"
 import * as causes from "./causes.ts"
+import { isOwn } from "./commandTimeouts.ts"
 import { isCluster, rejectUnanswered as rejectOfNode, targetOf } from "./connection.ts"
 import { listen } from "./listeners.ts"
-import { prefixed } from "./options.ts"
+import { prefixed, stale } from "./options.ts"
 
 const refuse = (option: string, problem: string) => new InvalidConfig({ option, problem })
 
@@ -21,9 +22,7 @@ export const problemWith = (client: Client | Cluster): InvalidConfig | undefined
   if (options.keyPrefix) return prefixed
   if (options.stringNumbers === true) return refuse("stringNumbers", "it changes the type of replies: remove it")
   if (options.replyMapping === "resp3") return refuse("replyMapping", "it changes the shape of replies: remove it")
-  if ("scaleReads" in options && options.scaleReads !== "master") {
-    return refuse("scaleReads", "replicas may return stale data: remove it")
-  }
+  if ("scaleReads" in options && options.scaleReads !== "master") return stale
   if (client.status === "end") {
     return refuse("client", "it is closed: pass an open one, and close it after the layer")
   }
@@ -63,9 +62,13 @@ export const ready = (client: Client | Cluster, limit: Duration.Duration): Effec
   }))
 }
 
-/** Applies `rejectUnanswered` of `connection` to the nodes of the Cluster, including those that join later. */
+/**
+ * Applies `rejectUnanswered` of `connection` to the commands of this library at each node of the Cluster, including
+ * those that join later.
+ */
 export const rejectUnanswered = (cluster: Cluster): Effect.Effect<void, never, Scope.Scope> =>
   Effect.suspend(() => {
-    cluster.nodes("all").forEach(rejectOfNode)
-    return listen(cluster, { "+node": rejectOfNode })
+    const onNode = (node: Client) => rejectOfNode(node, isOwn)
+    cluster.nodes("all").forEach(onNode)
+    return listen(cluster, { "+node": onNode })
   })

@@ -46,5 +46,6 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
   }
   yield* applicationClient.rejectUnanswered(client)
   const ofNodes = { client: client.options.redisOptions ?? {}, ...settings }
-  return yield* ofCluster(client, options, ofNodes, connection.duplicateCluster(client, ofNodes))
+  const ofCopies = connection.settingsOf(client, ofNodes)
+  return yield* ofCluster(client, options, ofNodes, connection.duplicateCluster(client, ofCopies))
 })

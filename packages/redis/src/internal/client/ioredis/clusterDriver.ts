@@ -46,7 +46,7 @@ export const ofCluster = Effect.fnUntraced(function*(
     topology: {
       _tag: "Cluster",
       ...shape,
-      primaries: Effect.sync(() => client.nodes("master").map((node) => commands.node(node, limit)))
+      primaries: commands.primaries(client, limit)
     }
   }
 })
@@ -89,5 +89,5 @@ export const cluster = Effect.fnUntraced(function*(
     ...yield* timeouts(options)
   }
   const client = yield* Effect.mapError(connection.openCluster("commands", settings), fromRedis("connect"))
-  return yield* ofCluster(client, options, settings, connection.openCluster("reserved", settings))
+  return yield* ofCluster(client, options, settings, connection.duplicateCluster(client, settings))
 })

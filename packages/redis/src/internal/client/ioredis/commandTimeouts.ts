@@ -50,6 +50,8 @@ class UntimedCommand extends Command {
   }
 }
 
+export const isOwn = (command: object): boolean => command instanceof UntimedCommand
+
 /**
  * Destroys a connection on which nothing arrives for twice the timeout, although a reply is due. Until the connection
  * is ready, each reply starts the time again, because no command of this library notices the silence.

@@ -59,48 +59,87 @@ const callNode = (client: Client, limit: Duration.Duration, command: string, arg
 export const node = (client: Client, limit: Duration.Duration): Send =>
   sending((command, args) => callNode(client, limit, command, args))
 
-/** Runs a request on each primary, and returns all results or the first failure. */
-const onPrimaries = <A>(cluster: Cluster, run: (primary: Client) => Effect.Effect<A, Redis.RedisError>) =>
-  Effect.suspend(() => {
-    const primaries = cluster.nodes("master")
-    return primaries.length === 0
-      ? fail(causes.noPrimary)
-      : Effect.forEach(primaries, run, { concurrency: "unbounded" })
-  })
+/** The addresses of the primaries of all slots. */
+const ownersOf = (cluster: Cluster) => new Set(cluster.slots.map(([owner]) => String(owner)))
+
+const byAddress = (cluster: Cluster) =>
+  new Map(cluster.nodes("master").map((primary) => [addressOf(primary), primary] as const))
 
 /**
- * Pings the primary of each slot. ioredis forgets a node whose connection is lost, but not the slots that it serves.
+ * ioredis forgets a node whose connection is lost, but not the slots that it serves. Refreshes the topology, which brings
+ * the node back.
  */
-export const pingAll = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<void, Redis.RedisError> =>
+const complete = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<void> =>
   Effect.suspend(() => {
-    const primaries = new Map(cluster.nodes("master").map((primary) => [addressOf(primary), primary] as const))
-    const owners = new Set(cluster.slots.map(([owner]) => owner))
-    return Effect.forEach(owners, (owner) => {
-      const primary = owner === undefined ? undefined : primaries.get(owner)
-      return primary === undefined ? fail(causes.notConnected(String(owner))) : callNode(primary, limit, "PING", [])
-    }, { concurrency: "unbounded", discard: true })
+    const known = byAddress(cluster)
+    return [...ownersOf(cluster)].every((owner) => known.has(owner))
+      ? Effect.void
+      : onWallClock(replyTimeout(
+        Effect.callback<void>((resume) => cluster.refreshSlotsCache(() => resume(Effect.void))),
+        limit,
+        () => Effect.void
+      ))
   })
+
+/** Returns a `send` for each of these addresses. It fails if the node is unknown. */
+const sendsTo = (cluster: Cluster, limit: Duration.Duration, addresses: Iterable<string>): ReadonlyArray<Send> => {
+  const known = byAddress(cluster)
+  return Array.from(addresses, (address) => {
+    const primary = known.get(address)
+    return primary === undefined ? sending(() => fail(causes.notConnected(address))) : node(primary, limit)
+  })
+}
+
+/** Returns a `send` for each primary. That of a primary which is down fails. */
+export const primaries = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<ReadonlyArray<Send>> =>
+  Effect.map(
+    complete(cluster, limit),
+    // A redirection may have changed the owner of more slots than have moved
+    () => sendsTo(cluster, limit, new Set([...ownersOf(cluster), ...byAddress(cluster).keys()]))
+  )
+
+/** Runs a request on each primary, and returns all results or the first failure. */
+const onPrimaries = <A>(
+  cluster: Cluster,
+  limit: Duration.Duration,
+  run: (send: Send) => Effect.Effect<A, Redis.RedisError>
+) =>
+  Effect.flatMap(primaries(cluster, limit), (sends) =>
+    sends.length === 0
+      ? fail(causes.noPrimary)
+      : Effect.forEach(sends, run, { concurrency: "unbounded" }))
+
+/** Pings the primary of each slot. */
+export const pingAll = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<void, Redis.RedisError> =>
+  Effect.flatMap(
+    complete(cluster, limit),
+    () =>
+      Effect.forEach(sendsTo(cluster, limit, ownersOf(cluster)), (send) => send("PING"), {
+        concurrency: "unbounded",
+        discard: true
+      })
+  )
 
 export const onCluster = (cluster: Cluster, limit: Duration.Duration, send: Send): Send =>
   sending((command, args, name) => {
-    const ask = (primary: Client) => callNode(primary, limit, command, args)
-    const replies = onPrimaries(cluster, ask)
+    const ask = <A>(send: Send) => send<A>(command, ...args)
+    const first = Effect.map(onPrimaries(cluster, limit, ask), ([first]) => first)
     switch (name) {
       case "SCRIPT":
         // A primary that is down loads the script with the first call that needs it
         return String(args[0]).toUpperCase() === "LOAD"
           ? Effect.flatMap(
-            onPrimaries(cluster, (primary) => Effect.result(ask(primary))),
+            onPrimaries(cluster, limit, (send) => Effect.result(ask(send))),
             (results) => Effect.fromResult(results.find(Result.isSuccess) ?? results[0]!)
           )
-          : Effect.map(replies, ([first]) => first)
+          : first
       case "FLUSHALL":
       case "FLUSHDB":
-        return Effect.map(replies, ([first]) => first)
+        return first
       case "KEYS":
-        return Effect.map(replies, (keys) => keys.flat())
+        return Effect.map(onPrimaries(cluster, limit, ask<ReadonlyArray<string>>), (keys) => keys.flat())
       case "DBSIZE":
-        return Effect.map(replies, (sizes) => sizes.reduce((sum: number, size) => sum + Number(size), 0))
+        return Effect.map(onPrimaries(cluster, limit, ask<number>), (sizes) => sizes.reduce((sum, size) => sum + size))
       case "SCAN":
       case "RANDOMKEY":
         return fail(

@@ -7,7 +7,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
-import { type Cluster, type ClusterOptions, Redis as Client } from "ioredis"
+import { type Cluster, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
 import * as Redis from "../effectRedis.ts"
 import { isReply } from "../errors.ts"
 import * as log from "../log.ts"
@@ -25,7 +25,9 @@ export interface SingleSettings extends Settings {
 }
 
 export interface ClusterSettings extends Settings {
-  readonly nodes: ReadonlyArray<{ readonly host?: string | undefined; readonly port?: number | undefined }>
+  readonly nodes: ReadonlyArray<
+    { readonly [Key in "host" | "port" | "username" | "password" | "tls"]?: RedisOptions[Key] | undefined }
+  >
   readonly cluster: Omit<ClusterOptions, "redisOptions" | "keyPrefix">
 }
 
@@ -183,7 +185,7 @@ export const openCluster = (
     cluster.once("ready", () => {
       wasReady = true
     })
-    return cluster.on("+node", rejectUnanswered)
+    return cluster.on("+node", (node: Client) => rejectUnanswered(node))
   })
 
 /**
@@ -199,28 +201,58 @@ const observeAsking = (node: Client) => {
   }
 }
 
+const observed = new WeakSet<Client>()
+
 /**
  * Rejects the commands in flight when a node's connection is lost. ioredis's Cluster client would resend them, although
  * the node may have executed them. It recognizes them by their error, so they are rejected with a different one.
+ * `isOwn` excludes the application's own commands, which ioredis may resend.
  */
-export const rejectUnanswered = (node: Client) => {
+export const rejectUnanswered = (node: Client, isOwn: (command: object) => boolean = () => true) => {
+  if (observed.has(node)) return
+  observed.add(node)
   observeAsking(node)
-  node.on("connect", () =>
-    node.stream.prependOnceListener("close", () => {
-      const lost = causes.lost(addressOf(node))
-      for (let item = node.commandQueue.shift(); item !== undefined; item = node.commandQueue.shift()) {
-        item.command.reject(lost)
-      }
-    }))
+  const reject = () => {
+    const lost = causes.lost(addressOf(node))
+    const { commandQueue } = node
+    for (let at = 0; at < commandQueue.length;) {
+      const { command } = commandQueue.peekAt(at)!
+      if (isOwn(command)) {
+        commandQueue.removeOne(at)
+        command.reject(lost)
+      } else at++
+    }
+  }
+  const onConnect = () => node.stream.prependOnceListener("close", reject)
+  if (node.status === "connect" || node.status === "ready") onConnect()
+  node.on("connect", onConnect)
 }
 
-/** Opens a Cluster client for blocking commands, with the options of the application's own. */
+const nodesOf = (cluster: Cluster): ClusterSettings["nodes"] =>
+  cluster.nodes("all").map(({ options: { host, password, port, tls, username } }) => ({
+    host,
+    port,
+    username,
+    password,
+    tls
+  }))
+
+/**
+ * Opens a Cluster client for blocking commands. It begins with the nodes that the other client knows by now, because
+ * those of the settings may be gone.
+ */
 export const duplicateCluster = (
   cluster: Cluster,
-  settings: Settings
+  settings: ClusterSettings
 ): Effect.Effect<Cluster, Redis.RedisError, Scope.Scope> =>
-  openCluster("reserved", {
-    ...settings,
-    cluster: cluster.options,
-    nodes: cluster.nodes("all").map(({ options: { host, port } }) => ({ host, port }))
+  Effect.suspend(() => {
+    const known = nodesOf(cluster)
+    return openCluster("reserved", known.length === 0 ? settings : { ...settings, nodes: known })
   })
+
+/** The settings of the application's Cluster client. */
+export const settingsOf = (cluster: Cluster, settings: Settings): ClusterSettings => ({
+  ...settings,
+  cluster: cluster.options,
+  nodes: nodesOf(cluster)
+})

@@ -1,4 +1,4 @@
-/** Listens to a client's events until the scope closes. */
+/** Listens to a client's events, or to those of each node of a Cluster, until the scope closes. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Cluster, Redis as Client } from "ioredis"
@@ -16,3 +16,30 @@ export const listen = (client: Client | Cluster, listeners: Listeners): Effect.E
         for (const [event, listener] of Object.entries(listeners)) client.off(event, listener)
       })
   )
+
+/** Listens to each node of a Cluster, including those that join later. */
+export const listenToNodes = (
+  cluster: Cluster,
+  listenersOf: (node: Client) => Listeners
+): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(Effect.acquireRelease(
+    Effect.sync(() => {
+      const added = new Map<Client, Listeners>()
+      const add = (node: Client) => {
+        const listeners = listenersOf(node)
+        added.set(node, listeners)
+        for (const [event, listener] of Object.entries(listeners)) node.on(event, listener)
+      }
+      const remove = (node: Client) => {
+        for (const [event, listener] of Object.entries(added.get(node) ?? {})) node.off(event, listener)
+        added.delete(node)
+      }
+      cluster.nodes("all").forEach(add)
+      cluster.on("+node", add).on("-node", remove)
+      return () => {
+        cluster.off("+node", add).off("-node", remove)
+        for (const node of added.keys()) remove(node)
+      }
+    }),
+    (stop) => Effect.sync(stop)
+  ))

@@ -70,13 +70,18 @@ export const prefixed = new InvalidConfig({
   problem: "it is not supported, because channels would not be prefixed: use another database, or other names"
 })
 
+export const stale = new InvalidConfig({
+  option: "scaleReads",
+  problem: "replicas may return stale data: remove it"
+})
+
 /** Accepts a client from any copy of ioredis. */
 const isClient = (input: unknown) =>
   typeof (input as { readonly duplicate?: unknown } | undefined)?.duplicate === "function"
 
 /**
  * Validates ioredis options. Refuses `keyPrefix`, because ioredis would prefix neither the channels in scripts nor the
- * patterns of SCAN.
+ * patterns of SCAN, and reads from replicas.
  */
 export const driverOptions = <A extends object>(input: A | undefined): Effect.Effect<Partial<A>, InvalidConfig> => {
   if (isClient(input)) {
@@ -85,7 +90,8 @@ export const driverOptions = <A extends object>(input: A | undefined): Effect.Ef
     )
   }
   const options = defined(input)
-  return "keyPrefix" in options && options.keyPrefix !== "" ? Effect.fail(prefixed) : Effect.succeed(options)
+  if ("keyPrefix" in options && options.keyPrefix !== "") return Effect.fail(prefixed)
+  return "scaleReads" in options && options.scaleReads !== "master" ? Effect.fail(stale) : Effect.succeed(options)
 }
 
 export const partsOf = (text: SingleOptions["url"]): Effect.Effect<url.Parts, InvalidConfig> =>

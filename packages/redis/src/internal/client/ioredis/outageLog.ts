@@ -11,7 +11,7 @@ import type { Cluster, Redis as Client } from "ioredis"
 import * as log from "../log.ts"
 import { addressOf, mistakeOf } from "./connection.ts"
 import { connectionsDown, type Kind } from "./connectionsDown.ts"
-import { listen } from "./listeners.ts"
+import { listen, listenToNodes } from "./listeners.ts"
 
 export interface OutageLog {
   /** Logs the first loss, and the first reason why the connection cannot be restored. */
@@ -83,23 +83,22 @@ export const watchCluster = (cluster: Cluster, outages: OutageLog): Effect.Effec
     const settle = () => {
       if (lost.size === 0) outages.back()
     }
-    const onNode = (node: Client) => {
-      node.on("ready", () => {
+    const ofNode = (node: Client) => ({
+      ready: () => {
         lost.delete(addressOf(node))
         settle()
-      })
-      node.on("close", () => {
+      },
+      close: () => {
         // ioredis removes a node without slots before it closes the connection
         if (!cluster.nodes("all").includes(node)) return
         lost.add(addressOf(node))
         outages.lost()
-      })
-    }
+      }
+    })
     const refresh = () => {
       const known = new Set(cluster.nodes("all").map(addressOf))
       for (const address of lost) if (!known.has(address)) lost.delete(address)
       settle()
     }
-    cluster.nodes("all").forEach(onNode)
-    return listen(cluster, { "+node": onNode, refresh })
+    return Effect.andThen(listenToNodes(cluster, ofNode), listen(cluster, { refresh }))
   })

@@ -1,0 +1,89 @@
+/** The layer on a Cluster client that the application created. */
+import { IoRedis } from "@effect-simba/redis"
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Exit, Fiber, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { Cluster, type ClusterNode, type Redis as Client } from "ioredis"
+import { slot } from "../../../src/internal/client/clusterSlot.ts"
+import { quiet, RedisServer } from "../../support/harness.ts"
+import type { ClusterSetup, Server } from "../../support/redisServer.ts"
+import { ownerOfSlot } from "../../support/resharding.ts"
+
+const at = ({ port }: Server) => ({ host: "127.0.0.1", port })
+
+/** Resolves when the client is connected to every primary. */
+const made = Effect.fnUntraced(function*(nodes: ReadonlyArray<ClusterNode>) {
+  const client = yield* Effect.acquireRelease(
+    Effect.sync(() => new Cluster([...nodes]).on("error", () => undefined)),
+    (cluster) => Effect.sync(() => cluster.disconnect())
+  )
+  yield* Effect.callback<void>((resume) => {
+    client.once("ready", () => resume(Effect.void))
+  })
+  for (const node of client.nodes("master")) yield* Effect.promise(() => node.ping())
+  return client
+})
+
+const open = (client: Cluster) =>
+  Effect.map(
+    Layer.build(Layer.fresh(IoRedis.layerClient(client, { commandTimeout: "20 seconds", serverChecks: false }))),
+    (context) => Context.get(context, Redis)
+  )
+
+/** Returns a key on this node. */
+const keyAt = Effect.fnUntraced(function*(setup: ClusterSetup, node: Server) {
+  for (let i = 0;; i++) if ((yield* ownerOfSlot(setup, slot(`key ${i}`))) === node) return `key ${i}`
+})
+
+it.live(
+  "if a connection is lost, the layer's commands in flight fail, and ioredis sends only the application's again",
+  () =>
+    Effect.gen(function*() {
+      const setup = yield* RedisServer.cluster()
+      const node = setup.nodes[1]!
+      const key = yield* keyAt(setup, node)
+      const client = yield* made(setup.nodes.map(at))
+      const redis = yield* open(client)
+      // The second connection is made after the layer
+      for (let round = 1; round <= 2; round++) {
+        yield* Effect.promise(() => client.exists(key))
+        yield* node.pause
+        const own = yield* Effect.forkChild(Effect.exit(redis.send("INCR", key)), { startImmediately: true })
+        const foreign = yield* Effect.forkChild(Effect.promise(() => client.incr(key)), { startImmediately: true })
+        yield* Effect.sleep("100 millis")
+        client.nodes("master").find(({ options: { port } }) => port === node.port)!.stream.destroy()
+        yield* node.resume
+        assert.isTrue(Exit.isFailure(yield* Fiber.join(own)))
+        // The server ran the layer's command once, and the application's twice
+        assert.strictEqual(yield* Fiber.join(foreign), 3 * round)
+      }
+    }).pipe(Effect.scoped, Effect.provide(quiet)),
+  60_000
+)
+
+it.live("layers that close leave no listeners behind", () =>
+  Effect.gen(function*() {
+    const { nodes } = yield* RedisServer.cluster()
+    const client = yield* made(nodes.map(at))
+    const listeners = () =>
+      client.nodes("all").flatMap((node) =>
+        [node, node.stream].map((emitter: Pick<Client, "eventNames" | "listenerCount">) =>
+          emitter.eventNames().map((event) => `${String(event)} ${emitter.listenerCount(event as string)}`).sort()
+        )
+      )
+    yield* Effect.scoped(open(client))
+    const before = listeners()
+    for (let i = 0; i < 3; i++) yield* Effect.scoped(open(client))
+    assert.deepStrictEqual(listeners(), before)
+  }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
+
+it.live("reserved connections use the passwords of the nodes", () =>
+  Effect.gen(function*() {
+    const { nodes } = yield* RedisServer.cluster()
+    for (const node of nodes) yield* node.send("CONFIG", "SET", "requirepass", `secret ${node.port}`)
+    const client = yield* made(nodes.map((node) => ({ ...at(node), password: `secret ${node.port}` })))
+    const redis = yield* open(client)
+    for (let i = 0; i < 9; i++) {
+      assert.isNull(yield* Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("GET", `key ${i}`))))
+    }
+  }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
