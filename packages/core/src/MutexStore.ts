@@ -59,8 +59,8 @@ export interface AcquireRequest {
  *   includes all tokens up to the next multiple, for successive owners within the caller's process. Any other `token`
  *   is a single one. An owner that repeats its request keeps its token.
  * - `Refused`: the caller does not own the mutex. `ticket` is its place if it queued, kept for at least the owner's
- *   remaining lease plus `lease` plus `confirm`. `position` is the number of waiters ahead. `foreign` is true if Simba
- *   contenders own the mutex or wait for it; they wake only one waiter, dead or alive.
+ *   remaining lease plus `lease` plus `confirm`. `position` is the number of waiters ahead of that place, otherwise 0.
+ *   `foreign` is true if Simba contenders own the mutex or wait for it; they wake only one waiter, dead or alive.
  *
  * @see {@link MutexStore}
  * @category models

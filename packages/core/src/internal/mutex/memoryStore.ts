@@ -96,7 +96,7 @@ export class MemoryMutex {
       _tag: "Refused",
       ownership: this.ownership(),
       ticket: queued === undefined ? undefined : toTicket(queued.ticket),
-      position: queued === undefined ? this.queue.length : this.queue.indexOf(queued),
+      position: queued === undefined ? 0 : this.queue.indexOf(queued),
       foreign: false
     }
   }

@@ -1,8 +1,9 @@
 /** Contract: who is granted a mutex, who is refused, and where a waiter queues. */
-import type { Ticket } from "@effect-simba/core/MutexStore"
+import { Ticket } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { type Cases, granted, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const granting = ({ bench, it }: Cases): void => {
@@ -67,18 +68,20 @@ export const granting = ({ bench, it }: Cases): void => {
 
   it.effect("a waiter keeps its ticket and its place no matter how often it polls", () =>
     Effect.gen(function*() {
-      const { parties } = yield* bench("ticket")
+      const { parties, party } = yield* bench("ticket")
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       const first = yield* b.queue
       const second = yield* c.queue
       assert.deepStrictEqual([first.position, second.position], [0, 1])
       assert.isBelow(Number(first.ticket), Number(second.ticket))
+      assert.isTrue(Schema.is(Ticket)(first.ticket))
       for (const ticket of [first.ticket, undefined, first.ticket]) {
         const repeated = refused(yield* b.ask("wait", ticket))
         assert.deepStrictEqual([repeated.ticket, repeated.position], [first.ticket, 0])
       }
       assert.strictEqual(refused(yield* c.ask("wait")).position, 1)
+      assert.strictEqual(refused(yield* party().tryIt).position, 0, "a try has no place")
     }))
 
   it.effect("S7, S2: an owner that repeats its request gets a full lease and the same token, and does not queue", () =>

@@ -73,7 +73,8 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.queue
       yield* b.growStale
       yield* c.subscribe
-      assert.strictEqual(ownerOf((yield* a.requeue(c)).ownership), b.id)
+      const { ownership, position } = yield* a.requeue(c)
+      assert.deepStrictEqual([ownerOf(ownership), position], [b.id, 0])
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
     }))
 
