@@ -135,6 +135,27 @@ describe("control", () => {
     assert.strictEqual(a.run("GET", "k"), "2")
   })
 
+  it("loses a SWAPDB like any other write", () => {
+    const { engine, peer } = makeFixture({ undoDepth: 3 })
+    const a = peer()
+    a.run("SET", "k", "1")
+    a.run("SWAPDB", "0", "1")
+    assert.strictEqual(engine.rollback(1), 1)
+    assert.strictEqual(a.run("GET", "k"), "1")
+    a.run("MULTI")
+    for (const number of ["1", "2"]) {
+      a.run("SET", "k", "0")
+      a.run("SWAPDB", "0", number)
+    }
+    a.run("EXEC")
+    assert.strictEqual(engine.rollback(1), 1)
+    assert.strictEqual(a.run("GET", "k"), "1")
+    for (const number of ["1", "2"]) {
+      a.run("SELECT", number)
+      assert.strictEqual(a.run("DBSIZE"), 0)
+    }
+  })
+
   it("refuses commands in an error state", () => {
     const { engine, peer } = makeFixture()
     const a = peer()

@@ -273,6 +273,23 @@ describe("with all timers faked", () => {
   )
 })
 
+describe("a closed server", () => {
+  it("sets no timer, even if a test runner has restored the timers of the process", async () => {
+    vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"] })
+    const server = await createFakeRedis()
+    const client = await openRaw({ port: server.port })
+    client.write("SET k v EX 3600\r\n")
+    await client.until((text) => text === "+OK\r\n")
+    vi.useRealTimers()
+    const set = vi.spyOn(globalThis, "setTimeout")
+    await server.close()
+    await client.rest()
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.deepStrictEqual(set.mock.calls.map(([, millis]) => millis).filter((millis) => millis! > 60_000), [])
+    set.mockRestore()
+  })
+})
+
 describe("faults", () => {
   it(
     "a failover loses the last writes and closes all connections",

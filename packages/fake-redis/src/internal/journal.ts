@@ -1,21 +1,17 @@
 /**
- * An undo log of the last write commands, with the previous values of their keys. A failover that loses the last writes
- * rolls them back.
+ * An undo log of the last write commands: the previous values of their keys, and the databases that they swapped. A
+ * failover that loses the last writes rolls them back.
  */
-import type { Entry } from "./data/values.ts"
 import { cloneEntry } from "./data/values.ts"
 import type { Keyspace } from "./keyspace.ts"
 
-interface Before {
-  readonly db: Keyspace
-  readonly key: string
-  readonly entry: Entry | undefined
-}
+type Undo = () => void
 
 export class Journal {
   private readonly depth: number
-  private readonly groups: Array<ReadonlyArray<Before>> = []
-  private current: Map<string, Before> | undefined
+  private readonly groups: Array<ReadonlyArray<Undo>> = []
+  /** The steps that undo the current command. A key is undone to its value before the command. */
+  private current: Map<string | symbol, Undo> | undefined
 
   constructor(depth: number) {
     this.depth = depth
@@ -27,10 +23,15 @@ export class Journal {
 
   record(db: Keyspace, key: string): void {
     if (this.current === undefined) return
-    const slot = `${db.index} ${key}`
+    const slot = `${db.id} ${key}`
     if (this.current.has(slot)) return
     const entry = db.entries.get(key)
-    this.current.set(slot, { db, key, entry: entry === undefined ? undefined : cloneEntry(entry) })
+    const before = entry === undefined ? undefined : cloneEntry(entry)
+    this.current.set(slot, () => db.reinstate(key, before))
+  }
+
+  recordSwap(undo: Undo): void {
+    this.current?.set(Symbol("swap"), undo)
   }
 
   commit(): void {
@@ -46,7 +47,7 @@ export class Journal {
     while (undone < count) {
       const group = this.groups.pop()
       if (group === undefined) break
-      for (const { db, entry, key } of group) db.reinstate(key, entry)
+      for (const undo of [...group].reverse()) undo()
       undone++
     }
     return undone

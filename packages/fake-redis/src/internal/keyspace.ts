@@ -26,14 +26,16 @@ interface HeapNode {
 }
 
 export class Keyspace {
+  /** The database number, which changes with SWAPDB. */
   index: number
+  readonly id: number
   entries = new Map<string, Entry>()
   private heap: Array<HeapNode> = []
   private readonly host: KeyspaceHost
 
   constructor(host: KeyspaceHost, index: number) {
     this.host = host
-    this.index = index
+    this.index = this.id = index
   }
 
   isExpired(entry: Entry): boolean {

@@ -31,6 +31,7 @@ export class TimedEngine {
   private step: ReturnType<typeof setImmediate> | undefined
   private isStepping = false
   private isRunning = false
+  private isStopped = false
 
   constructor(options: TimedEngineOptions) {
     this.engine = new Engine({
@@ -66,12 +67,15 @@ export class TimedEngine {
   }
 
   private wakeUp(): void {
+    if (this.isStopped) return
     if (this.engine.isBusy && !this.isStepping) this.stepLater()
     const next = this.engine.nextWake() ?? Infinity
     if (next < this.wakeAt || this.wakeAt <= this.micros() || this.armedBy !== setTimeout) this.arm(next)
   }
 
+  /** Ends the timers permanently, so that they do not keep the process alive. */
   stop(): void {
+    this.isStopped = true
     this.disarm()
     clearImmediate(this.step)
   }

@@ -7,6 +7,7 @@ import { define } from "../command.ts"
 import { DATABASES } from "../keyspace.ts"
 import { integer, smallInteger } from "../numbers.ts"
 import { fail, OK } from "../reply.ts"
+import type { Server } from "../server.ts"
 import { touchWatchers } from "../watches.ts"
 import { info } from "./info.ts"
 
@@ -14,6 +15,14 @@ const wait: Handler = (_context, args) => {
   integer(args[1]!)
   const timeout = integer(args[2]!, "ERR timeout is not an integer or out of range")
   return timeout < 0 ? fail("ERR timeout is negative") : 0
+}
+
+const exchange = ({ dbs }: Server, a: number, b: number): void => {
+  const [first, second] = [dbs[a]!, dbs[b]!]
+  dbs[a] = second
+  dbs[b] = first
+  first.index = b
+  second.index = a
 }
 
 const swapdb: Handler = ({ server }, args) => {
@@ -27,10 +36,8 @@ const swapdb: Handler = ({ server }, args) => {
     touchWatchers(server, a, key, false)
     touchWatchers(server, b, key, false)
   }
-  server.dbs[a] = second
-  server.dbs[b] = first
-  first.index = b
-  second.index = a
+  exchange(server, a, b)
+  server.undo.recordSwap(() => exchange(server, a, b))
   for (const db of [first, second]) server.blocked.markAll(db)
   return OK
 }
