@@ -94,13 +94,13 @@ it.live("a command connection whose password has changed is logged with the reas
       const redis = Context.get(yield* Layer.build(Layer.fresh(layer)), Redis.Redis)
       yield* server.send("ACL", "SETUSER", "app", "resetpass", ">y")
       yield* server.send("CLIENT", "KILL", "USER", "app")
-      yield* until("two warnings are logged", Effect.sync(() => lines.length === 2))
+      yield* until("two warnings are logged", Effect.sync(() => lines.length >= 2))
       yield* server.send("ACL", "SETUSER", "app", ">x")
       yield* until("the connection is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
-      yield* until("its return is logged", Effect.sync(() => lines.length === 3))
+      yield* until("its return is logged", Effect.sync(() => lines.length >= 3))
       // A restart is no misconfiguration
       yield* server.restart
-      yield* until("the second outage is logged", Effect.sync(() => lines.length === 4))
+      yield* until("the second outage is logged", Effect.sync(() => lines.length >= 4))
     }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))
     assert.match(lines[1]!, /commands connection to Redis cannot be restored yet: .*rejects the user or the password/)
     assert.match(lines[2]!, /is back after/)
