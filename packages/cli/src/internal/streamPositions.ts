@@ -82,12 +82,26 @@ const serverTime = Effect.mapBoth(Redis.use(({ send }) => send<readonly [string,
   onSuccess: ([seconds]) => DateTime.makeUnsafe(Number(seconds) * 1000)
 })
 
+const millisOf = (id: EntryId): number => Number(id.slice(0, id.indexOf("-")))
+
+/** The time to go back to. Stops if it is after the checkpoint: moving there would skip unread messages. */
+const timeBefore = Effect.fnUntraced(function*(name: ServiceName, stream: StreamName, by: Duration.Duration) {
+  const { service } = yield* known(name)
+  const to = DateTime.subtractDuration(yield* serverTime, by)
+  const checkpoint = yield* service.checkpoint(stream)
+  const nothing = `Nothing was changed: "${printable(stream)}" has`
+  if (Option.isNone(checkpoint)) return yield* stop("negative", `${nothing} no checkpoint. Use streams seek.`)
+  return millisOf(checkpoint.value.id) < DateTime.toEpochMillis(to)
+    ? yield* stop("negative", `${nothing} processed no message since ${DateTime.formatIso(to)}.`)
+    : to
+})
+
 export const rewind = Command.make(
   "rewind",
   { ...flags, by: durationFlag("by", "How far to go back (default: to the first message that is left)") },
   ({ by, service, stream, ...options }) =>
     onStore(Effect.gen(function*() {
-      const to = by === undefined ? "beginning" : DateTime.subtractDuration(yield* serverTime, by)
+      const to = by === undefined ? "beginning" : yield* timeBefore(service, stream, by)
       yield* onService(service, move(service, stream, to, options))
     }))
 ).pipe(Command.withDescription("Read the messages of a data stream again"))

@@ -242,11 +242,24 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       const rewound = yield* commandLine.run(["streams", "rewind", service, "moved:1"], server)
       assert.strictEqual(rewound.code, 0, rewound.errors)
       for (const part of ["continues with the first message", "not announced"]) assert.include(rewound.output, part)
-      assert.deepStrictEqual(yield* seek("rewind", service, "moved:1", "--by", "1h", "--announce"), {
+      const rewindByAnHour = (stream: string) =>
+        commandLine.run(["streams", "rewind", service, stream, "--by", "1h"], server)
+      // The checkpoint is earlier, so moving it forward would skip messages
+      const forward = yield* rewindByAnHour("moved:1")
+      assert.strictEqual(forward.code, 1)
+      assert.include(forward.errors, "Nothing was changed: \"moved:1\" has processed no message since")
+      assert.include((yield* rewindByAnHour("moved:2")).errors, "Nothing was changed: \"moved:2\" has no checkpoint")
+      assert.deepStrictEqual(yield* seek("seek", service, "moved:1", "now", "--announce"), {
         stream: "moved:1",
         after: "3-0",
         announced: true
       })
+      yield* server.send("XADD", "moved:1", "*", "n", "4")
+      yield* seek("seek", service, "moved:1", "now")
+      const latest = parseInt(yield* checkpoint)
+      assert.include((yield* rewindByAnHour("moved:1")).output, "with the first message since")
+      const hour = 3_600_000
+      assert.approximately(parseInt(yield* checkpoint), latest - hour, hour / 2)
       const toTime = yield* commandLine.run(["streams", "seek", service, "moved:1", "1970-01-01T00:00:00.002Z"], server)
       assert.include(toTime.output, "continues with the first message since 1970-01-01T00:00:00.002Z")
       assert.strictEqual(yield* checkpoint, "1-18446744073709551615")
