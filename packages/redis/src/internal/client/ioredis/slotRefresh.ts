@@ -1,6 +1,6 @@
 /**
- * A Cluster client that refreshes the topology with backoff. ioredis would refresh it for each refused command.
- * `connection` creates it.
+ * A Cluster client that refreshes the topology with backoff, and always reconnects. ioredis would refresh the topology
+ * for each refused command. `connection` creates it.
  */
 import { Cluster } from "ioredis"
 import { monotonicMillis } from "./wallClock.ts"
@@ -20,5 +20,14 @@ export class ClusterClient extends Cluster {
     this.distance = now < this.next + this.distance ? Math.min(2 * this.distance, longestMillis) : shortestMillis
     this.next = now + this.distance
     super.refreshSlotsCache(callback)
+  }
+
+  /** If the last of the old connections ends while host names are resolved, ioredis would abort, and not try again. */
+  override connect(): Promise<void> {
+    const connecting = super.connect()
+    connecting.catch(() => {
+      if (this.status === "close") this["handleCloseEvent"]()
+    })
+    return connecting
   }
 }

@@ -1,0 +1,33 @@
+/** How the client of a Cluster reconnects. */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { ClusterClient } from "../../src/internal/client/ioredis/slotRefresh.ts"
+
+type Resolve = (error: null, address: string) => void
+
+it.live.each([[false, 2], [true, 1]] as const)(
+  "if an old connection ends while host names are resolved, the client tries again unless it was closed (%s)",
+  ([isClosed, attempts]) =>
+    Effect.gen(function*() {
+      const lookups: Array<Resolve> = []
+      const client = yield* Effect.acquireRelease(
+        Effect.sync(() =>
+          new ClusterClient([{ host: "redis.invalid", port: 1 }], {
+            lazyConnect: true,
+            clusterRetryStrategy: () => 0,
+            dnsLookup: (_host, done) => void lookups.push(done as Resolve)
+          })
+        ),
+        (client) => Effect.sync(() => client.disconnect())
+      )
+      const aborted = client.connect().catch((error: Error) => error.message)
+      if (isClosed) client.disconnect()
+      client["connectionPool"].emit("drain")
+      lookups[0]!(null, "127.0.0.1")
+      assert.strictEqual(yield* Effect.promise(() => aborted), "Connection is aborted")
+      for (const event of isClosed ? ["end"] : ["reconnecting", "connecting"]) {
+        yield* Effect.promise(() => new Promise((resolve) => client.once(event, resolve)))
+      }
+      assert.lengthOf(lookups, attempts)
+    })
+)
