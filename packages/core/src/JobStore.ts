@@ -129,6 +129,8 @@ export interface ClaimRequest {
   readonly minInterval: Duration.Duration
   /** Maximum number of attempts for one instant. */
   readonly attempts: number
+  /** The time of the last change of the schedule that the caller has read, or 0. Ignored for a `manual` run. */
+  readonly changed: number
 }
 
 /**

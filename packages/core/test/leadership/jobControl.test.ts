@@ -139,6 +139,19 @@ describe("jobs of a fleet", () => {
       assert.deepStrictEqual(take(), ["a@2701"])
     }))
 
+  it.effect("no longer follow the former schedule once it has changed, even before the leader reads that", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(noon)
+      const { job, node, take } = yield* JobFleet.make
+      const { here } = yield* node("a", (name) => [job(name, { schedule: Leadership.every("7 seconds") })])
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(take(), ["a@0", "a@4"])
+      // The leader has read the job a second ago, and the next instant is a second away
+      yield* here(Jobs.reschedule("jobs", "job", Leadership.cron("30 * * * * *")))
+      yield* TestClock.adjust("21 seconds")
+      assert.deepStrictEqual(take(), ["a@30"])
+    }))
+
   it.effect("lose no run that was due when the schedule changed, and duplicate none", () =>
     Effect.gen(function*() {
       const { fleet, here, ran } = yield* setup

@@ -122,7 +122,8 @@ const claimOf = (
     missed,
     cause: causes[missed]!,
     minInterval: Duration.millis(minInterval),
-    attempts
+    attempts,
+    changed: off === -1 ? 0 : record.former.at(-1)?.until ?? 0
   }
 }
 

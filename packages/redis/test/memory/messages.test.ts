@@ -558,7 +558,8 @@ describe("the store fails with a ProtocolError for a malformed reply to", () => 
           missed: 0,
           cause: "",
           minInterval: period,
-          attempts: 1
+          attempts: 1,
+          changed: 0
         }))
   )
 

@@ -18,7 +18,7 @@ const causes: ReadonlyArray<string> = ["noLeader", "running", "paused", "outage"
 
 /** Parses the arguments of the script `claimRun`. */
 export const claimOf = (args: ReadonlyArray<string>) => {
-  if (args.length !== 15 || !args[4]!.endsWith(":jobs")) return undefined
+  if (args.length !== 16 || !args[4]!.endsWith(":jobs")) return undefined
   const [id, token, job, claim, mode, at, missed, cause] = args.slice(5)
   return {
     id: id!,

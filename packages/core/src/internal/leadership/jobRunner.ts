@@ -216,7 +216,8 @@ export const run = <R>(
               missed: decision.missed,
               cause: decision.cause,
               minInterval: Duration.millis(spec.minInterval),
-              attempts: spec.attempts
+              attempts: spec.attempts,
+              changed: job.record?.former.at(-1)?.until ?? 0
             }))
             if (Exit.isFailure(reply)) {
               job.notBefore = backendTime() + pauseAfter(++job.failures)

@@ -62,6 +62,8 @@ export class MemoryJobs {
     if (mode === "manual") {
       if (entry.wanted !== at) return reply("Taken")
     } else {
+      // The caller's schedule is outdated
+      if ((entry.former.at(-1)?.until ?? 0) !== request.changed) return reply("Taken")
       if (at > now) return reply("Early", 0, at - now)
       const isRepeated = mode === "run" && run?.scheduledAt === at && run.outcome !== "success" &&
         run.attempt < attempts

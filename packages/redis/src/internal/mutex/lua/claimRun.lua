@@ -15,13 +15,14 @@
 --- ARGV[8] cause  why they were missed
 --- ARGV[9] minInterval: ms  minimum time between the starts of two runs
 --- ARGV[10] attempts: number  maximum runs for one instant
+--- ARGV[11] changed: ms  the last change of the schedule that the caller has read, or 0
 --- Reply: { 'Claimed' | 'NotOwner' | 'Taken' | 'Running' | 'Paused' | 'Early', now: Count, attempt: Count, wait: Count
 ---   }. The server's time and the time to wait, in ms.
 
 local owner, jobs = KEYS[1], KEYS[2]
 local id, token, job, claim, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local at, missed, cause = tonumber(ARGV[6]), ARGV[7], ARGV[8]
-local minInterval, attempts = tonumber(ARGV[9]), tonumber(ARGV[10])
+local minInterval, attempts, changed = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11]
 
 --- @include include/jobs.lua
 
@@ -49,6 +50,9 @@ if mode == 'manual' then
     return reply('Taken')
   end
 else
+  if (string.match(get(jobs, 'former', job) or '', '(%d+) [^\n]+$') or '0') ~= changed then
+    return reply('Taken')
+  end
   if at > millis() then
     return reply('Early', 0, at - millis())
   end
