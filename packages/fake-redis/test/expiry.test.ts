@@ -115,6 +115,27 @@ describe("expiry", () => {
   })
 })
 
+describe("client-side caching", () => {
+  it("a read that finds a key expired invalidates it for those who have read it before", () => {
+    const { advance, engine } = makeFixture({ expiryDelayMillis: [1000, 1000] })
+    const track = () => {
+      const pushes: Array<unknown> = []
+      const session = engine.connectBinary((push) => pushes.push(push))
+      const run = (...args: ReadonlyArray<string>) => session.execute(args, () => {})
+      run("HELLO", "3")
+      run("CLIENT", "TRACKING", "ON")
+      return { pushes, run }
+    }
+    const [a, b] = [track(), track()]
+    a.run("SET", "k", "v", "PX", "10")
+    b.run("GET", "k")
+    advance(20)
+    a.run("GET", "k")
+    assert.deepStrictEqual(a.pushes, [])
+    assert.deepStrictEqual(b.pushes, [{ _tag: "invalidate", keys: ["k"] }])
+  })
+})
+
 describe("control", () => {
   it("loses the last writes, and restores a snapshot", () => {
     const { engine, peer } = makeFixture({ undoDepth: 3 })

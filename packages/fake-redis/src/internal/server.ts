@@ -289,11 +289,12 @@ export class Server implements KeyspaceHost {
   ): Value | typeof BLOCKED {
     const { client, script } = context
     if (!script) this.outer = { spec, args }
-    if (client.tracking !== undefined && isReader(spec)) this.tracker.read(client, this.outer.spec, this.outer.args)
     // Monitors show a script before the commands that it runs
     const isSource = spec.flags.has("skip_monitor")
     if (isSource) this.monitors.show(this, client, spec, args, script)
     const value = runCommand(command, context, args)
+    // Not earlier: a key that this command finds expired is not one that the client has in its cache
+    if (client.tracking !== undefined && isReader(spec)) this.tracker.read(client, this.outer.spec, this.outer.args)
     this.statistics.ran(spec, value)
     this.statistics.logSlow(this, script ? undefined : client, spec, args)
     if (!isSource) this.monitors.show(this, client, spec, args, script)
