@@ -115,7 +115,7 @@ describe("counting", () => {
 
   it.effect("returns an exact lag if the checkpoint has an offset, and otherwise counts up to 1,000 messages", () =>
     onFake(Effect.gen(function*() {
-      const { own, service } = yield* setup()
+      const { own, send, service } = yield* setup()
       const ownership = yield* own("many")
       yield* fill(ownership.stream, 1, 1500)
       const lag = Effect.map(
@@ -133,6 +133,8 @@ describe("counting", () => {
       assert.deepStrictEqual(yield* lag, [1000, false, "201-0"])
       yield* service.commit(ownership, id("1499-0"), false, 1499)
       assert.deepStrictEqual(yield* lag, [1, true, "1500-0"])
+      yield* send("XDEL", ownership.stream, "1500-0")
+      assert.deepStrictEqual(yield* lag, [0, true, undefined])
     })))
 })
 
@@ -1005,6 +1007,9 @@ describe("what scripts write", () => {
         const next = (yield* own(text)).token
         assert.isTrue(token < next && next < token + 1e6, text)
       }
+      // The largest one that can
+      yield* send("SET", StreamKeys.fence(streamOf("largest")), String(Number.MAX_SAFE_INTEGER - 1))
+      assert.strictEqual((yield* own("largest")).token, Number.MAX_SAFE_INTEGER)
     })))
 
   it.effect("a deleted entry gets no dead letter, and its data stream can be announced again", () =>
