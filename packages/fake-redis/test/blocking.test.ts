@@ -148,6 +148,18 @@ describe("several blocked sessions", () => {
     assert.deepStrictEqual(c.run("LRANGE", "m", "0", "-1"), ["1"])
   })
 
+  it("readers get an empty list if a transaction adds an entry and removes it", () => {
+    const { peer } = makeFixture()
+    const [a, b, c] = [peer(), peer(), peer()]
+    c.run("XGROUP", "CREATE", "x", "g", "$", "MKSTREAM")
+    a.run("XREAD", "BLOCK", "0", "STREAMS", "x", "$")
+    b.run("XREADGROUP", "GROUP", "g", "b", "BLOCK", "0", "STREAMS", "x", ">")
+    for (const command of [["MULTI"], ["XADD", "x", "1-1", "k", "v"], ["XDEL", "x", "1-1"], ["EXEC"]]) c.run(...command)
+    assert.deepStrictEqual([a.replies, b.replies], [[[["x", []]]], [[["x", []]]]])
+    c.run("XADD", "x", "1-2", "k", "v")
+    assert.deepStrictEqual(b.run("XREADGROUP", "GROUP", "g", "b", "STREAMS", "x", ">"), [["x", [["1-2", ["k", "v"]]]]])
+  })
+
   it("blocked sessions keep their database number after SWAPDB", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]

@@ -110,10 +110,10 @@ const xreadgroup: Handler = (context, args) => {
       if (group === undefined) {
         return new Fail("NOGROUP the consumer group this client was blocked on no longer exists")
       }
-      if (compareIds(lastEntryId(stream), group.lastId) <= 0) return undefined
+      if (compareIds(stream.lastId, group.lastId) <= 0) return undefined
       const consumer = consumerOf(later, group, key, consumerName)
-      const entries = deliver(later, stream, group, consumer, count, noAck)
-      return entries.length === 0 ? undefined : [[key, entries.map(entryReply)]]
+      // The list is empty if the command that added the entries has also removed them
+      return [[key, deliver(later, stream, group, consumer, count, noAck).map(entryReply)]]
     },
     vanished: () => new Fail("UNBLOCKED the stream key no longer exists")
   })

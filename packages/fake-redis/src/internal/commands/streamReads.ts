@@ -77,16 +77,18 @@ const xread: Handler = (context, args) => {
     }
     return parseId(text, 0n)
   })
-  const readFrom = (at: Context, key: string, index: number): Value | undefined => {
+  const readFrom = (at: Context, key: string, index: number): readonly [string, ReadonlyArray<Value>] | undefined => {
     const stream = readStream(at, key)
     if (stream === undefined || compareIds(stream.lastId, after[index]!) <= 0) return undefined
     const from = nextId(after[index]!)
     const entries = from === undefined ? [] : between(stream, from, MAX_ID, count)
-    return entries.length === 0 ? undefined : [key, entries.map(entryReply)]
+    return [key, entries.map(entryReply)]
   }
-  const found = keys.map((key, index) => readFrom(context, key, index)).filter((value) => value !== undefined)
+  const found = keys.map((key, index) => readFrom(context, key, index))
+    .filter((value) => value !== undefined && value[1].length > 0) as ReadonlyArray<Value>
   if (found.length > 0) return found
   return blockOnStreams(context, keys, block, {
+    // The list is empty if the command that added the entries has also removed them
     serve: (later, key) => {
       const value = readFrom(later, key, keys.indexOf(key))
       return value === undefined ? undefined : [value]
