@@ -6,6 +6,8 @@ import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Queue, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
+import { execFile } from "node:child_process"
+import { promisify } from "node:util"
 import { slot } from "../../../src/internal/client/clusterSlot.ts"
 import { capturingLogs, commandStats, RedisServer, until } from "../../support/harness.ts"
 import { ownerOfSlot } from "../../support/resharding.ts"
@@ -184,3 +186,18 @@ it.live("blocking commands work although the only configured node is down", () =
     const pong = Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("PING")))
     assert.strictEqual(yield* Effect.retry(pong, { times: 3 }), "PONG")
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
+
+it.live("a program whose Cluster cannot be reached ends soon", () =>
+  Effect.gen(function*() {
+    const program = `import { IoRedis } from "@effect-simba/redis"
+      import { Effect, Layer } from "effect"
+      const layer = IoRedis.layerCluster({ nodes: ["127.0.0.1:1"] })
+      await Effect.runPromise(Effect.flip(Effect.scoped(Layer.build(layer))))
+      setTimeout(() => console.log(process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length), 1000)`
+    const args = ["--input-type=module", "--eval", program]
+    const { stdout } = yield* Effect.promise(() =>
+      promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname })
+    )
+    // Only the timer that prints this
+    assert.strictEqual(stdout, "1\n")
+  }), 30_000)

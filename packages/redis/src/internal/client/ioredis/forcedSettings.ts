@@ -35,6 +35,9 @@ export const withForced = (
     connectionName: `simba:${role}`,
     // A loading server estimates its remaining time in seconds, which is too coarse for a lease
     maxLoadingRetryTime: 200,
+    // How long closing waits for the server. A connection to a dead primary reconnects only afterwards, and a process
+    // ends only afterwards
+    disconnectTimeout: 200,
     // Leave time for the other Sentinels if one does not reply
     sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),
     ...settings.client,
