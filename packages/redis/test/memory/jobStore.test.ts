@@ -35,7 +35,7 @@ const whole = {
   "at:a:b": "10",
   "schedule:a:b": "rate 5",
   "override:a:b": "rate 6",
-  "former:a:b": "10 rate 3\n11 rate 4",
+  "replaced:a:b": "10 rate 3\n11 rate 4",
   "paused:a:b": "1",
   "wanted:a:b": "12",
   "run:a:b": "1-aaaaaaaaaaaa:p",
@@ -103,7 +103,7 @@ describe("the job store", () => {
     Effect.gen(function*() {
       const { jobs, malformed } = yield* poll({
         ...whole,
-        ...{ "at:c": "soon", "until:d": "x", "at:d": "1", "at:e": "2", "at:f": "3", "former:f": "every 5" }
+        ...{ "at:c": "soon", "until:d": "x", "at:d": "1", "at:e": "2", "at:f": "3", "replaced:f": "every 5" }
       })
       assert.deepStrictEqual([...jobs.keys()], ["a:b", "e"])
       assert.deepStrictEqual([...malformed.keys()], ["c", "d", "f"])
@@ -111,6 +111,12 @@ describe("the job store", () => {
       assert.strictEqual(error._tag, "ProtocolError")
       assert.include(error.message, "the job \"c\"")
       assert.include(error.message, "soon")
+    }))
+
+  it.effect("ignores fields that only other versions know", () =>
+    Effect.gen(function*() {
+      const { jobs, malformed } = yield* poll({ "at:a": "2", "former:a": "every 5", "changed:a": "1" })
+      assert.deepStrictEqual([jobs.get("a")!.former, malformed], [[], new Map()])
     }))
 
   it.effect("passes the owner and the jobs to a read, with a period only for rates", () =>

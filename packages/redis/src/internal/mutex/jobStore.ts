@@ -23,9 +23,9 @@ const Fields = Schema.Struct({
   at: Count,
   attempt: Schema.optional(Count),
   end: Schema.optional(Count),
-  former: Schema.optional(Schema.String.check(Schema.isPattern(/^\d{1,16} .+(\n\d{1,16} .+)*$/))),
   missed: Schema.optional(Count),
   outcome: Schema.optional(Schema.Literals(["success", "failure", "defect", "interrupted", "unstarted"])),
+  replaced: Schema.optional(Schema.String.check(Schema.isPattern(/^\d{1,16} .+(\n\d{1,16} .+)*$/))),
   scheduled: Schema.optional(Count),
   start: Schema.optional(Count),
   success: Schema.optional(Count),
@@ -36,7 +36,7 @@ const Fields = Schema.Struct({
 
 const decodeFields = Schema.decodeUnknownResult(Fields)
 
-/** Reads a line of `former`: `<ms> <schedule>`. */
+/** Reads a line of `replaced`: `<ms> <schedule>`. */
 const toFormer = (line: string) => {
   const end = line.indexOf(" ")
   return { schedule: line.slice(end + 1), until: Number(line.slice(0, end)) }
@@ -45,11 +45,11 @@ const toFormer = (line: string) => {
 const toRecord = (fields: Readonly<Record<string, string>>) =>
   Result.map(
     decodeFields(fields),
-    ({ at, attempt, end, former, missed, outcome, scheduled, start, success, token, wanted }): JobRecord => ({
+    ({ at, attempt, end, missed, outcome, replaced, scheduled, start, success, token, wanted }): JobRecord => ({
       at,
       schedule: fields["schedule"],
       override: fields["override"],
-      former: former === undefined ? [] : former.split("\n").map(toFormer),
+      former: replaced === undefined ? [] : replaced.split("\n").map(toFormer),
       isPaused: fields["paused"] !== undefined,
       wanted,
       run: start === undefined || token === undefined || scheduled === undefined ? undefined : {

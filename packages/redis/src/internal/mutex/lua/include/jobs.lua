@@ -42,12 +42,12 @@ local function change(jobs, attribute, job, value)
   local after = get(jobs, 'override', job) or get(jobs, 'schedule', job)
   if before and before ~= after then
     local at, former = count(get(jobs, 'at', job)) or 0, {}
-    for til, schedule in string.gmatch(get(jobs, 'former', job) or '', '(%d+) ([^\n]+)') do
+    for til, schedule in string.gmatch(get(jobs, 'replaced', job) or '', '(%d+) ([^\n]+)') do
       if tonumber(til) > at then
         former[#former + 1] = til .. ' ' .. schedule
       end
     end
     former[math.min(#former + 1, mostFormer)] = text(millis()) .. ' ' .. before
-    set(jobs, 'former', job, table.concat(former, '\n'))
+    set(jobs, 'replaced', job, table.concat(former, '\n'))
   end
 end
