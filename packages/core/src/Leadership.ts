@@ -272,11 +272,15 @@ type JobServices<J extends Job> = J["run"] extends infer Body
 
 const prepare = <R>(jobs: ReadonlyArray<Job<unknown, R>>) => {
   const names = new Set<string>()
-  return Effect.forEach(jobs, (job) => {
-    if (names.has(job.name)) return refuse("jobs", `there are two jobs named ${JSON.stringify(job.name)}`)
-    names.add(job.name)
-    return Effect.map(jobSpec.make(job), (spec): jobRunner.Prepared<R> => ({ spec, run: job.run }))
-  })
+  return Effect.forEach(
+    jobs,
+    (job) =>
+      Effect.flatMap(jobSpec.make(job), (spec): Effect.Effect<jobRunner.Prepared<R>, InvalidConfig> => {
+        if (names.has(spec.name)) return refuse("jobs", `there are two jobs named ${JSON.stringify(spec.name)}`)
+        names.add(spec.name)
+        return Effect.succeed({ spec, run: job.run })
+      })
+  )
 }
 
 /**

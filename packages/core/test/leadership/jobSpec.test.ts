@@ -49,6 +49,36 @@ describe("the options of a job", { tags: ["B33"] }, () => {
       })
     }))
 
+  it.effect("are refused if no such option or value exists, with what to write instead", () =>
+    Effect.gen(function*() {
+      const refusals = yield* Effect.forEach(
+        [
+          { misFire: "runAll" },
+          { misfire: "run_all" },
+          { onError: "stepdown" },
+          { schedule: "* * * * *" },
+          { schedule: undefined },
+          { run: Promise.resolve() },
+          { name: undefined },
+          { name: 5 }
+        ],
+        (options) => Effect.flip(make(options as Options))
+      )
+      assert.deepStrictEqual(refusals.map(({ option, problem }) => `${option}: ${problem}`), [
+        "misFire: it does not exist; the options of a job are name, schedule, run, onError, misfire, catchUp, " +
+        "attempts, minInterval, maxRun",
+        "misfire: \"run_all\" is none of skip, runOnce, runAll",
+        "onError: \"stepdown\" is none of continue, stepDown",
+        "schedule: \"* * * * *\" is not a schedule: write Leadership.cron(...) or Leadership.every(...)",
+        "schedule: undefined is not a schedule: write Leadership.cron(...) or Leadership.every(...)",
+        "run: it must be an Effect, or a function from the run to one",
+        "name: it is not a string",
+        "name: it is not a string"
+      ])
+      const { option, problem } = yield* Effect.flip(jobSpec.make(null as never))
+      assert.strictEqual(`${option}: ${problem}`, "options: null is not an object")
+    }))
+
   it.effect("are refused by name if they are invalid", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(

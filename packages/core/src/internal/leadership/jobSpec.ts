@@ -3,7 +3,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Job } from "../../Leadership.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
-import { notNegative, positive, refuse } from "../optionChecks.ts"
+import { excerpt } from "../excerpt.ts"
+import { anyProblem } from "../nameRules.ts"
+import { checkOptions, notNegative, positive, refuse } from "../optionChecks.ts"
 import { type Instants, TypeId } from "./jobSchedule.ts"
 
 /** All durations are in milliseconds. */
@@ -18,16 +20,45 @@ export interface JobSpec {
   readonly attempts: number
 }
 
+/** All options. The compiler accepts others in an array whose type it infers, such as `misFire`. */
+const known: { readonly [Option in keyof Required<Job>]: true } = {
+  name: true,
+  schedule: true,
+  run: true,
+  onError: true,
+  misfire: true,
+  catchUp: true,
+  attempts: true,
+  minInterval: true,
+  maxRun: true
+}
+
+const oneOf = (option: string, value: string, values: ReadonlyArray<string>) =>
+  values.includes(value) ? Effect.void : refuse(option, `${excerpt(value)} is none of ${values.join(", ")}`)
+
 const dayMillis = 24 * 60 * 60 * 1000
 
 export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobSpec, InvalidConfig> {
-  const { attempts = 1, name, onError = "continue" } = job
-  if (name.trim() === "") return yield* refuse("name", "the name of a job is blank")
-  const instants = yield* job.schedule[TypeId]
+  yield* checkOptions(job)
+  const unknown = Object.keys(job).find((option) => !Object.hasOwn(known, option))
+  if (unknown !== undefined) {
+    return yield* refuse(unknown, `it does not exist; the options of a job are ${Object.keys(known).join(", ")}`)
+  }
+  const { attempts = 1, name, onError = "continue", run } = job
+  const problem = anyProblem(name)
+  if (problem !== undefined) return yield* refuse("name", problem)
+  if (typeof run !== "function" && !Effect.isEffect(run)) {
+    return yield* refuse("run", "it must be an Effect, or a function from the run to one")
+  }
+  const schedule: Partial<Job["schedule"]> | null | undefined = job.schedule
+  const instants = yield* schedule?.[TypeId] ??
+    refuse("schedule", `${excerpt(schedule)} is not a schedule: write Leadership.cron(...) or Leadership.every(...)`)
   const catchUp = job.catchUp === undefined
     ? instants.everyMillis ?? 0
     : Duration.toMillis(yield* notNegative("catchUp", job.catchUp))
   const misfire = job.misfire ?? (catchUp > 0 ? "runOnce" : "skip")
+  yield* oneOf("misfire", misfire, ["skip", "runOnce", "runAll"])
+  yield* oneOf("onError", onError, ["continue", "stepDown"])
   if (misfire === "skip" && job.catchUp !== undefined && catchUp > 0) {
     return yield* refuse("catchUp", `misfire "skip" never runs a missed instant: remove one of the two options`)
   }
