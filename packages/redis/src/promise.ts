@@ -482,6 +482,9 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
     lead: (name: string, ...args: readonly [Work<unknown>] | readonly [LeadOptions, Work<unknown>]) => {
       const { options, problem, work } = unchecked(args, ofLead)
       if (problem !== undefined) return Promise.reject(problem)
+      const unused = options?.cron === undefined &&
+        (["timeZone", "catchUp"] as const).find((option) => options?.[option])
+      if (unused) return Promise.reject(new InvalidConfig({ option: unused, problem: "it needs cron" }))
       return hold(Effect.gen(function*() {
         const contender = yield* Mutex.contend(name, options)
         const driven = options?.cron === undefined

@@ -29,9 +29,12 @@ export const durationOf = (input: Duration.Input): Option.Option<Duration.Durati
   return numbers.some(Number.isNaN) ? Option.none() : Duration.fromInput(input)
 }
 
+export const notDuration = (option: string, input: unknown): Effect.Effect<never, InvalidConfig> =>
+  refuse(option, `${excerpt(input)} is not a duration: write milliseconds, or a text such as "10 seconds"`)
+
 const finite = (option: string, input: Duration.Input, least: number, tooLow: string) => {
   const duration = durationOf(input)
-  if (duration._tag === "None") return refuse(option, `${excerpt(input)} is not a duration`)
+  if (duration._tag === "None") return notDuration(option, input)
   if (!Duration.isFinite(duration.value)) return refuse(option, "it must be finite")
   const millis = Duration.toMillis(duration.value)
   return millis < least ? refuse(option, tooLow) : Effect.succeed(Duration.millis(Math.ceil(millis)))
@@ -44,6 +47,13 @@ export const positive = (option: string, input: Duration.Input): Effect.Effect<D
 /** Like `positive`, but allows zero. */
 export const notNegative = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> =>
   finite(option, input, 0, "it must not be negative")
+
+export const oneOf = (
+  option: string,
+  input: string,
+  values: ReadonlyArray<string>
+): Effect.Effect<void, InvalidConfig> =>
+  values.includes(input) ? Effect.void : refuse(option, `${excerpt(input)} is none of ${values.join(", ")}`)
 
 /** Checks that the ttl and the transition leave time to renew. */
 export const checkPeriods = Effect.fnUntraced(function*(options: {

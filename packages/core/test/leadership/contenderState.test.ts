@@ -337,6 +337,8 @@ describe("a contender over time", () => {
       assert.strictEqual((yield* Effect.flip(Mutex.contend("")))._tag, "InvalidName")
       assert.strictEqual((yield* Effect.flip(Mutex.contend("m", { pollInterval: 0 })))._tag, "InvalidConfig")
       assert.strictEqual((yield* Effect.flip(Mutex.contend("m", { ttl: "-1 second" })))._tag, "InvalidConfig")
+      const { message } = yield* Effect.flip(Mutex.contend("m", { logLevel: "info" as never }))
+      assert.include(message, "\"info\" is none of All, Fatal, Error, Warn, Info,")
     }).pipe(Effect.provide(TestLive)))
 })
 

@@ -224,7 +224,7 @@ describe("acquire", () => {
         for (const option of ["timeout", "localTurn", "ttl", "transition", "maxHold"]) {
           const error = yield* Effect.flip(Mutex.acquire("m", { [option]: none }))
           assert.deepInclude(error, { _tag: "InvalidConfig", option })
-          assert.include(error.message, "is not a duration")
+          assert.include(error.message, "is not a duration: write milliseconds, or a text such as \"10 seconds\"")
         }
         for (const option of ["localTurn", "releaseTimeout", "confirmTimeout"]) {
           const error = yield* Effect.flip(MutexConfig.make({ [option]: none }))

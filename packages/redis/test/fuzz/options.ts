@@ -142,7 +142,7 @@ const runs: ReadonlyArray<readonly [name: string, run: Run]> = [
       draw,
       pick(draw, ["redis://user:secret@localhost:6379/2", "rediss://[::1]:7000", "localhost"])
     )
-    return [input, Effect.suspend(() => url.read(untyped(typeof input === "string" ? input : anyText(draw))))]
+    return [input, Effect.suspend(() => url.read(untyped(input)))]
   }],
   ["mutex environment variables", (draw) => {
     const env = { SIMBA_REDIS_TTL: anyText(draw), SIMBA_REDIS_TRANSITION: anyText(draw) }

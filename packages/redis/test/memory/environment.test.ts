@@ -34,6 +34,25 @@ describe("environment variables", () => {
       )
     }))
 
+  it.effect.each(["SIMBA_REDIS_TTL", "SIMBA_REDIS_TRANSITION", "REDIS_COMMAND_TIMEOUT", "REDIS_CONNECT_TIMEOUT"])(
+    "%s may have a short unit, and a number without a unit is refused with an example",
+    (name) =>
+      Effect.gen(function*() {
+        const read = (value: string) =>
+          within({ [name]: value })(Effect.all([mutexes.complete<Mutex.Options>({}), environmentBeside({})]))
+        const [{ transition, ttl }, { commandTimeout, connectTimeout }] = yield* read(" 1500ms")
+        assert.deepStrictEqual(
+          [ttl, transition, commandTimeout, connectTimeout].flatMap((input) => millis(input) ?? []),
+          [1500]
+        )
+        for (const value of ["1000", "-1", "1.5", "soon"]) {
+          const { message } = yield* Effect.flip(read(value))
+          assert.include(message, "expected a number with its unit, such as 10s, 500ms or 10 seconds")
+          assert.include(message, name)
+        }
+      })
+  )
+
   it.effect.each(
     [
       ["mutexes", (processName?: string) => mutexes.complete({ processName })],

@@ -8,6 +8,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Logger, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { reader } from "../../src/internal/client/decode.ts"
+import * as url from "../../src/internal/client/ioredis/url.ts"
 import { fuzzOptions, fuzzTexts } from "../fuzz/fuzz.ts"
 import { fuzzEntries, fuzzMessages, fuzzReplies } from "../fuzz/layers.ts"
 import { readers } from "../fuzz/texts.ts"
@@ -91,6 +92,9 @@ describe("regressions that the fuzzer found", () => {
 
   it.effect.each([
     ["null instead of mutex options", MutexConfig.make(untyped(null))],
+    ["null as the URL of the server", url.read(untyped(null))],
+    ["a number as the URL of the server", url.read(untyped(6379))],
+    ["an object without a prototype as the URL of the server", url.read(untyped(Object.create(null)))],
     ["a bigint as a ttl", MutexConfig.make({ ttl: untyped([5n]) })],
     ["arrays nested deeper than the call stack as a ttl", MutexConfig.make({ ttl: untyped(nested(20_000)) })],
     [

@@ -1,12 +1,13 @@
 /** Implements `Mutex.contend`: checks the options, and starts a contender on the parts of the layer. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as LogLevel from "effect/LogLevel"
 import type * as Scope from "effect/Scope"
 import type { Contender, Options } from "../../Contender.ts"
 import type { InvalidConfig, InvalidName } from "../../SimbaError.ts"
 import type { LayerParts } from "../mutex/layerParts.ts"
 import * as ownerWatch from "../mutex/ownerWatch.ts"
-import { margin, notNegative, positive } from "../optionChecks.ts"
+import { margin, notNegative, oneOf, positive } from "../optionChecks.ts"
 import * as contender from "./contender.ts"
 
 export const contend = (
@@ -20,6 +21,9 @@ export const contend = (
     const own = { ...options, isAlive }
     const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")
     const drainTimeout = yield* notNegative("drainTimeout", options.drainTimeout ?? "1 minute")
+    const logLevel = options.logLevel ?? "Info"
+    // Effect silently drops the lines of an unknown level, such as "info"
+    yield* oneOf("logLevel", logLevel, LogLevel.values)
     return yield* contender.make({
       store: parts.store,
       follow: yield* ownerWatch.ofLayer(parts),
@@ -28,7 +32,7 @@ export const contend = (
       margin: margin(lease),
       pollInterval,
       drainTimeout,
-      logLevel: options.logLevel ?? "Info",
+      logLevel,
       recorder: parts.recorder,
       acquire: parts.acquire(mutex, own),
       acquireIfAvailable: parts.acquireIfAvailable(mutex, own)

@@ -5,7 +5,7 @@ import type { Job } from "../../Leadership.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
 import { excerpt } from "../excerpt.ts"
 import { anyProblem } from "../nameRules.ts"
-import { checkOptions, notNegative, positive, refuse } from "../optionChecks.ts"
+import { checkOptions, notNegative, oneOf, positive, refuse } from "../optionChecks.ts"
 import { type Instants, TypeId } from "./jobSchedule.ts"
 
 /** All durations are in milliseconds. */
@@ -32,9 +32,6 @@ const known: { readonly [Option in keyof Required<Job>]: true } = {
   minInterval: true,
   maxRun: true
 }
-
-const oneOf = (option: string, value: string, values: ReadonlyArray<string>) =>
-  values.includes(value) ? Effect.void : refuse(option, `${excerpt(value)} is none of ${values.join(", ")}`)
 
 const dayMillis = 24 * 60 * 60 * 1000
 

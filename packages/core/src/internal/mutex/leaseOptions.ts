@@ -8,10 +8,18 @@ import * as Option from "effect/Option"
 import type { MutexConfig } from "../../MutexConfig.ts"
 import type { MutexName } from "../../MutexName.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
-import { excerpt } from "../excerpt.ts"
 import type { Periods } from "../lease/leaseDeadline.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
-import { checkOptions, checkPeriods, durationOf, marginMillis, notNegative, positive, refuse } from "../optionChecks.ts"
+import {
+  checkOptions,
+  checkPeriods,
+  durationOf,
+  marginMillis,
+  notDuration,
+  notNegative,
+  positive,
+  refuse
+} from "../optionChecks.ts"
 
 /** The validated options of a lease, and the values derived from them. */
 export interface LeaseSettings extends Periods {
@@ -65,7 +73,7 @@ export const checkTimeout = (
 ): Effect.Effect<Duration.Duration | undefined, InvalidConfig> => {
   if (input === undefined) return Effect.undefined
   const timeout = durationOf(input)
-  if (Option.isNone(timeout)) return refuse("timeout", `${excerpt(input)} is not a duration`)
+  if (Option.isNone(timeout)) return notDuration("timeout", input)
   if (Duration.isNegative(timeout.value)) return refuse("timeout", "it must not be negative")
   return Effect.succeed(Duration.isFinite(timeout.value) ? timeout.value : undefined)
 }

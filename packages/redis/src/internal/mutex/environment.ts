@@ -1,30 +1,11 @@
-/**
- * Reads mutex options from the environment, for `RedisMutex`. Durations have Effect's format or the format of Simba's
- * configuration (`10s`).
- */
+/** Reads mutex options from the environment, for `RedisMutex`. */
 import * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
-import * as SchemaTransformation from "effect/SchemaTransformation"
+import { durationVariable } from "../client/durationVariable.ts"
 import { processNameOr } from "../client/podName.ts"
 
-const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours" } as const
-
-const durationText = () =>
-  Schema.String.pipe(Schema.decodeTo(
-    Schema.DurationFromString,
-    SchemaTransformation.transform({
-      decode: (text: string) =>
-        text.trim().replace(
-          /^(\d+)\s*(ms|s|m|h)$/,
-          (_, amount, unit: keyof typeof units) => `${amount} ${units[unit]}`
-        ),
-      encode: (text: string) => text
-    })
-  ))
-
-const period = (variable: string) => Config.withDefault(Config.schema(durationText(), variable), undefined)
+const period = (variable: string) => Config.withDefault(durationVariable(variable), undefined)
 
 interface Options {
   readonly ttl?: Duration.Input | undefined

@@ -276,6 +276,15 @@ describe("@effect-simba/redis/promise", () => {
       await until(() => runs >= 2)
     }))
 
+  it("refuses options of a cron job without `cron`", () =>
+    withSimba(async (simba) => {
+      for (const option of [{ timeZone: "Europe/Vienna" }, { catchUp: "1 hour" }] as const) {
+        const error = await rejection(simba.lead(freshName(), option, () => Promise.resolve()))
+        assert.deepInclude(error, { _tag: "InvalidConfig", option: Object.keys(option)[0], problem: "it needs cron" })
+      }
+      await using _leader = await simba.lead(freshName(), { timeZone: undefined }, () => Promise.resolve())
+    }))
+
   it("on close, aborts and awaits work, releases mutexes, and rejects later calls", async () => {
     const simba = await createSimba({ url, ...options })
     const name = freshName()

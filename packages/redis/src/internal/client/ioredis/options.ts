@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import { durationVariable } from "../durationVariable.ts"
 import type { PoolOptions } from "../effectRedis.ts"
 import type { ClientOptions } from "./forcedSettings.ts"
 import * as url from "./url.ts"
@@ -56,7 +57,9 @@ const duration = (option: string, input: Duration.Input) => {
   const value = Duration.fromInput(input)
   return Option.isSome(value) && Duration.isFinite(value.value) && Duration.toMillis(value.value) >= 1
     ? Effect.succeed(value.value)
-    : Effect.fail(new InvalidConfig({ option, problem: "it must be a finite duration of at least 1 millisecond" }))
+    : Effect.fail(
+      new InvalidConfig({ option, problem: "it must be a duration of at least 1 millisecond, such as \"10 seconds\"" })
+    )
 }
 
 export const timeouts = ({ commandTimeout = "1 second", connectTimeout = "2 seconds" }: Common) =>
@@ -105,8 +108,8 @@ const unless = <A>(defined: unknown, variable: Config.Config<A>): Config.Config<
 export const environmentBeside = ({ client, commandTimeout, connectTimeout, url }: SingleOptions) =>
   Config.all({
     url: unless(url, Config.Redacted("REDIS_URL")),
-    commandTimeout: unless(commandTimeout, Config.Duration("REDIS_COMMAND_TIMEOUT")),
-    connectTimeout: unless(connectTimeout, Config.Duration("REDIS_CONNECT_TIMEOUT")),
+    commandTimeout: unless(commandTimeout, durationVariable("REDIS_COMMAND_TIMEOUT")),
+    connectTimeout: unless(connectTimeout, durationVariable("REDIS_CONNECT_TIMEOUT")),
     client: Config.map(
       Config.all({
         username: unless(client?.username, Config.String("REDIS_USERNAME")),

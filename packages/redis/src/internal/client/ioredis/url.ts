@@ -13,8 +13,10 @@ export const read = Effect.fnUntraced(function*(text: string, option = "url"): E
       try: () => decodeURIComponent(text),
       catch: () => refuse("a % in the user or password must be written as %25")
     })
-  const encoded = text.includes("@") ? "; write / # ? in a user or password as %2F %23 %3F" : ""
-  const url = URL.canParse(text) ? new URL(text) : undefined
+  // A program without types may pass another value
+  const isText = typeof text === "string"
+  const encoded = isText && text.includes("@") ? "; write / # ? in a user or password as %2F %23 %3F" : ""
+  const url = isText && URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== "redis:" && url?.protocol !== "rediss:") {
     return yield* refuse(`expected redis://host:port or rediss://host:port${encoded}`)
   }
