@@ -155,8 +155,13 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
   say(`replay: pnpm explore --scope ${name} --schedule "${shortest[0]}"`)
 }
 
-if (values.schedule !== undefined) await replay(names[0]!, values.schedule)
-else {
+if (values.schedule !== undefined) {
+  await replay(names[0]!, values.schedule).catch((error: unknown) => {
+    if (!(error instanceof RangeError)) throw error
+    console.error(error.message)
+    process.exit(2)
+  })
+} else {
   const workers = Array.from(
     { length: Math.max(1, Number(values.workers)) },
     () => new Worker(new URL("./worker.ts", import.meta.url))

@@ -46,6 +46,8 @@ describe.concurrent("the programs of the repository", () => {
     ["packages/redis/test/simulate/main.ts --plan toString", "unknown plan \"toString\", expected one of: mutex"],
     ["packages/redis/test/simulate/main.ts -- --plan jobs", "Unexpected argument '--plan'"],
     ["packages/redis/test/explore/main.ts --scope two,toString", "unknown scope \"toString\", expected one of: "],
+    ["packages/redis/test/explore/main.ts --scope two --schedule nothing", "the schedule asks for \"nothing\""],
+    ["packages/redis/test/nemesis/main.ts --judge nowhere", "nowhere has no history of a run"],
     ["scripts/mutants.mjs --area lua", "unknown area \"lua\", expected one of: lua-mutex"],
     ["scripts/rules.mjs --rule unheard-of", "no rule has \"unheard-of\" in its name"],
     ["benchmarks/main.ts --only handoff", "unknown only \"handoff\", expected one of: uncontended-1"]

@@ -10,7 +10,7 @@
  * - `--out` is the folder for histories and pictures. `--judge` with such a folder checks its history again.
  */
 import { Effect } from "effect"
-import { cpSync, mkdirSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { commandLine } from "../../../../scripts/lib/commandLine.mjs"
@@ -40,6 +40,10 @@ const { values } = commandLine({
   names: { only: kinds.flatMap((kind) => Object.values(faultsOf(kind, true)).flat().map(([name]) => name)) }
 })
 
+if (values.judge !== undefined && !existsSync(join(values.judge, "run.json"))) {
+  console.error(`${values.judge} has no history of a run`)
+  process.exit(2)
+}
 const topology = kinds.find((kind) => kind === values.topology)!
 const plan = plans.find((plan) => plan === values.plan)!
 const plant = plants.find((plant) => plant === values.plant)
