@@ -106,7 +106,10 @@ export interface ClusterOptions extends Omit<Options, "url"> {
    * URL's user, password and TLS apply to all nodes, unless `client` sets them.
    */
   readonly nodes: ReadonlyArray<ClusterNode>
-  /** Further ioredis options for the Cluster, such as `natMap`. `client` configures the connection to each node. */
+  /**
+   * Further ioredis options for the Cluster, such as `natMap`. `client` configures the connection to each node. The
+   * layer refuses `scaleReads`, because replicas may return stale data.
+   */
   readonly cluster?: ClusterSettings["cluster"] | undefined
 }
 

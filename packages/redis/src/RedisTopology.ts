@@ -14,7 +14,7 @@ import type { Redis } from "./internal/client/effectRedis.ts"
  *
  * - `Single`: one primary has all keys, with or without Sentinel.
  * - `Cluster`: keys are spread over slots, so a script may only use keys of one mutex. `primaries` has a `send` for
- *   each primary. A `countable` `Subscriber` subscribes at each of them.
+ *   each primary; for a primary that is down, it fails. A `countable` `Subscriber` subscribes at each of them.
  *
  * `maxReserved` is the maximum number of concurrent connections from `Redis.reserve` (default: 8). Consumers of data
  * streams wait for messages on at most half of them. With `serverChecks: false`, layers on this `Redis` do not warn
