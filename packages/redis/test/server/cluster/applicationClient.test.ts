@@ -105,3 +105,20 @@ it.live("reserved connections use the passwords of the nodes", () =>
       assert.isNull(yield* Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("GET", `key ${i}`))))
     }
   }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
+
+it.live("a client that cannot connect reports why", () =>
+  Effect.gen(function*() {
+    const { port } = yield* RedisServer.start({ args: ["--cluster-enabled yes", "--requirepass secret"] })
+    const failure = Effect.fnUntraced(function*(...nodes: ReadonlyArray<ClusterNode>) {
+      const client = yield* Effect.acquireRelease(
+        Effect.sync(() => new Cluster([...nodes]).on("error", () => undefined)),
+        (cluster) => Effect.sync(() => cluster.disconnect())
+      )
+      const layer = IoRedis.layerClient(client, { connectTimeout: "500 millis" })
+      return (yield* Effect.flip(Layer.build(Layer.fresh(layer)))).message
+    })
+    assert.include(yield* failure({ host: "127.0.0.1", port }), `the server at 127.0.0.1:${port} requires a password`)
+    const unreachable = yield* failure("redis://app:hidden@127.0.0.1:1", 2)
+    assert.include(unreachable, "no node of the Cluster can be reached at 127.0.0.1:1, localhost:2")
+    assert.notInclude(unreachable, "hidden")
+  }).pipe(Effect.scoped, Effect.provide(quiet)), 30_000)

@@ -3,11 +3,11 @@ import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { Cluster, Redis as Client } from "ioredis"
+import type { Cluster, ClusterNode, Redis as Client } from "ioredis"
 import { type RedisError, redisError } from "../effectRedis.ts"
 import * as causes from "./causes.ts"
 import { isOwn } from "./commandTimeouts.ts"
-import { isCluster, rejectUnanswered as rejectOfNode, targetOf } from "./connection.ts"
+import { hostPort, isCluster, reasonOf, rejectUnanswered as rejectOfNode, targetOf } from "./connection.ts"
 import { listen } from "./listeners.ts"
 import { prefixed, stale } from "./options.ts"
 
@@ -32,17 +32,29 @@ export const problemWith = (client: Client | Cluster): InvalidConfig | undefined
   return undefined
 }
 
+/** The node with which a Cluster client begins, without its credentials. */
+const addressOfNode = (node: ClusterNode): string =>
+  typeof node === "object"
+    ? hostPort(node)
+    : typeof node === "number"
+    ? `localhost:${node}`
+    : node.replace(/^\w+:\/\//, "").replace(/^.*@/, "")
+
 /** Waits until the client is connected. Connects a `lazyConnect` client that is still idle. */
 export const ready = (client: Client | Cluster, limit: Duration.Duration): Effect.Effect<void, RedisError> => {
   const target: causes.Target = isCluster(client)
-    ? { address: "the Cluster", tls: client.options.redisOptions?.tls !== undefined }
+    ? {
+      isCluster: true,
+      address: client["startupNodes"].map(addressOfNode).join(", "),
+      tls: client.options.redisOptions?.tls !== undefined
+    }
     : targetOf(client.options)
   let lastError: unknown
   return Effect.callback<void>((resume) => {
     if (client.status === "ready") return resume(Effect.void)
     const onReady = () => resume(Effect.void)
     const onError = (error: unknown) => {
-      lastError = error
+      lastError = reasonOf(error)
     }
     client.on("error", onError).once("ready", onReady)
     if (client.status === "wait") client.connect().catch(onError)

@@ -31,7 +31,7 @@ export interface ClusterSettings extends Settings {
   readonly cluster: Omit<ClusterOptions, "redisOptions" | "keyPrefix">
 }
 
-const hostPort = (
+export const hostPort = (
   { host, port }: { readonly host?: string | undefined; readonly port?: number | undefined },
   normal = 6379
 ) => `${host ?? "localhost"}:${port ?? normal}`
@@ -58,7 +58,7 @@ export const targetOf = (options: ClientOptions): causes.Target => ({
 })
 
 /** Unwraps a Cluster's error to the one from the last node that was tried. */
-const reasonOf = (error: unknown): unknown =>
+export const reasonOf = (error: unknown): unknown =>
   error instanceof Error && "lastNodeError" in error && error.lastNodeError ? error.lastNodeError : error
 
 /** Returns the name of the refused command, and removes its arguments, which may contain a password. */
