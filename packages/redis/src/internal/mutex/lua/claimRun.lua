@@ -50,7 +50,7 @@ if mode == 'manual' then
     return reply('Taken')
   end
 else
-  if (string.match(get(jobs, 'former', job) or '', '(%d+) [^\n]+$') or '0') ~= changed then
+  if (string.match(get(jobs, 'replaced', job) or '', '(%d+) [^\n]+$') or '0') ~= changed then
     return reply('Taken')
   end
   if at > millis() then
