@@ -473,10 +473,11 @@ describe("a repeated announcement", () => {
 })
 
 describe("a data stream that is deleted and written again with smaller ids while it is owned", () => {
-  const owned = Effect.fnUntraced(function*(label: string, isEnded: boolean) {
+  const owned = Effect.fnUntraced(function*(label: string, isEnded: boolean, announcedAt = 10) {
     const { own, send, service } = yield* setup()
-    yield* fill(streamOf(label), 1, 10)
+    if (announcedAt > 0) yield* fill(streamOf(label), 1, announcedAt)
     const held = yield* own(label)
+    if (announcedAt < 10) yield* fill(held.stream, announcedAt + 1, 10)
     return {
       announce: service.announce([{ stream: held.stream, info: {} }]),
       commit: service.commit(held, id("10-0"), isEnded),
@@ -503,11 +504,13 @@ describe("a data stream that is deleted and written again with smaller ids while
     it.effect(`is not announced by \`done\` without messages to read, ${isEnded ? "after" : "without"} an end message`, () =>
       onFake(Effect.gen(function*() {
         // Nobody announced it since
-        const one = yield* owned("one", isEnded)
-        yield* one.commit
-        yield* one.remove
-        yield* one.write(1, 5)
-        assert.isFalse(yield* one.isAnnouncedAfterDone)
+        for (const announcedAt of [0, 5, 10]) {
+          const one = yield* owned(`one at ${announcedAt}`, isEnded, announcedAt)
+          yield* one.commit
+          yield* one.remove
+          yield* one.write(1, 5)
+          assert.isFalse(yield* one.isAnnouncedAfterDone)
+        }
         // It no longer exists
         const two = yield* owned("two", isEnded)
         yield* two.commit

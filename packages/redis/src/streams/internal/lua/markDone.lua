@@ -10,8 +10,8 @@
 --- If the handler ended without an end message, only the second case applies. Messages that it did not read do not
 --- count.
 ---
---- If the data stream was deleted and written again with smaller ids, all announced messages count as after the
---- checkpoint.
+--- If the data stream was deleted and written again with smaller ids, only the second case applies, and `last` does not
+--- count as before the checkpoint: it may be the id of a message that was not read.
 ---
 --- `include/ownerCheck.lua` refuses callers that are not the owner. It also defines `input`, `group` and the other KEYS
 --- and ARGV that all scripts for owned data streams share. `handOvers` and `signals` are not used here.
@@ -53,7 +53,7 @@ return forEachOwned(function(lease)
   -- may have written a checkpoint that is not a valid id
   local order = announcedBy == entry and committed and compareIds(last, committed) or 0
   if order < 0 and isRewritten(stream, committed) then
-    order = 1
+    order = 0
   end
   local wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)
   forgetAnnouncement(announced, stream, entry)
