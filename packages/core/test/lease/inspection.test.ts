@@ -25,7 +25,7 @@ describe("handles", () => {
       assert.include(String(lease), "\"mutex\":\"m\"")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("an expired lease has no time left, and printing it does not end it", () =>
+  it.effect("a lease that was released shows no time left", () =>
     Effect.gen(function*() {
       const { json, lease } = yield* Effect.scoped(
         Effect.map(Mutex.acquire("m"), (lease) => ({ lease, json: JSON.stringify(lease) }))
@@ -43,7 +43,7 @@ describe("handles", () => {
       })
     }).pipe(Effect.scoped, Effect.provide(MemoryLive)))
 
-  it.effect("a contender shows its mutex, and while it leads its lease", () => {
+  it.effect("a contender shows its mutex, and its lease while it leads", () => {
     class Jobs extends Contender.Service<Jobs>()("test/Jobs") {}
     return Effect.gen(function*() {
       const jobs = yield* Jobs

@@ -293,7 +293,7 @@ export class Server implements KeyspaceHost {
     const isSource = spec.flags.has("skip_monitor")
     if (isSource) this.monitors.show(this, client, spec, args, script)
     const value = runCommand(command, context, args)
-    // Not earlier: a key that this command finds expired is not one that the client has in its cache
+    // Track the keys only now: otherwise the client would be notified of an expired key that it never cached
     if (client.tracking !== undefined && isReader(spec)) this.tracker.read(client, this.outer.spec, this.outer.args)
     this.statistics.ran(spec, value)
     this.statistics.logSlow(this, script ? undefined : client, spec, args)
@@ -331,7 +331,7 @@ export class Server implements KeyspaceHost {
     if (onClosed !== undefined) this.outbox.push(onClosed)
   }
 
-  /** Like `drop`, but output that was already sent still reaches the client. */
+  /** Like `drop`, but first sends the queued output and the reply to the running command. */
   dropLater(client: Client): void {
     this.leaving.push(client)
   }

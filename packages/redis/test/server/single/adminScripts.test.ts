@@ -24,7 +24,7 @@ import type { Server } from "../../support/redisServer.ts"
 const confirm = Duration.seconds(30)
 const hour = Duration.hours(1)
 
-/** The record of a job as a fleet writes it. */
+/** A job as a process registers it. */
 const named = (name: string) => ({ name, schedule: "every 1000", keep: hour })
 const dayMillis = 24 * 60 * 60 * 1000
 
@@ -48,7 +48,7 @@ const listOf = (store: MutexStore["Service"]) => Effect.map(Stream.runCollect(st
 layer(RedisServer.layer, { excludeTestServices: true })(
   "the scripts that inspect mutexes, force releases and share schedules",
   (it) => {
-    it.effect("a forced release notifies the layer of the old owner, byte for byte as the wire table says", () =>
+    it.effect("a forced release notifies the layer of the old owner, byte for byte as protocol.md says", () =>
       Effect.gen(function*() {
         const { a, b, c, m, server, store } = yield* freshMutex("forced")
         const inboxes = [a, b, c].map(({ id }) => `simba:inbox:${inboxOf(id)}`) as [string, string, string]
@@ -78,7 +78,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.deepStrictEqual(read, [
           [channel, `acquired@@${a.id}`],
           [channel, `acquired@@${b.id}`],
-          // A forced release grants only the confirm period, however short the waiter has been queued
+          // A forced release grants only the confirm period, even to a waiter that queued a moment ago
           [inboxes[1], `${counterOf(b)}@@granted@@${first}@@ahead@@30000`],
           [inboxes[2], `${counterOf(c)}@@look@@30000`],
           [inboxes[0], `forced@@${a.id}`],
@@ -167,7 +167,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_103)
       }), { tags: ["B32"] })
 
-    it.effect("a reservation ends only when the notified Simba waiter acquires the mutex", () =>
+    it.effect("a reservation outlasts another Simba owner, and ends when the notified waiter is the owner", () =>
       Effect.gen(function*() {
         const { a, b, m, server } = yield* freshMutex("reservation")
         const { owner, reserved } = keysOf(m)
@@ -353,7 +353,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       { tags: ["B59"] }
     )
 
-    it.effect("foreign keys that look like mutexes but cannot be are not listed", () =>
+    it.effect("keys of other programs without a valid mutex name are not listed", () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
         const store = yield* openStore(server)
@@ -364,7 +364,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       }), { tags: ["B59"] })
 
     it.effect(
-      "the scripts use only keys and channels of simba, so an ACL can restrict them",
+      "the scripts use only keys and channels that start with `simba:`, so an ACL can restrict them",
       () =>
         Effect.gen(function*() {
           const server = yield* RedisServer.start()

@@ -33,7 +33,7 @@ local function forgetUnused()
   end
 end
 
--- Before the caller names its jobs, because a job that was forgotten is a new job
+-- Delete first: a job that the caller names after its `keep` period starts as a new job
 forgetUnused()
 local current = redis.call('GET', owner)
 for i = 2, #ARGV, 4 do
