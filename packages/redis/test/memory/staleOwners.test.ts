@@ -21,9 +21,9 @@ const judge = (owner: string | undefined, keys: ReadonlyArray<string>, argv: Rea
 }
 
 const shared = ["orders-input", "failures", "announced", "dead", "simba:given:orders-input"]
-const leaseKeys = ["s<MUTEX_KEY_SEP>1-0", "mutex:s", "simba:checkpoint:s", "simba:fence:s"]
+const leaseKeys = ["s<MUTEX_KEY_SEP>1-0", "mutex:s", "simba:checkpoint:s", "simba:fence:s", "s"]
 const ends = (owner: string | undefined, reply: unknown, ...more: ReadonlyArray<string>) =>
-  judge(owner, [...shared, ...leaseKeys], ["group", "signals", "s", "1-0", "simba-consumer-c1", held, "7", ...more], [
+  judge(owner, [...shared, ...leaseKeys], ["group", "signals", "1-0", "simba-consumer-c1", held, "7", ...more], [
     reply
   ])
 
