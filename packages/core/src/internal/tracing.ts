@@ -1,7 +1,7 @@
 /**
  * Creates spans only if they are exported, because a span costs more than an uncontended lock.
  *
- * Spans are exported if tracing is enabled and a tracer was provided, which the layer of every exporter does. Effect's
+ * Spans are exported if tracing is enabled and a tracer was provided. The layer of every exporter provides one. Effect's
  * native tracer, the fallback, only keeps spans in memory. A fiber caches both facts, so the check costs two property
  * reads.
  */

@@ -28,7 +28,7 @@ class TestLease extends TrackedLease<Periods> {
 
 const names = (leases: ReadonlyArray<TestLease>) => leases.map(({ name }) => name)
 
-/** A layer that records which leases end. `ends` has one list of names per batch. */
+/** Creates a `DueLeases` and records which leases it ends. `ends` has one list of names per batch. */
 const make = (clock: Clock.Clock) => {
   const ends: Array<ReadonlyArray<string>> = []
   const deadlines: DueLeases<TestLease> = new DueLeases<TestLease>(clock, (over) => {
@@ -60,7 +60,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual(ends, [])
       yield* TestClock.adjust(101)
       deadlines.sweep(deadlines.now())
-      // Each lease ends exactly at its deadline
+      // "a" has just reached its deadline, and "c" is one millisecond away from it
       assert.deepStrictEqual(ends.map((batch) => [...batch].sort()), [["a", "b"]])
       assert.deepStrictEqual(names(deadlines.all()), ["c"])
     }))
@@ -99,7 +99,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual(take(), ["a"])
     }))
 
-  it.effect("skips leases that have ended or been renewed before they are processed", () =>
+  it.effect("skips due leases that have ended or are already being renewed", () =>
     Effect.gen(function*() {
       const { add, deadlines, take } = yield* setup
       const [a, b] = [add("a"), add("b"), add("c")]
@@ -132,7 +132,7 @@ describe("a sweep", () => {
 })
 
 describe("the loop", () => {
-  /** Runs the loop, and records the times of its turns and renewals. */
+  /** Runs the loop, and records the number of its turns, its renewals, and how late it wakes up. */
   const running = Effect.fnUntraced(function*({ deadlines }: ReturnType<typeof make>, clock: Clock.Clock) {
     const noted = { turns: 0, renewed: [] as Array<string>, late: [] as Array<number> }
     const loop = deadlines.loop({
@@ -187,7 +187,7 @@ describe("the loop", () => {
       assert.strictEqual(noted.turns, turns)
     }))
 
-  it.effect("renews earlier by twice the longest recent turn, unless that is short", () =>
+  it.effect("renews earlier by twice the length of a long turn of the event loop, and by at most half the interval", () =>
     Effect.gen(function*() {
       for (const [late, lead] of [[0, 0], [49, 0], [50, 100], [100, 200], [20_000, 250]] as const) {
         const { clock, stall } = yield* stalling
@@ -209,7 +209,7 @@ describe("the loop", () => {
       }
     }))
 
-  it.effect("moves all leases forward once after a suspension of more than ten milliseconds", () =>
+  it.effect("makes all leases due earlier, once per suspension of more than ten milliseconds", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const layer = make(clock)

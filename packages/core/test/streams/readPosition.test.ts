@@ -1,4 +1,4 @@
-/** Tests the comparison of a reader's position with the extent of its data stream, on random histories. */
+/** Tests the comparison of a reader's position with the extent of its data stream, on random histories and examples. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Extent } from "@effect-simba/core/streams/StreamState"
 import { assert, describe, it } from "@effect/vitest"
@@ -189,7 +189,7 @@ describe("the position of a reader", () => {
     })
   })
 
-  it("if the origin is unknown, only a data stream without a checkpoint counts as recreated", () => {
+  it("if the origin of a data stream is unknown, it counts as recreated unless it reaches its checkpoint", () => {
     const extent = { length: 3, last: id(3), first: id(1), added: 3, lastDeleted: id(0) }
     assert.isTrue(readPosition.isRewritten(undefined, undefined, extent))
     assert.isFalse(readPosition.isRewritten(undefined, { id: id(2), offset: 2 }, extent))

@@ -24,8 +24,8 @@ export interface Report {
   readonly violation: string | undefined
 }
 
-// Simulations create thousands of errors as values, so disable stack traces. The main thread replays failures with
-// stacks.
+// Simulations create thousands of errors as values, so disable stack traces. The main thread replays the first
+// failed seed with stacks.
 Error.stackTraceLimit = 0
 
 const { first, last, plan, stride } = workerData as Task
