@@ -18,6 +18,8 @@ import type {
 interface Entry extends Mutable<JobRecord> {
   /** When to forget the job. */
   until: number
+  /** When the last run was requested, if it was. */
+  requested: number | undefined
 }
 
 /** As many former schedules as the script `change` in jobs.lua keeps. */
@@ -44,7 +46,7 @@ export class MemoryJobs {
         this.change(entry, now, () => entry.schedule = schedule)
       }
     }
-    const copies = [...this.entries].map(([name, entry]) => [name, Struct.omit(entry, ["until"])] as const)
+    const copies = [...this.entries].map(([name, entry]) => [name, Struct.omit(entry, ["until", "requested"])] as const)
     return { now, isPaused: this.isPaused, leaving: this.leaving, jobs: new Map(copies), malformed: new Map() }
   }
 
@@ -80,6 +82,7 @@ export class MemoryJobs {
     }
     if (mode !== "manual") entry.at = at
     if (mode === "miss") return reply("Claimed")
+    entry.requested = mode === "manual" ? at : undefined
     if (mode === "manual") entry.wanted = undefined
     entry.run = { id, claim, token, scheduledAt: at, attempt, start: now, end: undefined, outcome: undefined }
     return reply("Claimed", attempt)
@@ -91,8 +94,7 @@ export class MemoryJobs {
     const attempt = entry.run.attempt - (outcome === "unstarted" ? 1 : 0)
     entry.run = { ...entry.run, attempt, end: now, outcome }
     if (outcome === "success") entry.success = now
-    // Only a requested run is after the settled instants
-    if (outcome === "unstarted" && entry.run.scheduledAt > entry.at) entry.wanted ??= entry.run.scheduledAt
+    if (outcome === "unstarted") entry.wanted ??= entry.requested
     return now
   }
 
@@ -134,7 +136,8 @@ export class MemoryJobs {
       success: undefined,
       missed: 0,
       cause: undefined,
-      until: 0
+      until: 0,
+      requested: undefined
     }
     this.entries.set(name, entry)
     return entry

@@ -84,6 +84,9 @@ if mode == 'miss' then
 end
 if mode == 'manual' then
   clear(jobs, 'wanted', job)
+  set(jobs, 'requested', job, text(at))
+else
+  clear(jobs, 'requested', job)
 end
 set(jobs, 'run', job, id)
 set(jobs, 'claim', job, claim)

@@ -18,10 +18,9 @@ if get(jobs, 'claim', job) == claim and not get(jobs, 'end', job) then
     set(jobs, 'success', job, text(millis()))
   elseif outcome == 'unstarted' then
     redis.call('HINCRBY', jobs, 'attempt:' .. job, -1)
-    -- Only a requested run is after the settled instants: keep its request, unless there is another
-    local scheduled = get(jobs, 'scheduled', job)
-    if tonumber(scheduled) > (count(get(jobs, 'at', job)) or 0) and not get(jobs, 'wanted', job) then
-      set(jobs, 'wanted', job, scheduled)
+    local requested = get(jobs, 'requested', job)
+    if requested and not get(jobs, 'wanted', job) then
+      set(jobs, 'wanted', job, requested)
     end
   end
 end
