@@ -60,7 +60,7 @@ const repeatAt = (spec: Spec, { at, run }: JobRecord, leader: Leader, now: numbe
 
 const expected = (spec: Spec, record: JobRecord, isPaused: boolean, leader: Leader, now: number): Decision => {
   const { at, run, wanted } = record
-  const ready = run !== undefined && run.start <= now ? run.start + spec.minInterval : 0
+  const ready = run !== undefined && run.outcome !== "unstarted" && run.start <= now ? run.start + spec.minInterval : 0
   const due = instants(at, now)
   const repeat = repeatAt(spec, record, leader, now)
   if (repeat !== undefined && !isPaused && (due.length === 0 || spec.misfire === "runAll")) {

@@ -140,3 +140,19 @@ it.effect("a recreated data stream moves the checkpoint only after the last mess
     assert.strictEqual(lease.checkpoint, "0-0")
     assert.deepStrictEqual(commits(lease), ["commit 51-0"])
   }))
+
+it.effect("a revocation during the search for the last remaining message commits nothing: the messages before it have not been processed", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    const messages = Array.from({ length: 12 }, (_, i) => timed(i + 1))
+    lease.add(...messages)
+    const oneLane = { concurrency: 2, key: () => "all" }
+    const { fiber, observed } = yield* processing(lease.layer, oneLane, () => Effect.sleep("30 seconds"))
+    yield* TestClock.adjust("10 seconds")
+    lease.rewrite(...messages.slice(0, 10))
+    yield* TestClock.adjust("30 seconds")
+    lease.askBack()
+    yield* TestClock.adjust("1 minute")
+    assert.instanceOf(errorOf(fiber.pollUnsafe()), StreamError.StreamYielded)
+    assert.deepStrictEqual([observed, commits(lease)], [[1, 2], [`commit ${timed(1).id}`]])
+  }))

@@ -190,3 +190,24 @@ it.effect("messages that were processed before the data stream was rewritten, or
       assert.strictEqual<string | undefined>(lease.checkpoint, checkpoint)
     }
   }))
+
+it.effect("if the last remaining message is deleted while the reader looks for it, the reader does not wait for new ones", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(...messages(1, 12))
+    let isPromoted = false
+    const { layer } = recorded(lease, (inner) => ({
+      messagesAfter: (after, count) =>
+        Effect.tap(inner.messagesAfter(after, count), () =>
+          Effect.sync(() => {
+            if (isPromoted) lease.stream.splice(9)
+            isPromoted = false
+          }))
+    }))
+    const { gaps } = yield* processing(layer, { batch: 4 })
+    yield* TestClock.adjust("10 seconds")
+    promote(lease, messages(1, 10), 5)
+    isPromoted = true
+    yield* TestClock.adjust("1 minute")
+    assert.deepStrictEqual(gaps, [`LostEnd ${timed(9).id} ${timed(12).id} ?`])
+  }))

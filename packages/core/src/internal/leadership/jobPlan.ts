@@ -82,7 +82,7 @@ export const plan = (
     cause
   })
 
-  const ready = run === undefined || run.start > now ? 0 : run.start + spec.minInterval
+  const ready = run === undefined || run.outcome === "unstarted" || run.start > now ? 0 : run.start + spec.minInterval
   const first = next(at)
   const retry = retryAt(spec, record, leader, now)
   if (retry !== undefined && !isPaused && (first > now || spec.misfire === "runAll")) {

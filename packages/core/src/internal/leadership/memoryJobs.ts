@@ -73,7 +73,7 @@ export class MemoryJobs {
       if (isRepeated) attempt = run.attempt + 1
       if (mode === "run" && (this.isPaused || entry.isPaused)) return reply("Paused")
     }
-    const since = run === undefined ? Infinity : now - run.start
+    const since = run === undefined || run.outcome === "unstarted" ? Infinity : now - run.start
     const least = Duration.toMillis(request.minInterval)
     if (mode !== "miss" && since >= 0 && since < least) return reply("Early", 0, least - since)
     if (request.missed > 0) {

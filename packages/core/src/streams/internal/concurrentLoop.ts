@@ -113,8 +113,11 @@ export const concurrently = <A, RD, E, R>(
           return yield* stopping.isOpen() ? lease.yield : retryOutages(commits.flush)
         }
         if (delivery._tag === "Waited") continue
-        if (delivery._tag === "Rewritten" || delivery._tag === "LostEnd") yield* turnBack(lease, delivery)
-        else {
+        if (delivery._tag === "Rewritten" || delivery._tag === "LostEnd") {
+          // Stopping: messages before the new position have not been processed
+          if (slots.length > 0) return yield* lease.yield
+          yield* turnBack(lease, delivery)
+        } else {
           if (delivery._tag === "Message") {
             const { message } = delivery
             const lane = calling("key", () => key(message))

@@ -267,7 +267,11 @@ export class MessageReader<A, R> {
         const after = found.at(-1)?.id ?? range.after
         if (compareEntryIds(after, extent.last) >= 0) break
         const size = Math.min(this.readSize, range.count - found.length)
-        for (const { id } of yield* retryOutages(this.lease.messagesAfter(after, size))) found.push({ id })
+        // The messages up to the end may have been deleted since: do not wait for new ones
+        const read = Effect.timeoutOption(retryOutages(this.lease.messagesAfter(after, size)), "1 second")
+        const more = Option.getOrElse(yield* read, () => [])
+        if (more.length === 0) break
+        for (const { id } of more) found.push({ id })
       }
       const count = this.latestIds.countRead(found)
       this.latestIds.keep(count)

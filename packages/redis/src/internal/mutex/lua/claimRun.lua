@@ -67,7 +67,7 @@ else
     return reply('Paused')
   end
 end
-local since = start and millis() - start
+local since = start and get(jobs, 'outcome', job) ~= 'unstarted' and millis() - start
 if mode ~= 'miss' and since and since >= 0 and since < minInterval then
   return reply('Early', 0, minInterval - since)
 end
