@@ -87,16 +87,6 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
   }
 })
 
-/** Destroys the connection to each node that has not replied to a command of this library for twice the timeout. */
-const endSilentNodes = (cluster: Cluster, limit: number, at: number) => {
-  for (const { commandQueue, stream } of cluster.nodes("all")) {
-    const first = commandQueue.peekFront()?.command
-    if (first instanceof UntimedCommand && at >= first.sent + 2 * limit) {
-      stream.destroy(new Error(`no data from the node for ${2 * limit} ms`))
-    }
-  }
-}
-
 /**
  * Fails a command that gets no reply within `commandTimeout` or whose connection is lost. Without a connection, a
  * command fails immediately. If ioredis sends a failed command again, it sends a PING instead.
@@ -112,6 +102,7 @@ export const withTimeouts = (
     let oldest: UntimedCommand | undefined
     let newest: UntimedCommand | undefined
     const wake = () => busy.openUnsafe()
+    // For a node of a Cluster, ioredis itself detects silence
     const silence = isCluster(client) ? undefined : yield* watchSilence(client, limit, wake)
 
     const forget = (command: UntimedCommand) => {
@@ -152,7 +143,6 @@ export const withTimeouts = (
         reject(oldest, causes.timedOut(Duration.format(commandTimeout), addressOf(client)))
       }
       if (silence !== undefined && at >= silence.due()) silence.end()
-      if (isCluster(client)) endSilentNodes(client, limit, at)
     }
 
     const watch = Effect.suspend(() => {
