@@ -80,33 +80,4 @@ describe("one address", () => {
         assert.deepStrictEqual(warnings, [])
       })).pipe(Effect.provide(capturingLogs([])))
   )
-
-  it.live(
-    "subscriptions also follow a client that reconnects because of a command of the application",
-    () =>
-      Effect.scoped(Effect.gen(function*() {
-        const old = yield* RedisServer.start()
-        const next = yield* RedisServer.start()
-        const relay = yield* relayTo(old.port)
-        const client = yield* Effect.acquireRelease(
-          Effect.sync(() => {
-            const client = new Client(relay.port, "127.0.0.1", {
-              reconnectOnError: ({ message }) => message.includes("READONLY") ? 2 : false
-            })
-            return client.on("error", () => undefined)
-          }),
-          (client) => Effect.sync(() => client.disconnect())
-        )
-        const context = yield* Layer.build(IoRedis.layerClient(client))
-        yield* Context.get(context, Subscriber).subscribe("channel")
-        relay.target = next.port
-        yield* old.send("REPLICAOF", "127.0.0.1", String(next.port))
-        assert.strictEqual(yield* Effect.promise(() => client.set("key", "value")), "OK")
-        yield* until(
-          "the layer has subscribed at the new primary",
-          Effect.map(next.send("PUBSUB", "NUMSUB", "channel"), (counts) => Array.isArray(counts) && counts[1] === 1)
-        )
-      })).pipe(Effect.provide(capturingLogs([]))),
-    60_000
-  )
 })

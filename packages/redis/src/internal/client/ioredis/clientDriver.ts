@@ -9,7 +9,6 @@ import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
 import { ofSingle } from "./driver.ts"
 import * as failover from "./failover.ts"
-import { listen } from "./listeners.ts"
 import { type Common, timeouts } from "./options.ts"
 
 type Send = CommandSink["Service"]["send"]
@@ -36,8 +35,6 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
   if (!connection.isCluster(client)) {
     const { follow, onReplica } = yield* failover.watch({ client: client.options, ...settings })
     yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
-    // The client may leave a replica because of a reply to the application
-    if (client.options.reconnectOnError) yield* listen(client, { close: onReplica })
     const send = yield* withTimeouts(client, settings.commandTimeout)
     return yield* ofSingle(
       client,
