@@ -100,7 +100,7 @@ it.live("a client that cannot connect reports why", () =>
       return (yield* Effect.flip(Layer.build(Layer.fresh(layer)))).message
     })
     assert.include(yield* failure({ host: "127.0.0.1", port }), `the server at 127.0.0.1:${port} requires a password`)
-    const unreachable = yield* failure("redis://app:hidden@127.0.0.1:1", 2)
+    const unreachable = yield* failure("redis://app:hidden@127.0.0.1:1?password=hidden", 2)
     assert.include(unreachable, "no node of the Cluster can be reached at 127.0.0.1:1, localhost:2")
     assert.notInclude(unreachable, "hidden")
   }).pipe(Effect.scoped, Effect.provide(quiet)), 30_000)

@@ -18,7 +18,7 @@ const onOne = Layer.unwrap(Effect.map(RedisServer, ({ url }) => mutexes(IoRedis.
 contract("single", onOne)
 
 /** The layer on a client of the application, which is named like a connection of the layer. */
-const onClient = (port: number, options: Pick<RedisOptions, "reconnectOnError"> = {}) =>
+const onClient = (port: number, options: Pick<RedisOptions, "reconnectOnError" | "retryStrategy"> = {}) =>
   Layer.unwrap(Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => {
@@ -80,4 +80,14 @@ describe("one address", () => {
         assert.deepStrictEqual(warnings, [])
       })).pipe(Effect.provide(capturingLogs([])))
   )
+
+  it.live("a client that never reconnects stays connected to a server that has become a replica", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const context = yield* Layer.build(onClient(server.port, { retryStrategy: () => null }))
+      yield* server.send("REPLICAOF", "127.0.0.1", "1")
+      const { send } = Context.get(context, Redis)
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(send("SET", "key", "value"))))
+      assert.isNull(yield* send("GET", "key"))
+    }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))))
 })

@@ -243,9 +243,8 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a0", wanted!, { mode }))._tag, "Claimed")
       yield* end("job", "a0", "unstarted")
       assert.strictEqual((yield* claim(a, token, "job", "a1", wanted! - 1, { mode }))._tag, "Taken")
-      // Only runs that started count for the minimum interval
-      const minInterval = Duration.hours(1)
-      assert.strictEqual((yield* claim(a, token, "job", "a1", wanted!, { mode, minInterval }))._tag, "Claimed")
+      // Only runs that started count for a minimum interval, here an hour
+      assert.strictEqual((yield* claim(a, token, "job", "a1", wanted!, { mode, minInterval: keep }))._tag, "Claimed")
       assert.strictEqual((yield* claim(a, token, "job", "a1", wanted!, { mode }))._tag, "Claimed", "asked again")
       yield* end("job", "a1", "success")
       assert.strictEqual((yield* claim(a, token, "job", "a2", wanted!, { mode }))._tag, "Taken")

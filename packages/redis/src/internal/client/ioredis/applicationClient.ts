@@ -38,7 +38,7 @@ const addressOfNode = (node: ClusterNode): string =>
     ? hostPort(node)
     : typeof node === "number"
     ? `localhost:${node}`
-    : node.replace(/^\w+:\/\//, "").replace(/^.*@/, "")
+    : node.replace(/^\w+:\/\//, "").replace(/^.*@/, "").replace(/[/?].*$/, "")
 
 /** Waits until the client is connected. Connects a `lazyConnect` client that is still idle. */
 export const ready = (client: Client | Cluster, limit: Duration.Duration): Effect.Effect<void, RedisError> => {

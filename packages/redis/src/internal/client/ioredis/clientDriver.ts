@@ -14,14 +14,15 @@ import { type Common, timeouts } from "./options.ts"
 type Send = CommandSink["Service"]["send"]
 
 /**
- * Reconnects the client when a reply says that its server has become a replica. A connection of this library does so by
- * its options.
+ * Reconnects the client when a reply says that its server has become a replica, unless the client never reconnects. A
+ * connection of this library does so by its options.
  */
 const leavingReplica = (client: Client, send: Send, onReplica: () => void): Send => (name, args, done) =>
   send(name, args, (failure, reply) => {
     if (failure !== undefined && isReply(failure.cause) && failure.cause.message.includes("READONLY")) {
       onReplica()
-      if (client.status === "ready" && !client.stream.writableEnded) client.disconnect(true)
+      const reconnects = typeof client.options.retryStrategy?.(1) === "number"
+      if (reconnects && client.status === "ready" && !client.stream.writableEnded) client.disconnect(true)
     }
     done(failure, reply)
   })

@@ -6,6 +6,7 @@ import * as Result from "effect/Result"
 import type { Cluster, Redis as Client } from "ioredis"
 import type { CommandSink } from "../commandSink.ts"
 import * as Redis from "../effectRedis.ts"
+import { ready } from "./applicationClient.ts"
 import * as causes from "./causes.ts"
 import { addressOf } from "./connection.ts"
 import { refusal, refused, subscribing } from "./refusedCommands.ts"
@@ -50,7 +51,8 @@ const call = (client: Client | Cluster, command: string, args: ReadonlyArray<str
 
 const callNode = (client: Client, limit: Duration.Duration, command: string, args: ReadonlyArray<string>) =>
   onWallClock(replyTimeout(
-    call(client, command, args),
+    // A command that waits in the queue of a node that connects would be sent even after this timeout
+    Effect.andThen(ready(client, limit), call(client, command, args)),
     limit,
     () => fail(causes.timedOut(Duration.format(limit), addressOf(client)))
   ))
@@ -60,7 +62,7 @@ export const node = (client: Client, limit: Duration.Duration): Send =>
   sending((command, args) => callNode(client, limit, command, args))
 
 /** The addresses of the primaries of all slots. */
-const ownersOf = (cluster: Cluster) => new Set(cluster.slots.map(([owner]) => String(owner)))
+const ownersOf = (cluster: Cluster) => new Set(cluster.slots.flatMap((nodes) => nodes.slice(0, 1)))
 
 const byAddress = (cluster: Cluster) =>
   new Map(cluster.nodes("master").map((primary) => [addressOf(primary), primary] as const))
