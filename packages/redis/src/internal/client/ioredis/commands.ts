@@ -6,7 +6,6 @@ import * as Result from "effect/Result"
 import type { Cluster, Redis as Client } from "ioredis"
 import type { CommandSink } from "../commandSink.ts"
 import * as Redis from "../effectRedis.ts"
-import { ready } from "./applicationClient.ts"
 import * as causes from "./causes.ts"
 import { addressOf } from "./connection.ts"
 import { refusal, refused, subscribing } from "./refusedCommands.ts"
@@ -51,8 +50,7 @@ const call = (client: Client | Cluster, command: string, args: ReadonlyArray<str
 
 const callNode = (client: Client, limit: Duration.Duration, command: string, args: ReadonlyArray<string>) =>
   onWallClock(replyTimeout(
-    // A command that waits in the queue of a node that connects would be sent even after this timeout
-    Effect.andThen(ready(client, limit), call(client, command, args)),
+    call(client, command, args),
     limit,
     () => fail(causes.timedOut(Duration.format(limit), addressOf(client)))
   ))
