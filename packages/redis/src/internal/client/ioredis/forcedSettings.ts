@@ -41,7 +41,8 @@ export const withForced = (
     // Leave time for the other Sentinels if one does not reply
     sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),
     ...settings.client,
-    connectTimeout,
+    // The layer's own timeout ends first: its error says more
+    connectTimeout: connectTimeout + 100,
     lazyConnect: true,
     stringNumbers: false,
     // During an outage, a command fails immediately and is never sent later: the caller decides whether to retry
