@@ -288,8 +288,8 @@ const prepare = <R>(jobs: ReadonlyArray<Job<unknown, R>>) => {
  *
  * **Details**
  *
- * Runs until it is interrupted. Fails with `InvalidConfig` if a name is blank, not unique, or that of a job that already
- * runs on the contender, or if an option is invalid.
+ * Runs until it is interrupted. Fails with `InvalidConfig` if an option is invalid, or if a name is blank, not unique, or
+ * the name of a job that already runs on the contender.
  *
  * **Example** (Sharing a contender with other work)
  *

@@ -116,7 +116,7 @@ describe("expiry", () => {
 })
 
 describe("client-side caching", () => {
-  it("a read that finds a key expired invalidates it for those who have read it before", () => {
+  it("a read that finds a key expired invalidates it for clients that have read it before", () => {
     const { advance, engine } = makeFixture({ expiryDelayMillis: [1000, 1000] })
     const track = () => {
       const pushes: Array<unknown> = []

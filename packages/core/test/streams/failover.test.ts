@@ -211,3 +211,26 @@ it.effect("if the last remaining message is deleted while the reader looks for i
     yield* TestClock.adjust("1 minute")
     assert.deepStrictEqual(gaps, [`LostEnd ${timed(9).id} ${timed(12).id} ?`])
   }))
+
+it.effect("an outage during the search for the last remaining message does not make it look deleted", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(...messages(1, 12))
+    let isPromoted = false
+    const { layer } = recorded(lease, (inner) => ({
+      // The lease's checkpoint fails during an outage, and its extent does not
+      extent: Effect.andThen(inner.checkpoint, inner.extent),
+      messagesAfter: (after, count) =>
+        Effect.suspend(() => {
+          if (isPromoted) lease.outages = 20
+          isPromoted = false
+          return inner.messagesAfter(after, count)
+        })
+    }))
+    const { gaps } = yield* processing(layer)
+    yield* TestClock.adjust("10 seconds")
+    promote(lease, messages(1, 10), 5)
+    isPromoted = true
+    yield* TestClock.adjust("1 minute")
+    assert.deepStrictEqual(gaps, [`LostEnd ${timed(10).id} ${timed(12).id} 2`])
+  }))

@@ -95,7 +95,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       `-ERR ${message} script: ${sha1(source)}, on @user_script:1.`
     ]),
     ["a text has only the fields of string", [["EVAL", "return tostring(('x').err)", "0"]], "nil"],
-    ["the digest of a table is that of no text", [["EVAL", "return redis.sha1hex({})", "0"]], sha1("")],
+    ["a table has the digest of an empty text", [["EVAL", "return redis.sha1hex({})", "0"]], sha1("")],
     ["an unsigned 64-bit integer of MessagePack is read as signed", [
       ["EVAL", "return tostring(cmsgpack.unpack('\\207' .. ('\\255'):rep(8)))", "0"]
     ], "-1"],

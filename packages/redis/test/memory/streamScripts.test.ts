@@ -413,7 +413,7 @@ describe("the cost and the age of a count", () => {
 describe("a repeated announcement", () => {
   it.effect("causes one more round, however often it is repeated", () =>
     onFake(Effect.gen(function*() {
-      const { ask, own, read, send, service } = yield* setup()
+      const { own, ownNext, send, service } = yield* setup()
       const held = yield* own("one")
       yield* fill(held.stream, 1, 5)
       const announce = service.announce([{ stream: held.stream, info: {} }])
@@ -422,25 +422,19 @@ describe("a repeated announcement", () => {
       assert.isFalse((yield* announce)[0]!.isNew)
       yield* service.commit(held, id("5-0"))
       assert.strictEqual(yield* service.done(held), "Done")
-      const [round] = yield* read()
-      const taken = yield* ask(held.stream, round!.entry)
-      assert(taken._tag === "Taken")
-      const second = { ...held, entry: round!.entry, ...(yield* ownerOf(held.stream)), token: taken.token }
+      const second = yield* ownNext(held)
       assert.strictEqual(yield* service.done(second), "Done")
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
 
   it.effect("is not the same as a redrive, after which `done` leaves no announcement", () =>
     onFake(Effect.gen(function*() {
-      const { ask, own, read, send, service } = yield* setup()
+      const { own, ownNext, send, service } = yield* setup()
       const held = yield* own("one")
       yield* service.deadLetter(held, "why")
       const [letter] = yield* service.deadLetters(undefined, 1)
       assert.isTrue(yield* service.redrive(letter!.id))
-      const [round] = yield* read()
-      const taken = yield* ask(held.stream, round!.entry)
-      assert(taken._tag === "Taken")
-      const second = { ...held, entry: round!.entry, ...(yield* ownerOf(held.stream)), token: taken.token }
+      const second = yield* ownNext(held)
       assert.strictEqual(yield* service.done(second), "Done")
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
@@ -448,7 +442,7 @@ describe("a repeated announcement", () => {
   it.effect("is not lost if its data stream becomes a dead letter: after a redrive, the messages after the end are announced", () =>
     onFake(Effect.gen(function*() {
       for (const isEnded of [false, true]) {
-        const { ask, own, read, send, service } = yield* setup()
+        const { own, ownNext, send, service } = yield* setup()
         const held = yield* own(`ended ${isEnded}`)
         yield* fill(held.stream, 1, 5)
         yield* fill(held.stream, 6, 9)
@@ -457,15 +451,12 @@ describe("a repeated announcement", () => {
         yield* service.deadLetter(held, "why")
         const [letter] = yield* service.deadLetters(undefined, 1)
         assert.isTrue(yield* service.redrive(letter!.id))
-        const [round] = yield* read()
-        const taken = yield* ask(held.stream, round!.entry)
-        assert(taken._tag === "Taken")
-        const second = { ...held, entry: round!.entry, ...(yield* ownerOf(held.stream)), token: taken.token }
+        const second = yield* ownNext(held)
         if (!isEnded) yield* service.commit(second, id("5-0"), true)
         assert.strictEqual(yield* service.end(second), "Ended")
         assert.strictEqual(yield* service.done(second), "Done")
         const next = Option.getOrThrow(yield* service.find(held.stream))
-        assert.notStrictEqual(next.entry, round!.entry)
+        assert.notStrictEqual(next.entry, second.entry)
         assert.deepStrictEqual(next.info, {})
         yield* send("DEL", input)
       }

@@ -49,6 +49,7 @@ export const setup = Effect.fnUntraced(function*(options?: { readonly enableEven
     const [result] = yield* service.take([asked])
     return { request: asked, result: result! }
   })
+  const read = (consumer = a) => service.read({ consumer, count: 10, block: Duration.millis(1) })
   return {
     service,
     server,
@@ -75,7 +76,14 @@ export const setup = Effect.fnUntraced(function*(options?: { readonly enableEven
       service.pending({ minIdle: Duration.zero, count: 100 }),
       ({ entries }) => entries.map(({ content }) => content.entry)
     ),
-    read: (consumer = a) => service.read({ consumer, count: 10, block: Duration.millis(1) }),
+    read,
+    /** Takes the next round of an announcement. */
+    ownNext: Effect.fnUntraced(function*({ consumer, stream }: Ownership) {
+      const [round] = yield* read()
+      const { request: { entry, epoch }, result } = yield* take(stream, round!.entry)
+      assert(result._tag === "Taken")
+      return { stream, entry, epoch, consumer, token: result.token }
+    }),
     xpending: send<ReadonlyArray<ReadonlyArray<unknown>>>("XPENDING", input, group, "-", "+", "100"),
     scriptCalls: Effect.map(server.trace, (trace) => trace.filter(({ args }) => args[0] === "EVALSHA").length)
   }

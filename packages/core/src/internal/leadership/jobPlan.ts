@@ -91,7 +91,7 @@ export const plan = (
       ? runAt(run!.scheduledAt, run!.attempt + 1, true, 0, "outage")
       : { _tag: "Wait", until: Math.min(due, Math.max(first, ready)) }
   }
-  // After a retry, because the record of the requested run replaces that of the last attempt
+  // After a retry, because a requested run overwrites the record of the last attempt
   if (wanted !== undefined) {
     return now < ready
       ? { _tag: "Wait", until: ready }

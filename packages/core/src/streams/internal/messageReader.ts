@@ -18,7 +18,7 @@ import type { EntryId } from "../StreamName.ts"
 import type { Checkpoint, Extent, RawMessage } from "../StreamState.ts"
 import { compareEntryIds } from "../StreamStore.ts"
 import { LatestIds } from "./latestIds.ts"
-import { type LeaseError, retryOutages } from "./leaseRequests.ts"
+import { type LeaseError, messagesIfAny, retryOutages } from "./leaseRequests.ts"
 import { type Decoder, decoderOf } from "./messageDecoder.ts"
 import * as readPosition from "./readPosition.ts"
 import { startOf } from "./startPosition.ts"
@@ -268,8 +268,7 @@ export class MessageReader<A, R> {
         if (compareEntryIds(after, extent.last) >= 0) break
         const size = Math.min(this.readSize, range.count - found.length)
         // The messages up to the end may have been deleted since: do not wait for new ones
-        const read = Effect.timeoutOption(retryOutages(this.lease.messagesAfter(after, size)), "1 second")
-        const more = Option.getOrElse(yield* read, () => [])
+        const more = yield* messagesIfAny(this.lease, after, size)
         if (more.length === 0) break
         for (const { id } of more) found.push({ id })
       }

@@ -14,7 +14,7 @@ import { EntryId } from "../StreamName.ts"
 import type { Checkpoint, Extent, RawMessage } from "../StreamState.ts"
 import { compareEntryIds, type StreamEnd } from "../StreamStore.ts"
 import { before, isTime } from "./latestIds.ts"
-import { type LeaseError, retryOutages } from "./leaseRequests.ts"
+import { type LeaseError, messagesIfAny, retryOutages } from "./leaseRequests.ts"
 import { beginning } from "./readPosition.ts"
 
 /** The first remaining message, the next one to arrive, a message by its id, or the first one at or after a time. */
@@ -89,10 +89,11 @@ const messageAt = (lease: StreamLease, id: EntryId) =>
     const extent = Option.getOrUndefined(yield* retryOutages(lease.extent))
     if (extent?.first === undefined) return undefined
     if (compareEntryIds(extent.first, id) > 0 || compareEntryIds(id, extent.last) > 0) return undefined
-    const read = retryOutages(lease.messagesAfter(before(id), 1))
     const isThere = extent.first === id ||
       extent.lastDeleted !== undefined && compareEntryIds(extent.lastDeleted, id) < 0
-    const found = isThere ? yield* read : Option.getOrElse(yield* Effect.timeoutOption(read, "1 second"), () => [])
+    const found = yield* isThere
+      ? retryOutages(lease.messagesAfter(before(id), 1))
+      : messagesIfAny(lease, before(id), 1)
     return found.find((message) => message.id === id)
   })
 

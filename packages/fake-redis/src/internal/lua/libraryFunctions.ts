@@ -77,7 +77,7 @@ const formatWide = (stack: LuaStack, L: number, count: number): void => {
   m._lua_replace(L, 1)
 }
 
-/** `string.format`, where `ref` refers to that of the VM. */
+/** `string.format`. `ref` refers to the VM's own function. */
 const format = (ref: number): LibraryFunction => (stack, L) => {
   const { m } = stack
   const count = m._lua_gettop(L)

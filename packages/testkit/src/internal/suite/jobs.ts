@@ -252,7 +252,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", wanted! + 11))._tag, "Claimed")
     }))
 
-  it.effect("B33: a change of the schedule records the old one and when it ended, and drops what is settled", () =>
+  it.effect("B33: a change of the schedule records the old one and when it ended, and drops those whose instants are settled", () =>
     Effect.gen(function*() {
       const { a, claim, read, one, record, steer, token } = yield* setup("jobs changed")
       const named = (schedule: string) => [{ name: "job", schedule, keep }]

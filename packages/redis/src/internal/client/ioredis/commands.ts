@@ -6,6 +6,7 @@ import * as Result from "effect/Result"
 import type { Cluster, Redis as Client } from "ioredis"
 import type { CommandSink } from "../commandSink.ts"
 import * as Redis from "../effectRedis.ts"
+import { ready } from "./applicationClient.ts"
 import * as causes from "./causes.ts"
 import { addressOf } from "./connection.ts"
 import { refusal, refused, subscribing } from "./refusedCommands.ts"
@@ -81,16 +82,22 @@ const complete = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<voi
       ))
   })
 
+/**
+ * Sends to a node once it is connected. Until then ioredis would queue the command, and send it even after its timeout.
+ */
+const onceConnected = (client: Client, limit: Duration.Duration): Send =>
+  sending((command, args) => Effect.andThen(onWallClock(ready(client, limit)), callNode(client, limit, command, args)))
+
 /** Returns a `send` for each of these addresses. It fails if the node is unknown. */
 const sendsTo = (cluster: Cluster, limit: Duration.Duration, addresses: Iterable<string>): ReadonlyArray<Send> => {
   const known = byAddress(cluster)
   return Array.from(addresses, (address) => {
     const primary = known.get(address)
-    return primary === undefined ? sending(() => fail(causes.notConnected(address))) : node(primary, limit)
+    return primary === undefined ? sending(() => fail(causes.notConnected(address))) : onceConnected(primary, limit)
   })
 }
 
-/** Returns a `send` for each primary. That of a primary which is down fails. */
+/** Returns a `send` for each primary. If the primary is down, it fails. */
 export const primaries = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<ReadonlyArray<Send>> =>
   Effect.map(
     complete(cluster, limit),
