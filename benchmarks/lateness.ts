@@ -168,7 +168,7 @@ const { values: options } = commandLine({
     /** Keeps the results for `pnpm bench:page`. */
     save: { type: "boolean", default: false }
   }
-}, { whole: ["repetitions"], names: { only: Object.keys(works) } })
+}, { counts: ["repetitions"], names: { only: Object.keys(works) } })
 
 const wanted = options.only?.split(",")
 const rows: Array<LatenessRow> = []

@@ -49,7 +49,7 @@ const { positionals, values: options } = commandLine({
     save: { type: "boolean", default: false }
   }
 }, {
-  whole: ["repetitions"],
+  counts: ["repetitions"],
   names: { only: [...works.map(({ id }) => id), "size", "growth", "latency"], profile: ["all", ...profiledIds] }
 })
 

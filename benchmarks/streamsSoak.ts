@@ -24,7 +24,7 @@ const { values: options } = commandLine({
     seconds: { type: "string", default: "30" },
     save: { type: "boolean", default: false }
   }
-}, { whole: ["streams"], positive: ["minutes", "seconds"] })
+}, { counts: ["streams"], positive: ["minutes", "seconds"] })
 
 const minutes = Number(options.minutes)
 const count = Number(options.streams)

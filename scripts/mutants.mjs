@@ -39,7 +39,7 @@ const { values } = commandLine({
     out: { type: "string", default: join(root, "node_modules/.cache/mutants") }
   }
 }, {
-  whole: ["sample", "workers", "longest", "budget"],
+  counts: ["sample", "workers", "longest", "budget"],
   positive: ["minutes"],
   names: { area: areas.map(({ name }) => name) }
 })
@@ -91,12 +91,14 @@ const run = (folder, worker, workers) =>
     })
   })
 
+const isWanted = ({ file }) => values.file === undefined || file.endsWith(values.file)
+
 const investigate = async (area) => {
-  const { mutants: listed, programs, tests: allTests } = area.make()
+  const { mutants: listed, programs, tests: allTests } = area
   const mutants = listed.map((mutant, id) => ({ ...mutant, id }))
   const equivalents = JSON.parse(readFileSync(join(root, "scripts/mutants/equivalent.json"), "utf8"))
   const isEquivalent = ({ file, what }) => equivalents[file]?.[what] !== undefined
-  const wanted = sampled(mutants.filter(({ file }) => values.file === undefined || file.endsWith(values.file)))
+  const wanted = sampled(mutants.filter(isWanted))
   const versions = Object.fromEntries(allTests.map((test) => [test, hash(readFileSync(join(root, test), "utf8"))]))
   const versionOf = (test) => versions[fileOf(test)]
 
@@ -238,6 +240,11 @@ const investigate = async (area) => {
 }
 
 const chosen = areas.filter(({ name }) => values.area === undefined || values.area.split(",").includes(name))
+  .map(({ make, name }) => ({ name, ...make() }))
+if (!chosen.some(({ mutants }) => mutants.some(isWanted))) {
+  console.error(`no mutated file is called "${values.file}"`)
+  process.exit(2)
+}
 const reports = []
 for (const area of chosen) reports.push(await investigate(area))
 const report = join(values.out, "report.html")

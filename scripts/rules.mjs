@@ -33,7 +33,8 @@ const { values } = commandLine({
     out: { type: "string", default: join(root, "node_modules/.cache/rules") }
   }
 }, {
-  whole: ["deviations", "seeds"],
+  counts: ["seeds"],
+  whole: ["deviations"],
   positive: ["minutes"],
   names: { only: ["tests", "explorer", "seeds"] }
 })

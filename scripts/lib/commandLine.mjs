@@ -25,11 +25,11 @@ const parsed = (config) => {
 }
 
 /**
- * Parses the command line. `whole` has the options that are whole numbers, and `positive` those that may have
- * fractions. `names` has the options that are names separated by commas, with the allowed names, and `name` those that
+ * Parses the command line. `whole` has the options that are whole numbers, `counts` those that say how much to run and
+ * must not be 0, and `positive` those that may have fractions. `names` has the options that are names separated by commas, with the allowed names, and `name` those that
  * are a single name.
  */
-export const commandLine = (config, { name = {}, names = {}, positive = [], whole = [] } = {}) => {
+export const commandLine = (config, { counts = [], name = {}, names = {}, positive = [], whole = [] } = {}) => {
   const { positionals, values } = parsed(config)
   if (values.help) {
     console.log(headOf(process.argv[1]))
@@ -39,6 +39,9 @@ export const commandLine = (config, { name = {}, names = {}, positive = [], whol
     const number = value === "" ? NaN : Number(value)
     if (whole.includes(option) && !(Number.isSafeInteger(number) && number >= 0)) {
       fail(`--${option} must be a non-negative integer, not "${value}"`)
+    }
+    if (counts.includes(option) && !(Number.isSafeInteger(number) && number > 0)) {
+      fail(`--${option} must be a positive integer, not "${value}"`)
     }
     if (positive.includes(option) && !(number > 0)) fail(`--${option} must be a positive number, not "${value}"`)
     const allowed = name[option] ?? names[option]

@@ -21,7 +21,7 @@ const { values } = commandLine({
     context: { type: "string", default: "4" },
     socket: { type: "boolean", default: false }
   }
-}, { whole: ["cases", "seed", "port", "context"] })
+}, { counts: ["cases"], whole: ["seed", "port", "context"] })
 
 const server = values.port === undefined || values.socket ? await startServer() : undefined
 try {

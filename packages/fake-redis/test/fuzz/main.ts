@@ -4,7 +4,7 @@ import { fuzz } from "./fuzz.ts"
 
 const { values } = commandLine({
   options: { cases: { type: "string", default: "10000" }, seed: { type: "string", default: "1" } }
-}, { whole: ["cases", "seed"] })
+}, { counts: ["cases"], whole: ["seed"] })
 const started = performance.now()
 const { replied, cases, closed } = await fuzz({ seed: Number(values.seed), cases: Number(values.cases) })
 const seconds = ((performance.now() - started) / 1000).toFixed(1)

@@ -32,10 +32,15 @@ const { values } = commandLine({
     write: { type: "boolean", default: false },
     out: { type: "string", default: join(tmpdir(), "effect-simba-explore") }
   }
-}, { whole: ["deviations", "workers"], names: { scope: Object.keys(scopes) } })
+}, { counts: ["workers"], whole: ["deviations"], names: { scope: Object.keys(scopes) } })
 
 const names = values.scope === undefined ? Object.keys(scopes) : values.scope.split(",")
 const deviations = Number(values.deviations)
+
+if (values.schedule !== undefined && (values.scope === undefined || names.length > 1)) {
+  console.error("--schedule needs the one --scope that it belongs to")
+  process.exit(2)
+}
 
 const say = (text: string) => values.json ? undefined : console.log(text)
 
@@ -53,6 +58,7 @@ const replay = async (name: string, schedule: string) => {
   const result = await Effect.runPromise(Simulation.replay(scopes[name]!.plan, schedule))
   say(Simulation.report(result))
   save(name, result)
+  return result.violations.length
 }
 
 /** Returns a hash of the code. Stored results are valid only for the same code. */
@@ -156,14 +162,15 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
 }
 
 if (values.schedule !== undefined) {
-  await replay(names[0]!, values.schedule).catch((error: unknown) => {
+  const violations = await replay(names[0]!, values.schedule).catch((error: unknown) => {
     if (!(error instanceof RangeError)) throw error
     console.error(error.message)
     process.exit(2)
   })
+  process.exitCode = violations === 0 ? 0 : 1
 } else {
   const workers = Array.from(
-    { length: Math.max(1, Number(values.workers)) },
+    { length: Number(values.workers) },
     () => new Worker(new URL("./worker.ts", import.meta.url))
   )
   for (const name of names) await explore(name, workers)

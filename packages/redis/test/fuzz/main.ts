@@ -52,7 +52,7 @@ const { values } = commandLine({
     seed: { type: "string", default: "1" },
     area: { type: "string" }
   }
-}, { whole: ["cases", "seed"], name: { area: areas.map(([name]) => name) } })
+}, { counts: ["cases"], whole: ["seed"], name: { area: areas.map(([name]) => name) } })
 const [cases, seed] = [Number(values.cases), Number(values.seed)]
 
 const onFake = Layer.provideMerge(FakeRedis.layer(), Layer.merge(TestClock.layer(), Logger.layer([])))

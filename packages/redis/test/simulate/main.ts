@@ -26,7 +26,7 @@ const { values } = commandLine({
     workers: { type: "string", default: String(Math.min(availableParallelism(), 8)) },
     out: { type: "string", default: join(tmpdir(), "effect-simba-simulate") }
   }
-}, { whole: ["seeds", "from", "workers"], name: { plan: Object.keys(plans) } })
+}, { counts: ["seeds", "workers"], whole: ["from"], name: { plan: Object.keys(plans) } })
 
 const plan = plans[values.plan]!
 
@@ -74,7 +74,7 @@ const explain = (seed: number | string) =>
 const sweep = async () => {
   const first = Number(values.from)
   const count = Number(values.seeds)
-  const stride = Math.max(1, Math.min(Number(values.workers), count))
+  const stride = Math.min(Number(values.workers), count)
   const startedAt = performance.now()
   const reports: Array<Report> = []
   await Promise.all(Array.from({ length: stride }, (_, index) =>
