@@ -28,7 +28,7 @@ describe("mutex.ts", () => {
 describe("with-lock.ts", () => {
   const { Balances } = withLockExample
 
-  it.effect("passes its token to the table, a larger one each time", () =>
+  it.effect("passes its token to the table, and each run has a larger one", () =>
     Effect.gen(function*() {
       const first = yield* inNoTime(withLockExample.settle)
       const second = yield* inNoTime(withLockExample.settle)

@@ -177,7 +177,7 @@ describe("web servers", () => {
   })
 })
 
-it("fenced-http.ts refuses the reads and writes of a former owner with 412", async () => {
+it("fenced-http.ts responds with 412 to a former owner's reads and writes", async () => {
   await using server = await serves("fenced-http.ts", {})
   const ask = async (method: "GET" | "PUT", token: string | undefined, body?: string) => {
     const reply = await fetch(`${server.url}/reports/2026-11`, {

@@ -27,7 +27,7 @@ const press = (script: string, line: string, url: string) => {
 }
 
 layer(RedisServer.layer, { excludeTestServices: true })("completions of effect-simba", (it) => {
-  it.effect("are the names on the server that can follow the words", () =>
+  it.effect("are the names on the server that can follow the typed words", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (const name of ["invoices", "orders"]) {

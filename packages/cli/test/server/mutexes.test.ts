@@ -105,7 +105,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.notInclude(output, `${escape}2J`)
     }))
 
-  it.effect("release changes nothing if the owner has changed since the question", () =>
+  it.effect("release changes nothing if the owner has changed since the prompt", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)

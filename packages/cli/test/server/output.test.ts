@@ -24,7 +24,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-si
       assert.match(errors, /^effect-simba: cannot write the output: ENOSPC[^\n]*\n$/)
     }))
 
-  it.effect("may lose its reader of standard error: a lost lease still kills the command, with code 79", () =>
+  it.effect("may lose the reader of its standard error: a lost lease still kills the command, with code 79", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("unread errors")

@@ -213,13 +213,13 @@ describe("calls from inside the work", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("a contender continues", () => {
+describe("a contender", () => {
   const counting = () => {
     const work = { runs: 0 }
     return Object.assign(work, { effect: Effect.andThen(Effect.sync(() => work.runs++), Effect.never) })
   }
 
-  it.effect("and logs its leaderships at the configured level", () => {
+  it.effect("logs its leaderships at the configured level", () => {
     const levels: Array<string> = []
     const logger = Logger.make(({ logLevel, message }) => {
       if (String(message).startsWith("Leadership ")) levels.push(logLevel)
@@ -243,7 +243,7 @@ describe("a contender continues", () => {
     )
   })
 
-  it.effect("when its loggers and its work throw", () => {
+  it.effect("continues when its loggers and its work throw", () => {
     const notified: Array<string> = []
     const logger = Logger.make(({ message }) => {
       notified.push(String(message))
@@ -277,7 +277,7 @@ describe("a contender continues", () => {
     ))
   })
 
-  it.effect("when the backend interrupts itself or dies", () => {
+  it.effect("continues when the backend interrupts itself or dies", () => {
     let broken: Effect.Effect<never> | undefined
     const through = <A, E>(effect: Effect.Effect<A, E>) => Effect.suspend(() => broken ?? effect)
     const store = Layer.effect(

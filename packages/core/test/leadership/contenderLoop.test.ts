@@ -250,7 +250,7 @@ describe("a leadership", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("a call from outside or inside", () => {
+describe("calls from outside and inside the work", () => {
   it.effect("leave returns once the contender has left the queue, which may take until earlier work ends", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")

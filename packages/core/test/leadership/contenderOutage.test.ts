@@ -8,7 +8,7 @@ import { Hands, HandsLive, settle, takeFrom } from "../support/hands.ts"
 import { another, start, TestLive } from "../support/setup.ts"
 
 describe("a contender", () => {
-  it.effect("a late acquired message does not make a contender the owner", () =>
+  it.effect("a late `acquired` message does not make a contender the owner", () =>
     Effect.gen(function*() {
       const { announce } = yield* Hands
       const contention = yield* Mutex.contend("m")

@@ -19,7 +19,7 @@ const counts = Effect.gen(function*() {
 })
 
 describe("a contender", () => {
-  it.effect("counts each leadership once: when it starts, is released, and is lost", () =>
+  it.effect("counts the start, the release and the loss of each leadership once", () =>
     Effect.suspend(() =>
       Effect.gen(function*() {
         const jobs = yield* Mutex.contend("jobs")

@@ -117,7 +117,7 @@ describe("a contender over time", () => {
       assert.isTrue(transitions.every(([ttl, transition]) => !(ttl && transition)))
     }))
 
-  it.effect("reports another owner and the rest of its lease", () =>
+  it.effect("reports another owner and the remaining time of its lease", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = MutexName.MutexName.make("jobs")
@@ -280,7 +280,7 @@ describe("a contender over time", () => {
       assert.strictEqual(most, 1)
     }))
 
-  it.effect("onError fail: a failure of the work ends whileLeader, but not the leadership", () =>
+  it.effect("with onError set to fail, a failure of the work ends whileLeader, but not the leadership", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const fiber = yield* start(jobs.whileLeader(Effect.fail("no"), { onError: "fail" }))

@@ -181,13 +181,13 @@ const holdsAround = (expression: string, zone: string, at: number) => {
 // Cycles through the expressions, so that each one is tested at many changes
 const expressionAt = (index: number) => expressions[index % expressions.length]!
 
-it("every instant occurs once, at clock changes in a century of ten zones", () => {
+it("every instant occurs once at the clock changes of a century in ten zones", () => {
   const sampled = changes.filter((_, index) => index % 31 === 0)
   assert.isAbove(sampled.length, 25)
   sampled.forEach(([zone, at], index) => holdsAround(expressionAt(index), zone, at))
 })
 
-it("every instant occurs once, at a fifth of the clock changes in a century of ten zones, and between them", {
+it("every instant occurs once at a fifth of the clock changes of a century in ten zones, and between them", {
   tags: ["long"]
 }, () => {
   assert.isAbove(changes.length, 800)
@@ -223,7 +223,7 @@ it("a weekly job runs once on each Sunday of a century in every zone, on time or
   }
 })
 
-it("the last instant is one that next returns, which Effect's Cron.prev does not guarantee", () => {
+it("the last instant is one that `next` returns, which Effect's Cron.prev does not guarantee", () => {
   const cron = Result.getOrThrow(Cron.parse("*/15 2 * * *", "Europe/Berlin"))
   const after = Date.parse("2026-03-29T12:00:00Z")
   const former = Cron.prev(cron, after).getTime()

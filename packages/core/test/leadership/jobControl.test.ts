@@ -85,7 +85,7 @@ describe("jobs of a fleet", () => {
       assert.strictEqual(refused._tag, "InvalidConfig")
     }))
 
-  it.effect("run on request after the retries of a failed run, and those of a run whose node died", () =>
+  it.effect("run on request only after the retries of a failed run, or of a run whose node died", () =>
     Effect.gen(function*() {
       for (const dies of [false, true]) {
         yield* TestClock.setTime(noon - 1000)
@@ -139,7 +139,7 @@ describe("jobs of a fleet", () => {
       assert.deepStrictEqual(take(), ["a@2701"])
     }))
 
-  it.effect("no longer follow the former schedule once it has changed, even before the leader reads that", () =>
+  it.effect("stop following the old schedule as soon as it changes, even before the leader reads the new one", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, take } = yield* JobFleet.make

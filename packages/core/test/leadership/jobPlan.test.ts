@@ -138,17 +138,17 @@ const decides = (records: ReadonlyArray<JobRecord>) => {
   return [...observed].sort()
 }
 
-describe("what a leader does with a job", { tags: ["B33"] }, () => {
-  it("that has never run", () => {
+describe("a leader's decision about a job", { tags: ["B33"] }, () => {
+  it("agrees with the model if the job has never run", () => {
     assert.deepStrictEqual(decides([noRun]), ["Miss", "Run", "Wait"])
   })
 
-  it("that has run: on time, late, or not at all", () => {
+  it("agrees with the model if the job has run on time, late, or not at all", () => {
     const ends = [{ end: 500, outcome: "success" }, { end: 900, outcome: "failure" }, {}] as const
     assert.deepStrictEqual(decides(ends.map((end) => ran({ start: 400, ...end }))), ["Miss", "Run", "Wait"])
   })
 
-  it("whose last run failed, never started, or belongs to a leader that has died", () => {
+  it("agrees with the model if the last run failed, never started, or belongs to a dead leader", () => {
     const runs = [
       { attempt: 2, end: 700, outcome: "failure" },
       { attempt: 3, end: 700, outcome: "failure" },
@@ -161,7 +161,7 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(runs.map((run) => ran(run))), ["Miss", "Run", "Wait"])
   })
 
-  it("that was requested: runs it at once, or when its minimum interval allows, paused or not", () => {
+  it("runs a requested job at once, or when its minimum interval allows, paused or not", () => {
     const wanted = [noRun, ran({ start: 1000, end: 1001, outcome: "success" })].map((record) => ({
       ...record,
       wanted: 5
@@ -169,17 +169,17 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(wanted), ["Run", "Wait"])
   })
 
-  it("that was requested while a retry is pending: retries first", () => {
+  it("retries first if a job is requested while a retry is pending", () => {
     const runs = [{ attempt: 1, end: 700, outcome: "failure" }, { attempt: 0, end: 700, outcome: "unstarted" }] as const
     const wanted = [...runs.map((run) => ran(run)), ran({ token: 6 })].map((record) => ({ ...record, wanted: 5 }))
     assert.deepStrictEqual(decides(wanted), ["Run", "Wait"])
   })
 
-  it("whose last start is in the future, because the clock was set back: ignores the minimum interval", () => {
+  it("ignores the minimum interval if the last start is in the future, because the clock was set back", () => {
     assert.deepStrictEqual(decides([ran({ start: 1001, end: 1002, outcome: "success" })]), ["Miss", "Run", "Wait"])
   })
 
-  it("whose run failed: retries after pauses that double, up to a minute", () => {
+  it("retries a failed run after pauses that double, up to a minute", () => {
     const spec = { misfire: "skip", catchUp: 1e9, minInterval: 0, attempts: 100 } as const
     const hourly = every(3_600_000)
     const pauses = [1, 2, 3, 6, 7, 8, 50].map((attempt) => {
@@ -200,7 +200,7 @@ describe("what a leader does with a job", { tags: ["B33"] }, () => {
   })
 })
 
-it("a changed schedule has the old instants up to the change, and the new ones after it", () => {
+it("a changed schedule has its old instants up to the change, and its new instants after the change", () => {
   const [former, present] = [every(3), every(5)]
   for (let changed = 0; changed <= 16; changed++) {
     const both = inForce(present, [{ next: former, until: changed }])

@@ -117,7 +117,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.lengthOf(calls("read"), 2)
     }))
 
-  it.effect("a read that fails after a run costs no instant", () =>
+  it.effect("a read that fails after a run skips no instant", () =>
     Effect.gen(function*() {
       const { faults, take } = yield* alone({ schedule: Leadership.every("1 second"), misfire: "skip" })
       yield* TestClock.adjust("1500 millis")
@@ -301,7 +301,7 @@ describe("a leader whose clock is wrong", { tags: ["B33"] }, () => {
     }))
 })
 
-it.effect("an operator pauses one job of several", () =>
+it.effect("an operator can pause one of several jobs", () =>
   Effect.gen(function*() {
     yield* TestClock.setTime(noon)
     const { job, node, take } = yield* JobFleet.make

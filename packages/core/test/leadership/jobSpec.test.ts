@@ -15,7 +15,7 @@ const make = (options: Options = {}) =>
 const refusal = (options: Options) => Effect.map(Effect.flip(make(options)), ({ option }) => option)
 
 describe("the options of a job", { tags: ["B33"] }, () => {
-  it.effect("catch up by one period for every, and not at all for cron", () =>
+  it.effect("have defaults that depend on whether the schedule is a period or a cron expression", () =>
     Effect.gen(function*() {
       const { instants: _, ...usual } = yield* make()
       assert.deepStrictEqual(usual, {

@@ -17,7 +17,7 @@ const hourly = Leadership.cron("0 * * * *")
 const mutex = MutexName.make("jobs")
 
 describe("one run for each instant", { tags: ["B33"] }, () => {
-  it.effect("every: at once for a new job, then at the multiples of the period, even across a change of leaders", () =>
+  it.effect("every: a new job runs at once, then at multiples of the period, even across a change of leaders", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 5000)
       const { job, node, take } = yield* JobFleet.make
@@ -30,7 +30,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["a@0", "a@15", "b@35", "b@55"])
     }))
 
-  it.effect("every: the next leader runs what nobody ran in this period", () =>
+  it.effect("every: the next leader runs a job that nobody has run in this period", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, ran, take } = yield* JobFleet.make
@@ -47,7 +47,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["b@120"])
     }))
 
-  it.effect("by the backend's time, regardless of the clocks of the nodes", () =>
+  it.effect("instants follow the backend's clock, regardless of the nodes' clocks", () =>
     Effect.gen(function*() {
       for (const [ahead, behind] of [[9, -9], [-9, 9], [80, 0], [26 * 3600, -3600], [0, -80]] as const) {
         yield* TestClock.setTime(noon - 5000)

@@ -53,7 +53,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.left(at(400, 700)), lease.endsAt(), lease.nextRenewal], [1000, 1400, 800])
   })
 
-  it("a rounding error of the wall clock, up to a millisecond, moves nothing", () => {
+  it("a wall clock step of up to a millisecond is a rounding error, and changes nothing", () => {
     const lease = make()
     assert.strictEqual(lease.left(at(200, 201)), 899)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1100, 500])
@@ -61,7 +61,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1098.5, 498.5])
   })
 
-  it("a wall clock that is set back does not extend it, and a suspension after it counts", () => {
+  it("a wall clock that is set back does not extend the lease, and a later suspension still shortens it", () => {
     const lease = make()
     assert.strictEqual(lease.left(at(200, -5000)), 900)
     assert.strictEqual(lease.endsAt(), 1100)

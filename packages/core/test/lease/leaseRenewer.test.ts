@@ -154,7 +154,7 @@ describe("renewing many leases", () => {
       isolated
     ))
 
-  it.effect("stays silent when its layer closes during a renewal", () => {
+  it.effect("logs nothing when its layer closes during a renewal", () => {
     const lines: Array<unknown> = []
     const logger = Logger.make(({ message }) => void lines.push(message))
     return Effect.gen(function*() {

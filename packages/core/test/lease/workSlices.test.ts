@@ -31,7 +31,7 @@ const setup = Effect.gen(function*() {
   return { asked, them, us }
 })
 
-describe("a thousand at once", () => {
+describe("a thousand tasks at once", () => {
   it.effect("waiters poll again in slices, after a gap and when a lease ends", () =>
     Effect.gen(function*() {
       const { asked, them, us } = yield* setup
@@ -181,7 +181,7 @@ describe("one slice", () => {
     return { clock, stall, slice: new Slice(clock) }
   })
 
-  it.effect("has up to 32 tasks or 5 milliseconds, but at least one task", () =>
+  it.effect("runs up to 32 tasks for up to 5 milliseconds, and at least one task", () =>
     Effect.gen(function*() {
       const { slice } = yield* sliced
       const rooms = Array.from({ length: 34 }, () => slice.hasRoom())

@@ -186,7 +186,7 @@ describe("a store that does not reply", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-describe("a timeout in an outage is not a busy mutex", () => {
+describe("a timeout in an outage does not report a busy mutex", () => {
   const timingOut = Effect.flip(Mutex.withLock("m", { timeout: "3 seconds" })(Effect.void))
 
   it.effect.each(
@@ -321,7 +321,7 @@ describe("acquireAll", () => {
       assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("has time until the earliest deadline, and none once one of its leases is lost, which the failure names", () =>
+  it.effect("has the time left of its earliest deadline, and none after a loss, whose failure names the lost mutex", () =>
     Effect.gen(function*() {
       const letGo = yield* Effect.provide(hold("b"), yield* another("them"))
       const all = yield* start(Mutex.acquireAll(["a", "b"]))

@@ -40,7 +40,7 @@ describe("a closed layer whose store stays open", () => {
       assert.deepStrictEqual(faults.calls, [])
     })))
 
-  it.effect("ends the events of its mutexes, and starts no more, with a failure", () =>
+  it.effect("fails the event streams of its mutexes, and new ones", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const observed: Array<string> = []

@@ -276,7 +276,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is awaited when its layer closes, including what its request must undo", () =>
+  it.effect("is awaited when its layer closes, including the undo of its request", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore
       let isUndone = false

@@ -36,7 +36,7 @@ const grants = {
   })
 }
 
-describe("a forced release that overtakes the reply of the grant", () => {
+describe("a forced release that overtakes the reply to the acquire", () => {
   it.effect.each(Object.entries(grants))(
     "ends the lease at once, as a forced release (%s)",
     ([, grant]) =>

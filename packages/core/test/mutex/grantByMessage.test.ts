@@ -104,7 +104,7 @@ describe("a grant by message", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 200)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is a hint with less than half of its period left", () =>
+  it.effect("is only a hint if less than half of its period is left", () =>
     Effect.gen(function*() {
       const [young, old] = [yield* Effect.exit(at(425)), yield* Effect.exit(at(426))]
       assert.deepStrictEqual([Exit.isSuccess(young), Exit.isSuccess(old)], [true, false])
@@ -118,28 +118,28 @@ describe("a grant by message", () => {
       assert.isDefined(waiter.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(GrantingLive)))
 
-  it.effect("is a hint if its token is not above the last reply's, regardless of the backend's clock", () =>
+  it.effect("is only a hint if its token is not larger than that in the last reply, regardless of the backend's clock", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(10, turn(yield* grantAfter(10, { token: token(last) })))
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is a hint if the backend's clock was set back", () =>
+  it.effect("is only a hint if the backend's clock was set back", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(10, turn(yield* grantAfter(-1)))
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is a hint if the last reply had no time", () =>
+  it.effect("is only a hint if the last reply had no time", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"), () => undefined)
       yield* notifyAfter(10, turn(yield* grantAfter(10)))
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is a hint after a suspension of the machine", () =>
+  it.effect("is only a hint after a suspension of the machine", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* suspending
       yield* Effect.gen(function*() {
@@ -150,7 +150,7 @@ describe("a grant by message", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("is a hint if the local wall clock was set back, because it may then hide a suspension", () =>
+  it.effect("is only a hint if the local wall clock was set back, because that can hide a suspension", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* suspending
       let step = 0

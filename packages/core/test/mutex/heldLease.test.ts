@@ -127,7 +127,7 @@ describe("the local deadline", { tags: ["L1"] }, () => {
     { tags: ["B20"] }
   )
 
-  it.effect("counts on the wall clock too, so that a suspension ends the lease", () =>
+  it.effect("is also checked against the wall clock, so that a suspension ends the lease", () =>
     Effect.gen(function*() {
       const base = yield* Clock.Clock
       let suspended = 0

@@ -80,7 +80,7 @@ describe("localTurn", () => {
       grows(line.tokens)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a long hold ends the turn: a renewed lease is not handed on for longer", () =>
+  it.effect("a long hold ends the turn, because a renewed lease is not handed on", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const line = makeLine({ localTurn: "5 seconds" })

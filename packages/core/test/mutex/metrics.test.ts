@@ -39,7 +39,7 @@ const noGaugeIsUp = Effect.gen(function*() {
 })
 
 describe("metrics", () => {
-  it.effect("counters of alerts exist from the start, because growth from a missing series would not show", () =>
+  it.effect("counters that alerts use exist from the start, because an increase from a missing series would go unnoticed", () =>
     Effect.gen(function*() {
       const exported = (yield* PrometheusMetrics.format()).split("\n")
       for (const reason of ["Expired", "TakenOver", "Vanished", "BackendGone", "ForcedRelease"]) {
@@ -224,7 +224,7 @@ describe("metrics", () => {
       snapshot.flatMap(({ attributes }) => Object.entries(attributes ?? {}).map(([key, value]) => `${key}=${value}`))
   )
 
-  it.effect("no mutex and no contender is a label", () =>
+  it.effect("no label contains the name of a mutex or a contender", () =>
     Effect.gen(function*() {
       for (let i = 0; i < 20; i++) yield* Effect.scoped(Mutex.acquire(`secret-${i}`))
       assert.isEmpty((yield* labels).filter((label) => /secret|us/.test(label)))
@@ -408,7 +408,7 @@ describe("logs", () => {
   })
 })
 
-it.effect("a group has the tokens of its leases, and each of them counts in the metrics", () =>
+it.effect("a group has the tokens of its leases, and each lease counts in the metrics", () =>
   Effect.gen(function*() {
     const { token } = yield* Effect.scoped(Mutex.acquire("a"))
     const group = yield* Mutex.acquireAll(["a", "b"])

@@ -135,7 +135,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       assert.isAtMost(polls, 130)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("refuses bad names and options in the stream", () =>
+  it.effect("fails the stream for invalid names and options", () =>
     Effect.gen(function*() {
       const refused = (stream: Stream.Stream<unknown, { readonly _tag: string }, Mutex.Mutex>) =>
         Effect.map(Effect.flip(Stream.runDrain(stream)), (error) => error._tag)

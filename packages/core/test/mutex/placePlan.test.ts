@@ -128,7 +128,7 @@ describe("a place in the queue of the fleet", () => {
       holds(first === undefined || first === "Turn", steps)
     }))
 
-  it("wins only by a grant that finds its waiter still first, and then it is over", () =>
+  it("wins only by a grant whose waiter is still first, and then ends", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
       holds(last.commands.includes("win") === (last.name === "Granted" && last.to === "over"), steps)

@@ -144,7 +144,7 @@ describe("waking waiters", () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["B11"] })
 
   it.effect(
-    "a waiter polls by the owner's lease, not by its own periods",
+    "the time of a waiter's poll depends on the owner's lease, not on its own",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults

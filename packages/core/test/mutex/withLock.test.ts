@@ -168,7 +168,7 @@ describe("withLock", () => {
 })
 
 describe("lease.protect", () => {
-  it.effect("a bare lease does not interrupt its holder, protect does", () =>
+  it.effect("a bare lease does not interrupt its holder, but `protect` does", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "hang"
@@ -315,7 +315,7 @@ describe("a nested lock on the same name", () => {
 })
 
 describe("acquireAll", () => {
-  it.effect("holds all of them, with one lease object", () =>
+  it.effect("holds all mutexes with one lease object", () =>
     Effect.gen(function*() {
       yield* Effect.scoped(Effect.gen(function*() {
         const group = yield* Mutex.acquireAll(["b", "a", "b"])

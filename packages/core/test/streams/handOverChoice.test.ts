@@ -24,7 +24,7 @@ const movable = [
 const names = (count: number, busy: number) => choose(movable, count, busy).map(({ name }) => name)
 
 describe("the data streams that a member hands over", () => {
-  it("streams with waiting handlers go first, the newest of them before others; busy ones go last", () =>
+  it("streams with waiting handlers go first, newest first, and busy ones go last", () =>
     assert.deepStrictEqual(names(9, 9), [
       "waits 2",
       "waits 1",

@@ -73,7 +73,7 @@ describe("claims while the client closes", () => {
     })))
 })
 
-describe("a new lease for a data stream that is still in use here", () => {
+describe("a new lease for a data stream that this client still uses", () => {
   it.effect("the old lease is lost, and the new one is refused while a handler of the old one runs", () =>
     Effect.gen(function*() {
       const { table } = yield* newTable()

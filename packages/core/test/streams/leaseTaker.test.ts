@@ -183,7 +183,7 @@ describe("taking data streams", () => {
       assert.deepStrictEqual([1, 2, 3].map(mayTake), [true, true, false])
     }))
 
-  it.effect("a data stream is not taken while it is paused, owned here, or a handler for it still runs here", () =>
+  it.effect("a consumer does not take a data stream that is paused, that it owns, or whose handler it still runs", () =>
     Effect.gen(function*() {
       let isPaused = true
       const { mayTake, table, take } = yield* setup({ "1-0": taken(1) }, { isPaused: () => isPaused })

@@ -211,7 +211,7 @@ describe("an owner that dies", () => {
       }))
   )
 
-  it.effect("a data stream is not requested while a handler of an earlier lease still runs here", () =>
+  it.effect("a consumer does not request a data stream while its handler of an earlier lease still runs", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "500 millis" })
@@ -683,7 +683,7 @@ describe("losses, free capacity and unexpected entries", () => {
       assert.deepStrictEqual(backend.done, ["s1", "s2", "s3"])
     })))
 
-  it.effect("a loss frees the capacity of one data stream, not more", () =>
+  it.effect("a loss frees the capacity of a single data stream", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1 })

@@ -299,7 +299,7 @@ describe("signals", () => {
       assert.lengthOf((yield* within("1 second")).filter((note) => note.includes("pending")), 1)
     }))
 
-  it.effect("as many released entries as expired leases that are due at the same time are all taken", () =>
+  it.effect("released entries and expired leases that are due at the same time are all taken", () =>
     Effect.gen(function*() {
       const pending = [pendingOf(entryOf(1)), pendingOf(entryOf(2))]
       const { expired, released, within } = yield* setup({ drawn: 0.5, pending })

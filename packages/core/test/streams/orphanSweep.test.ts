@@ -123,7 +123,7 @@ describe("one sweep", () => {
       assert.isTrue(sweep.isRequested())
     }))
 
-  it.effect("a sweep that runs out of capacity forgets the entries of Go consumers that it passed and that are gone", () =>
+  it.effect("a sweep that runs out of capacity forgets missing entries of Go consumers up to the point where it stopped", () =>
     Effect.gen(function*() {
       const rooms = [1, 0, 1, 0]
       const pending = [pendingOf(1, { go: { lease: "redis-consumer-go" } }), pendingOf(2), pendingOf(3)]
@@ -151,7 +151,7 @@ describe("one sweep", () => {
       ])
     }))
 
-  it.effect("one unit of free capacity is enough for a sweep that delays the next one", () =>
+  it.effect("a sweep with one unit of free capacity delays the next sweep", () =>
     Effect.gen(function*() {
       const { sweep } = yield* setup([], { capacity: 1 })
       yield* sweep.once
@@ -245,7 +245,7 @@ describe("what sweeps remember about the entries of Go consumers", () => {
       assert.isDefined(known(1))
     }))
 
-  it.effect("a sweep that has no capacity left for its second page forgets the entries of the first page that are gone", () =>
+  it.effect("a sweep that has no capacity left for its second page forgets the missing entries of the first page", () =>
     Effect.gen(function*() {
       const pending = Array.from({ length: 450 }, (_, i) => pendingOf(i + 1, i === 99 || i === 299 ? { go } : {}))
       let isFilled = false

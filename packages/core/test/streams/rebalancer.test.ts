@@ -425,7 +425,7 @@ describe("balance", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
-  it.effect("if a giver dies during the grace period, all its data streams are taken over", () =>
+  it.effect("if a consumer dies while a handler has its grace period, all its data streams are taken over", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "10 seconds" })

@@ -50,14 +50,14 @@ describe("start positions", () => {
     assert.deepStrictEqual(at("beginning", Option.some({ ...trimmed, lastDeleted: id("900-0") })), ["0-0", 10])
   })
 
-  it("the position at the first message of a whole data stream counts that message", () => {
+  it("starting at the first message of an untrimmed data stream counts that message", () => {
     const whole = Option.some({ ...trimmed, added: trimmed.length })
     assert.deepStrictEqual(at("1000-0", whole), ["999-18446744073709551615", 0])
     // Reading starts after the first message, so an offset of 0 would report it as missing
     assert.deepStrictEqual(at("1000-1", whole), ["1000-0", undefined])
   })
 
-  it("times up to 1970 are the position before any message", () => {
+  it("times up to 1970 give the position before all messages", () => {
     for (const millis of [0, -1]) assert.strictEqual(at(DateTime.makeUnsafe(millis))[0], "0-0")
   })
 

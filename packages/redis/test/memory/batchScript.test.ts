@@ -188,7 +188,7 @@ const same = (script: string, steps: ReadonlyArray<Step>, skipDead: string) =>
 const script = Arbitrary.schema(Schema.Array(Step).check(Schema.isMinLength(20), Schema.isMaxLength(60)))
 
 describe("acquireAndRelease.lua", () => {
-  it("the copy has both fast paths disabled", () => {
+  it("the script that the tests compare with has both fast paths disabled", () => {
     for (const test of short) assert.include(inFull, `${test}false and `)
   })
 

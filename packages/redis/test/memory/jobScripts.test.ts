@@ -270,7 +270,7 @@ describe("the hash of a mutex's jobs", () => {
       }
     }))
 
-  it.effect("is read, paused and resumed although two jobs are malformed, which a process that runs one and a resume repair", () =>
+  it.effect("can be read, paused and resumed although two jobs are malformed; running one and resuming the other repairs them", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       const { read, steer } = real.jobs

@@ -82,7 +82,7 @@ describe("the simulator's model of mutexes", () => {
     assert.isFalse(keep("simba:{other}:fence", true))
   })
 
-  it.effect("bounds a waiter's sleep by two confirm periods plus a retry, and by a lease more after a loss", () =>
+  it.effect("bounds a waiter's sleep by two confirm periods plus a retry, and by another lease after a loss", () =>
     Effect.gen(function*() {
       const periods = { ttl: 10_000, transition: 6000, confirmTimeout: 1500, commandTimeout: 1000 }
       const bounds = yield* lockModel.bounds(periods)

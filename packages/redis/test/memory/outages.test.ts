@@ -90,7 +90,7 @@ describe("a server that replies with errors", () => {
     { tags: ["B14"] }
   )
 
-  it.effect("a contender backs off to one poll in ten seconds while the server loads, and leads soon after", () =>
+  it.effect("a contender backs off to one poll in ten seconds while the server loads its data, and leads soon afterwards", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const us = yield* openFake("a")

@@ -205,7 +205,7 @@ describe("simulations of data streams", () => {
           release: (held: Ownership) => Effect.andThen(service.fail(held), service.release(held))
         }))
       ),
-      (checkers) => assert.include(checkers, "dead letters are earned")
+      (checkers) => assert.include(checkers, "dead letters are justified")
     ))
 
   const greedy = mistaken((service, redis) => ({

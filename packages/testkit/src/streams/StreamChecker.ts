@@ -93,14 +93,14 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *   not taken for 40 seconds (2 seconds if an earlier consumer had locked the entry). An entry that the consumer has
  *   unlocked is not taken for a fifth of a second. A client that receives messages late may react to the end of an
  *   earlier lease.
- * - `dead letters are earned`: handler failures, and leases that expired under a handler, are counted no more often
+ * - `dead letters are justified`: handler failures, and leases that expired under a handler, are counted no more often
  *   than they happen, and only `maxFailures` of them make a dead letter. A commit resets the count. Malformed
  *   announcements become dead letters immediately.
- * - `dead messages are earned`: a message becomes a dead letter only once, and only after `attempts` of one handler or
+ * - `dead messages are justified`: a message becomes a dead letter only once, and only after `attempts` of one handler or
  *   if it cannot be decoded.
  * - `gaps are reported`: messages that were deleted before they were read, and that the checkpoint has passed, are in a
  *   reported gap, and no gap has more messages than were deleted.
- * - `paused data streams rest`: no handler starts on a data stream that has been paused for longer than `recovery`,
+ * - `paused data streams stay paused`: no handler starts on a data stream that has been paused for longer than `recovery`,
  *   unless a fault affected the consumer within that time.
  * - `only what is read is trimmed`: trimming removes nothing after the checkpoint.
  * - `consumers are reaped`: once faults have ended, consumers of the group whose name no process uses are removed

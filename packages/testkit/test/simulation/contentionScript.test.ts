@@ -60,7 +60,7 @@ describe("ContentionScript.arbitrary", () => {
       })
   )
 
-  it.effect("draws all kinds, workers and mutexes", () =>
+  it.effect("draws scripts with every kind of step, every worker and every mutex", () =>
     Effect.gen(function*() {
       const steps = (yield* Arbitrary.sampleEffect(ContentionScript.arbitrary(), { count: 30, seed: 1 })).flat()
       const drawn = (field: "kind" | "worker" | "mutex") => new Set(steps.map((step) => step[field])).size

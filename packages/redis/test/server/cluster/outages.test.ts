@@ -187,7 +187,7 @@ it.live("blocking commands work although the only configured node is down", () =
     assert.strictEqual(yield* Effect.retry(pong, { times: 3 }), "PONG")
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
 
-it.live("a program whose Cluster cannot be reached ends soon", () =>
+it.live("a program whose Cluster cannot be reached exits soon", () =>
   Effect.gen(function*() {
     const program = `import { IoRedis } from "@effect-simba/redis"
       import { Effect, Layer } from "effect"

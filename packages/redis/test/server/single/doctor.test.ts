@@ -22,39 +22,43 @@ const keysWithoutExpiry = Effect.fnUntraced(function*(server: Server) {
 const find = (report: RedisDoctor.Report, check: string) => report.findings.find((finding) => finding.check === check)
 
 describe("RedisDoctor", () => {
-  it.live("a well-configured server is healthy, and the doctor leaves nothing there", () =>
-    Effect.gen(function*() {
-      const server = yield* RedisServer.start({ args: ["--notify-keyspace-events Ex", "--appendonly yes"] })
-      const report = yield* examine(server, { streams: true })
-      assert.isTrue(report.isHealthy, RedisDoctor.format(report))
-      assert.isTrue(report.findings.every(({ status }) => status === "ok"), RedisDoctor.format(report))
-      assert.deepStrictEqual(report.findings.map(({ check }) => check), [
-        "version",
-        "mode",
-        "role",
-        "eviction",
-        "connections",
-        "persistence",
-        "keyspaceEvents",
-        "jobs",
-        "clock",
-        "latency",
-        "permissions",
-        "writes",
-        "pauses",
-        "messages"
-      ])
-      assert.deepStrictEqual(yield* server.send("KEYS", "*"), [])
-      yield* server.send("HSET", "simba:paused:orders-input", "", "1")
-      yield* server.send("HSET", "simba:paused:returns-input", "returns:eu", "1")
-      const paused = yield* examine(server, { streams: true })
-      assert.isTrue(paused.isHealthy)
-      const { message, status } = find(paused, "pauses")!
-      assert.strictEqual(status, "info")
-      for (const part of ["orders (all)", "returns (1 data stream(s))"]) assert.include(message, part)
-    }), 30_000)
+  it.live(
+    "a well-configured server is reported as healthy, and the doctor leaves no keys behind",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start({ args: ["--notify-keyspace-events Ex", "--appendonly yes"] })
+        const report = yield* examine(server, { streams: true })
+        assert.isTrue(report.isHealthy, RedisDoctor.format(report))
+        assert.isTrue(report.findings.every(({ status }) => status === "ok"), RedisDoctor.format(report))
+        assert.deepStrictEqual(report.findings.map(({ check }) => check), [
+          "version",
+          "mode",
+          "role",
+          "eviction",
+          "connections",
+          "persistence",
+          "keyspaceEvents",
+          "jobs",
+          "clock",
+          "latency",
+          "permissions",
+          "writes",
+          "pauses",
+          "messages"
+        ])
+        assert.deepStrictEqual(yield* server.send("KEYS", "*"), [])
+        yield* server.send("HSET", "simba:paused:orders-input", "", "1")
+        yield* server.send("HSET", "simba:paused:returns-input", "returns:eu", "1")
+        const paused = yield* examine(server, { streams: true })
+        assert.isTrue(paused.isHealthy)
+        const { message, status } = find(paused, "pauses")!
+        assert.strictEqual(status, "info")
+        for (const part of ["orders (all)", "returns (1 data stream(s))"]) assert.include(message, part)
+      }),
+    30_000
+  )
 
-  it.live("a setting that breaks leases is a warning that says what to set", () =>
+  it.live("a setting that breaks leases causes a warning that says what to set", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--maxmemory-policy allkeys-lru"] })
       const report = yield* examine(server, { streams: true })
@@ -65,7 +69,7 @@ describe("RedisDoctor", () => {
       assert.deepInclude(find(report, "persistence"), { status: "info" })
     }), 30_000)
 
-  it.live("the doctor recognizes a node of a Cluster and a replica", () =>
+  it.live("the doctor recognizes a Cluster node and a replica", () =>
     Effect.gen(function*() {
       const node = yield* RedisServer.start({ args: ["--cluster-enabled yes"] })
       const report = yield* examine(node)

@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
     return { server, store, m, a, b, stamp: stamp!, grant: grant! }
   })
 
-  it.effect("a message has the token, the time and the period of its grant, and the reply before it is older", () =>
+  it.effect("a message has the token, the time and the period of its grant, and the previous reply has an earlier time", () =>
     Effect.gen(function*() {
       const { grant, m, stamp, store } = yield* handOver("grant message")
       assert.strictEqual(grant.token, (yield* store.inspect(m, 0)).token)
@@ -45,7 +45,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
       assert.isBelow(grant.micros - stamp.micros, 5_000_000)
     }))
 
-  it.effect("a reply after a grant has its token, even if it queues with a release", () =>
+  it.effect("a reply to another contender after a grant has the token of that grant, even if it is the reply to a release", () =>
     Effect.gen(function*() {
       const { a, b, grant, m, store } = yield* handOver("grant stamp")
       const repeated = contender(store, m)

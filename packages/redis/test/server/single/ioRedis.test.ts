@@ -633,7 +633,7 @@ describe("building the layer", () => {
       assert.strictEqual((error as InvalidConfig).option, "db")
     }))
 
-  it.live("a URL that is refused is not shown: it may carry a password", () =>
+  it.live("a refused URL is not shown, because it may contain a password", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(build({ url: Redacted.make("http://:secret@localhost") }))
       assert.notInclude(error.message, "secret")

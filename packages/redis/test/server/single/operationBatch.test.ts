@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       for (const { mutex } of requests) assert.strictEqual(yield* server.send("EXISTS", keysOf(mutex).owner), 0)
     }))
 
-  it.effect("an operation on a key of the wrong type fails alone", () =>
+  it.effect("an operation on a key of the wrong type fails, and the others in its call succeed", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -59,7 +59,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on
       )
     }))
 
-  it.effect("an operation that is refused because memory is full fails alone", () =>
+  it.effect("an operation that is refused because memory is full fails, and the others in its call succeed", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)

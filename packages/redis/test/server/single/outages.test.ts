@@ -18,7 +18,7 @@ import {
 } from "../../support/harness.ts"
 import { relayTo } from "../../support/relay.ts"
 
-it.live("no outage ends in an unhandled rejection", () =>
+it.live("no outage causes an unhandled rejection", () =>
   Effect.gen(function*() {
     const unhandled: Array<unknown> = []
     const note = (error: unknown) => unhandled.push(error)
@@ -103,7 +103,7 @@ const loadingOnce = Effect.acquireRelease(
 )
 
 it.live(
-  "a connection to a server that loads its data is not replaced, although the client asks rarely",
+  "a connection to a server that is still loading its data is not replaced, although the client checks rarely",
   () =>
     Effect.gen(function*() {
       const { port, sockets } = yield* loadingOnce

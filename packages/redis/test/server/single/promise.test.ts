@@ -88,7 +88,7 @@ describe("@effect-simba/redis/promise", () => {
       })
     }))
 
-  it("does not run the work of a try if the mutex is taken, and rejects a wait with the error class", () =>
+  it("runs no work if the mutex is taken: a try returns that, and a wait rejects with the error class", () =>
     withSimba(async (simba) => {
       const name = freshName()
       await using _held = await simba.acquire(name)
@@ -252,7 +252,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.isFalse(second.isLeader)
     }))
 
-  it("lets work stop its own contender, without awaiting that, and another lead", () =>
+  it("lets work stop its own contender without awaiting the stop, and then lets another process lead", () =>
     withSimba(async (simba) => {
       const name = freshName()
       const runs: Array<string> = []
@@ -267,7 +267,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.deepStrictEqual(runs, ["a", "b"])
     }))
 
-  it("runs work by cron, and refuses an invalid expression", () =>
+  it("runs work on a cron schedule, and refuses an invalid expression", () =>
     withSimba(async (simba) => {
       let runs = 0
       await using _cron = await simba.lead(freshName(), { cron: "* * * * * *" }, () => Promise.resolve(++runs))

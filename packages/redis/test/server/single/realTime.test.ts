@@ -35,7 +35,7 @@ it.effect(
   30_000
 )
 
-it.effect("a frozen clock still ends a command that hangs, and a reservation", () =>
+it.effect("with a frozen clock, a command that hangs and a reservation still time out", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
     const layer = IoRedis.layer({ url: server.url, commandTimeout: "300 millis", connectTimeout: "300 millis" })
@@ -84,7 +84,7 @@ it.live("a lost connection logs one warning, and its return one line", () =>
     assert.match(lines[1]!, /^The commands connection to Redis at 127\.0\.0\.1:\d+ is back after/)
   }), 30_000)
 
-it.live("a command connection whose password has changed is logged with the reason", () =>
+it.live("the failure to reconnect after a password change is logged with the reason", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     yield* Effect.gen(function*() {

@@ -56,7 +56,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
     { tags: ["B32"] }
   )
 
-  it.effect("tokens are compared as numbers, all 16 digits of them", () =>
+  it.effect("tokens are compared as numbers, with all their 16 digits", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const ascending = [9, 10, 2 ** 31 - 1, 2 ** 31, 2 ** 32 + 1, 1_763_690_000_000_000, Number.MAX_SAFE_INTEGER - 1]
@@ -129,7 +129,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.deepStrictEqual(yield* RedisFence.run(many, by(key, token(1)))(...values), [20_000, "19999", "x"])
     }))
 
-  it.effect("a snippet that fails is a BackendError, and its token counts", () =>
+  it.effect("a snippet that fails causes a BackendError, and its token still counts", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("failing")
@@ -142,7 +142,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.match(refused.message, /MINE no/)
     }))
 
-  it.effect("another value at the token's key is a typed error, and nothing is written", () =>
+  it.effect("a value at the token's key that is not a token causes a typed error, and nothing is written", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("unreadable")

@@ -29,7 +29,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("the next attempt is granted immediately even without a subscription", () =>
+  it.effect("if nobody waits, the next attempt is granted immediately even without a subscription", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("requeue alone, deaf")
       const [a, b] = parties(2) as [Party, Party]

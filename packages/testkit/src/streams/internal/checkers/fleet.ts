@@ -14,7 +14,7 @@ import {
 } from "./model.ts"
 
 export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): Checker =>
-  checker("dead letters are earned", (view) => {
+  checker("dead letters are justified", (view) => {
     /** The number of handler failures, by entry. */
     const failed = new Map<string, number>()
     /** The number of leases that expired instead of being ended by their owner, by data stream. */

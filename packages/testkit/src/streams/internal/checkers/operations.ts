@@ -15,7 +15,7 @@ import {
 } from "./model.ts"
 
 export const deadMessagesAreEarned = (model: StreamModel, attempts: number): Checker =>
-  checker("dead messages are earned", (view) => {
+  checker("dead messages are justified", (view) => {
     /** The number of attempts, by owner and message. */
     const tried = new Map<string, number>()
     const most = new Map<string, number>()
@@ -138,7 +138,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
   })
 
 export const pausedRest = (model: StreamModel, bound: number): Checker =>
-  checker("paused data streams rest", (view) => {
+  checker("paused data streams stay paused", (view) => {
     const pausedAt = new Map<string, number>()
     return {
       onEvent: (event) => {
