@@ -167,7 +167,7 @@ const soak = async () => {
   return [
     `Soak of ${at.slice(0, 10)}: ${minutes} minutes, ${streams} data streams, ${sent} messages.`,
     `${kills} processes were killed and ${closings} closed.`,
-    `Data streams with unread messages: ${unread}. Leases lost other than by a kill: ${lost}.`,
+    `Data streams with unread messages: ${unread}. Leases lost without a kill: ${lost}.`,
     `After the first quarter, the heap of the surviving process ranged from ${
       range((sample) => sample.heapMegabytes)
     }, and Redis memory from ${range((sample) => sample.redisMegabytes)}.`

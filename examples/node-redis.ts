@@ -16,6 +16,8 @@ const MutexLive = RedisMutex.layerRedis().pipe(
   Layer.provide(RedisEnv)
 )
 
-const program = Mutex.withLock("visits")((lease) => Effect.log(`only one process is here, with token ${lease.token}`))
+const program = Mutex.withLock("visits")((lease) =>
+  Effect.log(`only one process at a time gets here, with token ${lease.token}`)
+)
 
 NodeRuntime.runMain(Effect.provide(program, MutexLive))

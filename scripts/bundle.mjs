@@ -151,7 +151,7 @@ const bundle = async (folder, dist) => {
         throw new Error(`dist/${module}.js would import ${name}, an optional peer`)
       }
       if (!needed.has(name)) {
-        throw new Error(`dist/${module}.js of ${basename(folder)} would import ${name}, and src not`)
+        throw new Error(`dist/${module}.js of ${basename(folder)} would import ${name}, although its sources do not`)
       }
     }
   }

@@ -111,7 +111,7 @@ const { members, names: stable } = undocumented(
   packageFolders,
   (folder) => documentedModules(folder).filter((module) => !ports.has(basename(module)))
 )
-if (stable > mostNames) problems.push(`${stable} names besides those of ports, and at most ${mostNames} are allowed`)
+if (stable > mostNames) problems.push(`${stable} names, not counting those of ports; at most ${mostNames} are allowed`)
 if (problems.length > 0) console.error(problems.join("\n"))
 const documented = `${problems.length > 0 ? "not all" : "all"} documented`
 console.log(

@@ -35,7 +35,7 @@ for (const line of readFileSync(join(root, "docs/known-problems.md"), "utf8").sp
     rows.set(number, isInScope)
   }
   for (const name of named.filter((name) => !numbers.some((number) => isTestedIn([name], number)))) {
-    problems.push(`${numbers.join(", ")}: ${name} has no test of it`)
+    problems.push(`${numbers.join(", ")}: ${name} has no test for it`)
   }
 }
 

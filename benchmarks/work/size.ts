@@ -105,7 +105,7 @@ const bundle = async (contents: string, external = peers): Promise<Bundle> => {
   return { minified: code.length, gzip: gzipSync(code, { level: 9 }).length, brotli: brotliOf(code) }
 }
 
-/** The parts, by source file. The first match counts. Code without a source is the text of the scripts. */
+/** The parts, by source file. The first match applies. Code without a source is the text of the scripts. */
 const partNames: ReadonlyArray<readonly [part: string, sources: RegExp]> = [
   ["Lua of the scripts", /^$|scripts\.generated/],
   ["the connection by ioredis", /redis\/src\/(?:IoRedis|internal\/client\/ioredis\/)/],

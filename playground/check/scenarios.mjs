@@ -83,7 +83,7 @@ const playScenario = async (shown, { duration, id }, picture) => {
   must(svg.startsWith("<svg") && svg.length > 2000, "no picture is exported")
 }
 
-/** The address records the reader's acts, and opening it repeats them. */
+/** The URL records the reader's actions, and opening it repeats them. */
 const repeats = async (shown) => {
   const { page } = shown
   const stateOf = () => page.$$eval("[data-process]", (cells) => cells.map((cell) => cell.textContent))
@@ -105,11 +105,11 @@ const repeats = async (shown) => {
   await page.click("button[aria-label='c2: skew clock']")
   const before = await events()
   const hash = await page.evaluate(() => location.hash.slice(1))
-  must(/acts=/.test(hash), `the address is #${hash}`)
+  must(/acts=/.test(hash), `the URL's fragment is #${hash}`)
   await shown.go(hash)
   await page.waitForSelector("article[data-scenario='free']")
   const after = await events()
-  must(JSON.stringify(after) === JSON.stringify(before), "opening the address produces a different history")
+  must(JSON.stringify(after) === JSON.stringify(before), "opening the URL produces a different history")
   await page.click("summary")
   await page.fill("input[type=search]", "kill")
   await page.waitForFunction(() => document.querySelectorAll(".log li").length === 1)
@@ -201,7 +201,7 @@ export const check = async ({ isShort }) => {
     }
     const shown = await open(browser, url, appearances[0])
     const picture = (name) => isShort ? undefined : shown.page.screenshot({ path: join(pictures, `${name}.png`) })
-    await attempt("the free scenario and its address", () => repeats(shown))
+    await attempt("the free scenario and its URL", () => repeats(shown))
     await attempt("the keyboard", () => keyboard(shown))
     await attempt("a failing seed", () => failingSeed(shown, picture))
     await attempt("a silent console", () => must(shown.problems.length === 0, shown.problems.join("\n")))

@@ -1,5 +1,5 @@
 /**
- * Reads and writes the fragment of the address. `#scenario=crash&seed=7&acts=...` plays a scenario, and
+ * Reads and writes the fragment of the URL. `#scenario=crash&seed=7&acts=...` plays a scenario, and
  * `#plan=mutex&seed=17` opens a seed of the simulator.
  */
 import { type Act, format, parse } from "./world/acts.ts"

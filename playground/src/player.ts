@@ -76,7 +76,7 @@ export class Player {
     this.hover = undefined
     this.frames.length = 0
     this.show(scenario.window)
-    // If the address has acts, show the history up to the last of them
+    // If the URL has actions, show the history up to the last one
     const last = acts.at(-1)?.at ?? 0
     if (last > 0) {
       world.advance(last)

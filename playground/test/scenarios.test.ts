@@ -42,7 +42,7 @@ describe("Scenarios", () => {
     assert.deepStrictEqual(linesOf(watched), linesOf(await played("pause", "3", 15_000)))
   })
 
-  it("replaying the reader's acts produces the same history", async () => {
+  it("replaying the reader's actions produces the same history", async () => {
     const first = await World.make(scenarioOf("free")!, "4")
     first.advance(500)
     first.perform({ verb: "acquire", target: "c1" })

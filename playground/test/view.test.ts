@@ -1,4 +1,4 @@
-/** Tests what the page derives from events and acts: lanes, marks, log lines, shapes and addresses. */
+/** Tests what the page derives from events and actions: lanes, marks, log lines, shapes and URLs. */
 import { assert, describe, it } from "@effect/vitest"
 import * as address from "../src/address.ts"
 import { dark, light } from "../src/draw/shapes.ts"
@@ -192,8 +192,8 @@ describe("The log", () => {
   })
 })
 
-describe("The address", () => {
-  it("restores acts, and skips malformed ones", () => {
+describe("The URL", () => {
+  it("restores actions, and skips malformed ones", () => {
     const done: ReadonlyArray<acts.Act> = [
       { at: 10, verb: "add" },
       { at: 12, verb: "skew", target: "c1", value: -500 },

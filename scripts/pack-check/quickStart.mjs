@@ -52,7 +52,7 @@ const application = (runtime, packed, temporary, redisUrl) => {
 
 const ofReadme = async (app, runtime, redisUrl) => {
   const canStrip = Number.parseInt(runtime.version) >= 22
-  // Only the first line on Node 20: it cannot run vitest 5, and npm refuses to install it there
+  // On Node 20, run only the first line: npm refuses to install vitest 5, which does not support Node 20
   for (const line of installLines().slice(0, canStrip ? undefined : 1)) await app.install(line)
   return runReadme({ canStrip, env: app.env, folder: app.folder, node: runtime.command, redisUrl })
 }

@@ -1,4 +1,4 @@
-/** The acts with which the reader or a scenario's script controls the fleet, and their short form in the address. */
+/** The actions by which the reader or a scenario's script controls the fleet, and their short form in the URL. */
 
 export const verbs = [
   "acquire",
@@ -21,19 +21,19 @@ export const verbs = [
 export type Verb = typeof verbs[number]
 
 export interface Act {
-  /** The virtual time of the act, in whole milliseconds. */
+  /** The virtual time of the action, in whole milliseconds. */
   readonly at: number
   readonly verb: Verb
-  /** The name of a process. Undefined for the server and for a process that is added. */
+  /** The name of a process. Undefined if the action affects the server or adds a process. */
   readonly target?: string | undefined
   /**
-   * Milliseconds: the delay in each direction of `slow`, the step of `skew`, or how long an `acquire` or a `contend`
-   * holds the mutex.
+   * In milliseconds: for `slow`, the delay in each direction; for `skew`, the clock step; for `acquire` and `contend`,
+   * how long the process holds the mutex.
    */
   readonly value?: number | undefined
 }
 
-/** Formats acts for the address: `12500.pause.c1~20000.slow.c2.200`. */
+/** Formats actions for the URL: `12500.pause.c1~20000.slow.c2.200`. */
 export const format = (acts: ReadonlyArray<Act>): string =>
   acts.map(({ at, target, value, verb }) =>
     [at, verb, target ?? (value === undefined ? undefined : ""), value].filter((part) => part !== undefined).join(".")
@@ -51,6 +51,6 @@ const parseOne = (text: string): Act | undefined => {
   }
 }
 
-/** Parses acts. Skips malformed ones, because readers also edit addresses by hand. */
+/** Parses actions. Skips malformed ones, because readers also edit URLs by hand. */
 export const parse = (text: string): ReadonlyArray<Act> =>
   text.split("~").flatMap((one) => parseOne(one) ?? []).sort((a, b) => a.at - b.at)

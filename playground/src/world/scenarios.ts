@@ -1,4 +1,4 @@
-/** Defines the scenarios. Each has a story, a fleet, a script of acts, and claims. */
+/** Defines the scenarios. Each has a story, a fleet, a script of actions, and claims. */
 import type { History } from "../view/history.ts"
 import type { Act } from "./acts.ts"
 import * as claims from "./claims.ts"
@@ -7,7 +7,7 @@ import type { Habits } from "./mutexFleet.ts"
 
 export interface Claim {
   readonly text: string
-  /** Returns whether the claim holds; undefined while that is still open. */
+  /** Returns whether the claim holds, or undefined while it is undecided. */
   readonly holds: (history: History) => boolean | undefined
 }
 
@@ -33,7 +33,7 @@ const acquire = (hold?: number, rest?: number): Order => ({ _tag: "Acquire", hol
 
 const indexed = (first: (index: number) => Order | undefined): Habits => ({ first: ({ index }) => first(index) })
 
-/** Acts that make each process acquire the mutex `gap` milliseconds after the previous one. */
+/** Actions that make each process acquire the mutex `gap` milliseconds after the previous one. */
 const inTurn = (count: number, gap: number, hold?: number, from = 200): ReadonlyArray<Act> =>
   Array.from({ length: count }, (_, index) => ({
     at: from + index * gap,

@@ -1,4 +1,4 @@
-/** A scenario in virtual time: the simulation, the script, and the reader's acts. */
+/** A scenario in virtual time: the simulation, the script, and the reader's actions. */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
 import { History } from "../view/history.ts"
@@ -41,7 +41,7 @@ export class World {
   readonly scenario: Scenario
   readonly seed: string
   readonly history: History
-  /** The reader's acts, for the address. */
+  /** The reader's actions, for the URL. */
   readonly acts: Array<Act>
   /** The initial number of processes; undefined if it is the scenario's default. */
   readonly clients: number | undefined
@@ -90,12 +90,12 @@ export class World {
     return this.live.now()
   }
 
-  /** Whether the scenario has been played to its end. */
+  /** Whether the scenario has played to its end. */
   get isOver(): boolean {
     return this.now >= this.scenario.duration
   }
 
-  /** Advances virtual time to `until`, and performs the acts that become due. */
+  /** Advances virtual time to `until`, and performs the actions that become due. */
   advance(until: number): void {
     for (;;) {
       const next = this.script[0]
@@ -108,7 +108,7 @@ export class World {
     this.read()
   }
 
-  /** Performs an act of the reader at the current instant. */
+  /** Performs an action of the reader at the current instant. */
   perform(act: Omit<Act, "at">): void {
     const done = { ...act, at: this.now }
     this.acts.push(done)
@@ -117,7 +117,7 @@ export class World {
   }
 
   /**
-   * Performs an act, and lets the fleet react at the same instant, so that opening the address later produces the same
+   * Performs an action, and lets the fleet react at the same instant, so that opening the URL later produces the same
    * order.
    */
   private do(act: Act): void {

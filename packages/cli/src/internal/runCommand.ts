@@ -64,8 +64,8 @@ export const runCommand = Command.make(
     ),
     timeout: durationFlag("timeout", "How long to wait for the mutex (default: no limit)"),
     ifAvailable: switchFlag("if-available", "Give up at once if the mutex is owned or waited for"),
-    ttl: durationFlag("ttl", "How long a lease lasts without a renewal, besides the transition (default: 10s)"),
-    transition: durationFlag("transition", "Grace after the ttl in which only the owner may renew (default: 6s)"),
+    ttl: durationFlag("ttl", "How long a lease lasts without a renewal, not counting the transition (default: 10s)"),
+    transition: durationFlag("transition", "How long after the ttl only the owner may renew (default: 6s)"),
     grace: durationFlag("grace", "After a signal: time from SIGTERM to SIGKILL for the command (default: 10s)")
   },
   Effect.fnUntraced(

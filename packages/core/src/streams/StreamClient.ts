@@ -723,7 +723,7 @@ export const seek = (
  *
  * Messages that are processed but not committed count as well. A handler that never commits is behind by all messages.
  *
- * **Example** (The total lag of the data streams that are owned here)
+ * **Example** (The total lag of the data streams that this client owns)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"

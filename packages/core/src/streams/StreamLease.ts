@@ -89,7 +89,7 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly isRevoked: Effect.Effect<boolean>
   /**
    * Ends the handler and releases the unfinished stream. This does not count as a failure. If the stream was revoked to
-   * rebalance and another one was handed over instead, the handler runs again here.
+   * rebalance and another one was handed over instead, the handler runs again on this consumer.
    */
   readonly yield: Effect.Effect<never, StreamYielded>
   /**

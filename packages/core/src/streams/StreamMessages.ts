@@ -83,7 +83,7 @@ export interface Message<out A> extends RawMessage {
 export interface ReadOptions<in A, out R = never> {
   /**
    * The field that contains the whole message as JSON, which the schema decodes. By default the schema decodes a record
-   * of all fields, whose values are strings. If a field occurs more than once, the last one counts.
+   * of all fields, whose values are strings. If a field occurs more than once, its last value is used.
    */
   readonly field?: string | undefined
   /**

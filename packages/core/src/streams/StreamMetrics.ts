@@ -125,8 +125,8 @@ export const stream = {
     interrupted: processing("interrupted")
   } as const,
   /**
-   * Shows how many messages follow the checkpoints of the data streams that are owned here, read every 30 seconds. The
-   * label `service` names the service.
+   * Shows how many messages follow the checkpoints of the data streams that this client owns, read every 30 seconds.
+   * The label `service` names the service.
    */
   lag: gauge(
     "simba_stream_lag",

@@ -11,7 +11,7 @@ describe("contenders that are started, stopped, made to step down and closed at 
           for (let seed = 0; seed < 60; seed++) {
             const scope = yield* Scope.make()
             assert.deepStrictEqual(yield* Scope.provide(simulate(`${seed}`, outages), scope), [], `seed ${seed}`)
-            // Not closed in a finalizer, which would hang if a contender hangs
+            // Close it here and not in a finalizer, which would hang if a contender hangs
             yield* Scope.close(scope, Exit.void)
           }
         })

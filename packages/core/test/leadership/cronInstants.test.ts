@@ -41,7 +41,7 @@ const scan = (expression: string, timeZone: string, from: number, until: number)
     if (Cron.match(wall, now) && (isEveryHour || !isRepeated)) found.add(at)
     const before = index === 0 ? now - minute : times[index - 1]![1]
     if (!isEveryHour && now > before + minute && now > latest) {
-      // A skipped time runs later by the size of the clock change
+      // A job at a skipped time runs later by the size of the clock change
       for (let skipped = before + minute; skipped < now; skipped += minute) {
         if (Cron.match(wall, skipped)) found.add(at + skipped - (before + minute))
       }
@@ -103,7 +103,7 @@ describe("a cron job where clocks are set forward", () => {
         "2026-03-29T01:30",
         "2026-03-29T01:45"
       ])
-      // A time that is not skipped runs only once
+      // A job at a time that is not skipped runs only once
       const both = yield* compile("30 2,3 * * *", "Europe/Berlin")
       assert.deepStrictEqual(iso(between(both.next, spring, spring + 12 * hour)), ["2026-03-29T01:30"])
     }))

@@ -107,7 +107,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(calls("read").slice(3), pauses.map((pause) => 5000 + pause))
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(take(), ["a@0", "a@30"])
-      // The message alone: the stack of an outage helps nobody
+      // Only the message is logged: the stack trace of an outage helps nobody
       assert.include(warnings, `Cannot read the jobs; retrying: ${FaultyStore.outage.message}`)
       // Without a read, the leader does not know whether the next instant is settled
       faults.jobOperations.read = "work"

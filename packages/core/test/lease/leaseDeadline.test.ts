@@ -79,7 +79,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(700))], [1600, Infinity, 900])
     lease.extend(at(900))
     assert.deepStrictEqual([lease.endsAt(), lease.left(at(1500))], [1600, 100])
-    // The limit also applies by the wall clock
+    // The limit also applies to the wall clock
     assert.strictEqual(lease.left(at(1550, 1600)), 0)
   })
 
@@ -131,7 +131,7 @@ describe("the renewal of a lease", () => {
     lease.nextRenewal = Infinity
     lease.paceAt(100)
     assert.strictEqual(lease.nextRenewal, Infinity)
-    // A lease that must be renewed immediately does not wait for its pace
+    // A lease that must be renewed immediately is not delayed by its schedule
     lease.nextRenewal = -Infinity
     lease.paceAt(100)
     assert.strictEqual(lease.nextRenewal, -Infinity)

@@ -231,7 +231,7 @@ describe("renewing many leases", () => {
     return Effect.gen(function*() {
       const slow: Array<Lease.Lease> = []
       const quick: Array<Lease.Lease> = []
-      // Enough leases that each call has slow and quick ones
+      // Enough leases for each call to have slow and quick ones
       for (let i = 0; i < 50; i++) {
         slow.push(yield* Mutex.acquire(`slow ${i}`))
         quick.push(yield* Mutex.acquire(`quick ${i}`))

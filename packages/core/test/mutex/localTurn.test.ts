@@ -242,7 +242,7 @@ describe("localTurn", () => {
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a forced release is a loss for the current holder", () =>
+  it.effect("a forced release ends the current holder's lease as a loss", () =>
     Effect.gen(function*() {
       const line = makeLine(long)
       for (const name of ["a", "b", "c"]) yield* line.wait(name)

@@ -206,7 +206,7 @@ describe("metrics", () => {
       assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("a lease that ended in a stall before its release is a loss", () =>
+  it.effect("a lease that ended in a stall before its release counts as a loss", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {

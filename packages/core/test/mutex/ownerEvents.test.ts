@@ -154,13 +154,13 @@ describe("what happened between two polls", () => {
       ["still free", nobody, nobody, 0, []],
       ["renewed", held("a", 100), held("a", 300), 50, ["Renewed"]],
       ["the same lease, a little later", held("a", 100), held("a", 150), 50, []],
-      ["the same lease, later than requests vary", held("a", 100), held("a", 151), 50, ["Renewed"]],
+      ["the same lease, later than the time of a request varies", held("a", 100), held("a", 151), 50, ["Renewed"]],
       ["gone before its end", held("a", 100), nobody, 50, ["Released"]],
       ["gone at its end", held("a", 100), nobody, 100, ["Expired"]],
       ["gone after its end", held("a", 100), nobody, 101, ["Expired"]],
       ["another before its end", held("a", 100), held("b", 200), 50, ["HandedOver"]],
       ["another after its end", held("a", 100), held("b", 200), 101, ["Expired", "Acquired"]],
-      ["held with no end, then gone", held("a", Infinity), nobody, 1e9, ["Released"]]
+      ["held without an expiry, then gone", held("a", Infinity), nobody, 1e9, ["Released"]]
     ] as const
   )("%s", ([, before, after, now, expected]) =>
     Effect.sync(() => {

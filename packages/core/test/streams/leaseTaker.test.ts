@@ -106,7 +106,7 @@ describe("taking data streams", () => {
     minIdle: Duration.zero
   })
 
-  /** A taker on a backend with one scripted reply for each entry. */
+  /** A `LeaseTaker` on a backend with one scripted reply for each entry. */
   const setup = Effect.fnUntraced(function*(
     replies: Record<string, unknown>,
     options: { readonly capacity?: number; readonly isPaused?: () => boolean } = {}

@@ -633,7 +633,7 @@ describe("losses, free capacity and unexpected entries", () => {
       backend.streamLeases.delete("s401")
       yield* TestClock.adjust("1150 millis")
       assert.lengthOf(a.link.calls.filter((call) => call === "done"), 400)
-      // The data stream is no longer in use here, so the claim is sent
+      // This consumer no longer uses the data stream, so the claim is sent
       yield* Effect.exit(a.acquire("s401"))
       assert.include(a.link.calls, "find")
     })))

@@ -134,7 +134,7 @@ describe("notifications", () => {
       yield* Fiber.interrupt(expiring)
     })))
 
-  it.effect("StreamExpired is not reported without free capacity, or for a data stream that is paused or owned here", () =>
+  it.effect("StreamExpired is not reported without free capacity, or for a data stream that is paused or that the client owns", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true

@@ -50,7 +50,7 @@ describe("a pause", () => {
       const [a, b] = [yield* open("a"), yield* open("b")]
       a.link.modes.paused = "hang"
       b.link.modes.paused = "fail"
-      // Not in the client's scope, which would interrupt it
+      // Forked outside the client's scope, which would interrupt it
       yield* Effect.forkChild(a.client.run(Effect.never))
       yield* b.serve(2)
       yield* TestClock.adjust("10 seconds")

@@ -22,7 +22,7 @@ describe("the size of a read", () => {
 
   it.effect("a reader requests at most 100 messages by default, and at most as many as fit into 1 MiB", () =>
     Effect.gen(function*() {
-      // 16 messages of 61,681 bytes fit into 1,048,576 bytes. 17 of them have one byte more
+      // 16 messages of 61,681 bytes fit into 1,048,576 bytes, and 17 would exceed the limit by one byte
       for (const [bytes, expected] of [[10, 100], [61_681, 16]] as const) {
         const lease = new ScriptedLease()
         lease.add(message("1-0", { n: "x".repeat(bytes - 1) }))

@@ -128,7 +128,7 @@ describe("pacing", () => {
     assert.strictEqual(sharing.plan(state, view, 1000 + settings.settle, settings)?.to.session, "b")
     const repeated = sharing.observe(state, view, 2000, settings)
     assert.strictEqual(repeated.quietUntil, state.quietUntil)
-    // Another order of the members is not a change, but another capacity is
+    // A different order of the members is not a change, but a different capacity is
     const turned = sharing.observe(state, { ...view, members: [b, a] }, 3000, settings)
     assert.strictEqual(turned.quietUntil, state.quietUntil)
     const smaller = sharing.observe(state, { ...view, members: [a, { ...b, capacity: 8 }] }, 3000, settings)
@@ -240,18 +240,18 @@ const spelledOut = (members: ReadonlyArray<Member>, session: string): sharing.De
     members.map((one) => ({ one, count: streams(one) })).sort((a, b) =>
       b.count - a.count || (a.one.session < b.one.session ? -1 : 1)
     ).flatMap(({ count, one }) => Array.from({ length: Math.max(0, count) }, () => one))
-  const pairs = (givers: ReadonlyArray<Member>, places: ReadonlyArray<Member>) => {
-    const mine = givers.flatMap((giver, i) => giver.session === session && places[i] !== undefined ? [places[i]!] : [])
+  const pairs = (donors: ReadonlyArray<Member>, places: ReadonlyArray<Member>) => {
+    const mine = donors.flatMap((donor, i) => donor.session === session && places[i] !== undefined ? [places[i]!] : [])
     return mine[0] === undefined ? undefined : { to: mine[0], count: mine.filter((to) => to === mine[0]).length }
   }
   const above = units((one) => one.owned - Math.ceil(shareOf(one)))
-  const [givers, places] = above.length > 0
+  const [donors, places] = above.length > 0
     ? [above, units((one) => Math.ceil(shareOf(one)) - one.owned)]
     : [
       units((one) => one.owned > Math.floor(shareOf(one)) ? 1 : 0),
       units((one) => Math.floor(shareOf(one)) - one.owned)
     ]
-  const found = pairs(givers, places)
+  const found = pairs(donors, places)
   return found && { to: found.to, count: Math.max(1, Math.floor(found.count / 4)) }
 }
 
@@ -274,7 +274,7 @@ describe("decisions", () => {
       }
     }
     assert.isAbove(decisions, 1000)
-    // Fleets of four, some with two givers and two receivers
+    // Fleets of four, some with two donors and two receivers
     const counts = [0, 3, 40, 90]
     for (const n of Array.from({ length: 256 }, (_, n) => n)) {
       const members = [0, 1, 2, 3].map((i) => member("bacd"[i]!, 100, counts[Math.floor(n / 4 ** i) % 4]!))

@@ -1,4 +1,4 @@
-/** Tests hand-overs between members, including what happens if the giver or the receiver dies. */
+/** Tests hand-overs between members, including what happens if the old owner or the receiver dies. */
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Metric } from "effect"

@@ -12,7 +12,7 @@ type Begin =
   | { readonly _tag: "keyword"; readonly keyword: string; readonly from: number }
   | { readonly _tag: "unknown" }
 
-/** Which arguments from there on are keys: a range, or a number of keys that another argument states. */
+/** Which of the following arguments are keys: a range, or as many as another argument says. */
 type Find =
   | { readonly _tag: "range"; readonly last: number; readonly step: number; readonly limit: number }
   | { readonly _tag: "keynum"; readonly index: number; readonly first: number; readonly step: number }
@@ -28,7 +28,8 @@ export interface CommandSpec {
   /** The full name. For a subcommand it has both parts: `client|kill`. */
   readonly name: string
   /**
-   * The exact number of arguments if positive, the minimum if negative. The names of the command and subcommand count.
+   * The exact number of arguments if positive, the minimum if negative. Includes the names of the command and
+   * subcommand.
    */
   readonly arity: number
   readonly flags: ReadonlySet<string>

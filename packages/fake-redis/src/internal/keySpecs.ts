@@ -61,7 +61,7 @@ const used = ({ name }: CommandSpec, { flags }: KeySpec, args: Args): ReadonlyAr
   return flags
 }
 
-/** The key in which SORT stores its result, if it has a STORE option. Of several options, the last counts. */
+/** The key in which SORT stores its result, if it has a STORE option. If there are several, the last one applies. */
 const sorted = (args: Args): ReadonlyArray<KeyUse> => {
   const at = args.findLastIndex((arg, at) => at > 1 && arg.toLowerCase() === "store")
   return at >= 0 && at + 1 < args.length ? [{ key: args[at + 1]!, flags: ["OW", "update"] }] : []

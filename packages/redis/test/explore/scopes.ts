@@ -48,7 +48,9 @@ const plan = (
 
 const hold = (mutex: string, millis: number) => Mutex.withLock(mutex)(Effect.sleep(Duration.millis(millis)))
 
-/** Notes the time left of its lease, a step every `every` milliseconds, and at the end that the lease is still held. */
+/**
+ * Notes the lease's remaining time, then a step every `every` milliseconds, and finally that the lease is still held.
+ */
 const watched = (client: Client, millis: number, every: number) => ({ ensure, id, mutex, timeLeft }: Lease.Lease) =>
   Effect.gen(function*() {
     const fields = { resource: mutex, id }

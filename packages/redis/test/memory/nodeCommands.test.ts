@@ -1,4 +1,4 @@
-/** Commands to all primaries of a Cluster, on clients that only have a status. */
+/** Tests commands to all primaries of a Cluster, with fake clients that have nothing but a status. */
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Exit } from "effect"
 import type { Cluster } from "ioredis"

@@ -67,7 +67,7 @@ it.effect("if one node of a Cluster hangs, only its own leases are lost", () => 
   return Effect.gen(function*() {
     const there: Array<Lease.Lease> = []
     const elsewhere: Array<Lease.Lease> = []
-    // Enough leases that each batch of renewals would contain some of both nodes
+    // Enough leases for a batch of renewals to contain some of both nodes
     for (let i = 0; i < 50; i++) {
       there.push(yield* Mutex.acquire(`there ${i}`))
       elsewhere.push(yield* Mutex.acquire(`elsewhere ${i}`))

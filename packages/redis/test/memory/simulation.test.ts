@@ -62,7 +62,7 @@ const unlimited = (options: Mutex.Options) =>
     })
   ).pipe(Layer.provide(Mutex.layer(options)))
 
-/** Faults without `processor`, for seeds from before that fault existed. It would change their histories. */
+/** All faults except `processor`, which would change the histories of seeds from before that fault existed. */
 const asBefore = { faults: { ...withoutProcessors, hang } }
 
 type Setup = Parameters<typeof Simulation.run>[0]
@@ -120,10 +120,10 @@ describe("simulations of mutexes", () => {
   it.effect("violate no rule if processes are busy, with seeds that once found a defect", () =>
     Effect.forEach(
       // 40003532: after a suspension, a waiter slept for its length again. The others found cases that checkers had not
-      // considered: work that continued in the turn in which its process resumed; fibers whose requests were in another
-      // order than their notes (85002418, 85003522); fibers that yielded before they noted their leases (63001996,
-      // 80005555); and forced releases during a gap of the subscription (66009031), just before a connection is
-      // replaced (86001575), or before a failed renewal (66015736).
+      // considered: work that continued in the turn in which its process resumed; fibers whose requests were in a
+      // different order from their notes (85002418, 85003522); fibers that yielded before they noted their leases
+      // (63001996, 80005555); and forced releases during a gap of the subscription (66009031), just before a connection
+      // is replaced (86001575), or before a failed renewal (66015736).
       [8100281, 8100468, 8100924, 40003532, 63001996, 66009031, 66015736, 80005555, 85002418, 85003522, 86001575],
       (seed) => Effect.map(Simulation.run(mutexPlan(seed)), clean),
       { discard: true }

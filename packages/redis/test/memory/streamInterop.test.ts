@@ -50,7 +50,7 @@ describe("a service with effect-simba and Go consumers on the fake Redis", () =>
 
   it.effect("with events, the data streams of a dead Go consumer are taken when its lease expires", () =>
     Effect.gen(function*() {
-      // 500 ms are for the random delay between consumers
+      // 500 ms allow for the random delay between consumers
       assert.isAtMost(yield* fake((stage) => scenarios.goDies(stage, true)), lease + 500)
     }))
 

@@ -494,7 +494,7 @@ describe("a data stream that is deleted and written again with smaller ids while
 
     it.effect(`is not announced by \`done\` without messages to read, ${isEnded ? "after" : "without"} an end message`, () =>
       onFake(Effect.gen(function*() {
-        // Nobody announced it since
+        // Nobody announces the data stream after it was deleted
         for (const announcedAt of [0, 5, 10]) {
           const one = yield* owned(`one at ${announcedAt}`, isEnded, announcedAt)
           yield* one.commit
@@ -502,7 +502,7 @@ describe("a data stream that is deleted and written again with smaller ids while
           yield* one.write(1, 5)
           assert.isFalse(yield* one.isAnnouncedAfterDone)
         }
-        // It no longer exists
+        // The data stream does not exist when `done` is called
         const two = yield* owned("two", isEnded)
         yield* two.commit
         yield* two.remove
@@ -1001,7 +1001,7 @@ describe("what scripts write", () => {
         const next = (yield* own(text)).token
         assert.isTrue(token < next && next < token + 1e6, text)
       }
-      // The largest one that can
+      // The largest possible fence
       yield* send("SET", StreamKeys.fence(streamOf("largest")), String(Number.MAX_SAFE_INTEGER - 1))
       assert.strictEqual((yield* own("largest")).token, Number.MAX_SAFE_INTEGER)
     })))

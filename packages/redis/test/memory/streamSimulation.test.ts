@@ -1,4 +1,7 @@
-/** The plans for data streams on the simulator, seeds that once found a defect, and defective stores to be found. */
+/**
+ * The plans for data streams on the simulator, seeds that once found a defect, and defective stores that they must
+ * find.
+ */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { type Ownership, type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -12,7 +15,7 @@ import type { Settings } from "../simulate/streamSettings.ts"
 
 const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
 
-/** The plan without `uses`, for seeds from before they existed. They would change the seeds' histories. */
+/** The plan without `uses`, which would change the histories of seeds from before `uses` existed. */
 const plainPlan = (seed: number) => planOf(seed, plainLoadOf(seed))
 
 /** The plan without the fault `processor` too, for even older seeds. */

@@ -52,7 +52,7 @@ export const judge = (
   lock: Simulation.LockModel,
   checkers: ReadonlyArray<Checker.Checker>,
   { data, isMember }: {
-    /** Further keys that the checkers read, besides owners, tokens and fences. */
+    /** The keys that the checkers read in addition to owners, tokens and fences. */
     readonly data: ReadonlyArray<string>
     /** The clients whose notes are judged. */
     readonly isMember: (client: string) => boolean

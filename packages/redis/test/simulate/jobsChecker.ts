@@ -64,7 +64,7 @@ export const jobsKeepTheirWord = (
     readonly recovery: number
   }
 ): Checker.Checker => ({
-  name: "jobs keep their word",
+  name: "jobs run as scheduled",
   start: (view) => {
     const rules = new Map(jobs.map((rule) => [rule.job, rule]))
     const begun = new Map<string, number>()

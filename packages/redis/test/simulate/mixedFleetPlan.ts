@@ -87,8 +87,8 @@ const simba = (client: Simulation.Client, resources: ReadonlyArray<string>, { co
 }
 
 /**
- * Maximum time between polls of a waiter that knows of Simba contenders: it polls every 2 seconds, and the first waiter
- * after a confirm period. 700 ms are for delayed requests and messages of two polls.
+ * Maximum time between two polls of a waiter that knows of Simba contenders. It polls every 2 seconds, or every confirm
+ * period while it is the first waiter. The remaining 700 ms allow for delayed requests and messages of both polls.
  */
 const pollBound = 2000 + confirm + 700
 
@@ -98,9 +98,9 @@ const sleepBound = 4000 + transition + pollBound + confirm
 const simbaClients = 2
 
 /**
- * Maximum number of times that Simba contenders may overtake a waiter without a race. Each may do so twice: its tickets
- * are whole seconds, and its place survives an acquisition. Eight more cover notified Simba contenders that rest or
- * have left.
+ * Maximum number of times that Simba contenders may overtake a waiter without a race. Each may do so twice, because its
+ * tickets are whole seconds, and because it keeps its place in the queue when it acquires the mutex. The other eight
+ * allow for notified Simba contenders that are pausing or have left.
  */
 const barges = 2 * simbaClients + 8
 
@@ -116,7 +116,9 @@ const race = Duration.millis(2)
  */
 const notice = Duration.millis(200 + 30 + 5)
 
-/** Maximum time until the next waiter gets the mutex: a process's turn, its last work, and a waiter's sleep. */
+/**
+ * Maximum time until the next waiter gets the mutex: the turn of a process, its last work, and the sleep of the waiter.
+ */
 const turnOf = ({ localTurn }: Settings) => Duration.millis(localTurn + 4 * ttl + sleepBound)
 
 type OwnOf = (settings: Settings) => ReturnType<typeof program>

@@ -18,7 +18,7 @@ return 1
 `
 
 /**
- * Ends the drafts, and deletes the data stream if it had any, which its last id shows even after a trim. KEYS: stream,
+ * Ends the drafts, and deletes the data stream if it had any. Its last id shows that even after a trim. KEYS: stream,
  * mark. ARGV: an id below all drafts.
  */
 const endDrafts = `

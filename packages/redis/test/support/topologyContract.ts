@@ -9,7 +9,7 @@ import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 
 type Provided = Mutex.Mutex | Redis
 
-/** A layer of mutexes with short periods, and of the connections that they use. */
+/** A layer with mutexes that have short periods, and with the connections that they use. */
 export const mutexes = <A, E, R>(redis: Layer.Layer<Redis | A, E, R>) =>
   Mutex.layer({ ttl: "1 second", transition: "2 seconds", commandTimeout: "500 millis", confirmTimeout: "500 millis" })
     .pipe(

@@ -306,7 +306,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     for (;;) {
       const notice = yield* Queue.take(expiries)
       if (notice._tag !== "Message") continue
-      // The expiries of all services arrive here
+      // This channel delivers the expiries of all services
       const [stream, entry, ...rest] = notice.text.split(separator)
       if (stream === undefined || entry === undefined || rest.length > 0) continue
       events.push({ _tag: "Expired", stream, entry })

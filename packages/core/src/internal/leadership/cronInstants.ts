@@ -2,8 +2,8 @@
  * Computes the instants of a cron expression in a time zone. `jobSchedule` compiles the expression.
  *
  * An hour field that begins with `*` matches every hour that passes: both hours when clocks are set back, and none that
- * clocks skip. Any other hour field names times of day: of two equal times the first counts, and a skipped time is
- * moved later by the size of the change.
+ * clocks skip. Any other hour field names times of day: if a time occurs twice, the first one is used, and a skipped
+ * time is moved later by the size of the change.
  */
 import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"

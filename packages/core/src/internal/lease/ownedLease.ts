@@ -1,5 +1,5 @@
 /**
- * A lease that protects work: what leases of mutexes and data streams have in common besides their deadlines.
+ * A lease that protects work: what leases of mutexes and data streams have in common, apart from their deadlines.
  * `leaseTable` ends it, and `leaseHandle` is the object that users see.
  */
 import type { FencingToken } from "../../FencingToken.ts"

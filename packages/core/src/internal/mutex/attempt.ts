@@ -86,7 +86,7 @@ export const send = (
     )
   })
 
-/** Treats a request without a reply by `until` as an outage, because the store may never reply. */
+/** Fails a request as in an outage if there is no reply by `until`, because the store may never reply. */
 export const withReply = <A, R>(
   { timers }: AttemptContext,
   { lease }: LeaseSettings,

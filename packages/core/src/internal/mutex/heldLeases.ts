@@ -48,8 +48,8 @@ export interface HeldLeases {
   /** Sends the confirmation of a grant before it returns. The reply extends the lease, or ends it. */
   readonly confirm: (lease: HeldLease) => void
   /**
-   * Reports that this lease may have been taken by force, perhaps before its grant is known here. Renews it immediately
-   * to find out.
+   * Reports that this lease may have been taken by force, perhaps before the layer has received the grant. Renews it
+   * immediately to find out.
    */
   readonly suspect: (id: string) => void
   /** Marks the lease as lost if its deadline has passed, because its timer may be late. */

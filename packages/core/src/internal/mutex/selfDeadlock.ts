@@ -20,7 +20,8 @@ const report = ({ annotations, mutex, since, token }: HeldLease, now: number) =>
       `This process has held mutex "${mutex}" for ${
         Duration.format(Duration.seconds(Math.round((now - since.monotonic) / 1000)))
       } ` +
-        `(token ${token}), and another acquire here waits for it. If the waiting fiber is the holder, it waits for itself: ` +
+        `(token ${token}), and another acquire in this process waits for it. ` +
+        "If the waiting fiber is the holder, it waits for itself: " +
         "pass the lease on, or release it first. Only work inside withLock fails with AlreadyHeld"
     ),
     annotations

@@ -47,7 +47,7 @@ export interface LeaseTaker {
    * again.
    */
   readonly deadLetter: (entry: Malformed, consumer: ConsumerName) => Effect.Effect<void>
-  /** False for streams that are paused, in use here, or skipped for now. */
+  /** False for streams that are paused, that this client still uses, or that it skips for now. */
   readonly mayTake: (candidate: Pick<Candidate, "entry" | "stream">) => boolean
   /**
    * Leaves the entry to other members for a while, but no longer than a lease lasts: a later sweep must take it if nobody
@@ -107,7 +107,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const mayTake: LeaseTaker["mayTake"] = ({ entry, stream }) => {
     if (client.pauses.has(stream)) return false
-    // A handler from an earlier lease may still be running here, and two must not run at once
+    // This client's handler of an earlier lease may still be running, and two must not run at once
     if (table.has(entry) || table.isInUse(stream)) return false
     const until = skipped.get(entry)
     if (until === undefined) return true
@@ -132,8 +132,8 @@ export const make = (client: ClientContext): LeaseTaker => {
           added.push(owned)
           deliver(owned)
         } else {
-          // The table is closed, the data stream is in use here, or the lease has already expired. A stopped lease is
-          // released with a single attempt
+          // The table is closed, this client still uses the data stream, or the lease has already expired. A stopped
+          // lease is released with a single attempt
           refused.push(owned)
           owned.stop()
         }

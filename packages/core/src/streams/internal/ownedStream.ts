@@ -62,7 +62,8 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
   /** Whether the handler was notified of the revocation. */
   hasHeard = false
   /**
-   * Set if the handler was notified of a revocation that has been withdrawn. If the handler yields, it runs again here.
+   * Set if the handler was notified of a revocation that has been withdrawn. If the handler yields, it runs again on
+   * this client.
    */
   isKept = false
   /** Set if another member handed the stream over to this one. */

@@ -1,5 +1,5 @@
 /**
- * Polls which data streams operators have paused, and revokes those that are owned here. `consumption` runs it, and
+ * Polls which data streams operators have paused, and revokes those that this client owns. `consumption` runs it, and
  * `pauses` has the last known state.
  */
 import * as Effect from "effect/Effect"

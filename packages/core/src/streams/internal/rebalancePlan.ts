@@ -4,17 +4,17 @@
  *
  * A member's fair share is its fraction of the total capacity, applied to all owned streams and rounded down (floor) or
  * up (ceiling). A member above its ceiling hands over to one below its ceiling. Once nobody has been above a ceiling
- * for a while, a member above its floor hands over to one below its floor. So a giver never drops below its share, and
+ * for a while, a member above its floor hands over to one below its floor. So a donor never drops below its share, and
  * a receiver never exceeds its own. Each hand-over reduces the sum of all surpluses above ceilings and deficits below
  * floors. That sum limits the number of hand-overs, and when it is zero, nothing moves.
  *
  * A member's view of the fleet is always slightly out of date. These rules keep members from handing over too much
  * because of that:
  *
- * - all members derive the same pairs of givers and receivers from one view, and each acts only for itself;
- * - a stream that was handed over stays registered as the giver's until the receiver is sure to have registered it. So
+ * - all members derive the same pairs of donors and receivers from one view, and each acts only for itself;
+ * - a stream that was handed over stays registered as the donor's until the receiver is sure to have registered it. So
  *   it is counted twice rather than not at all, and shares are estimated too large rather than too small;
- * - the giver immediately counts the stream as the receiver's;
+ * - the donor immediately counts the stream as the receiver's;
  * - a stream that was handed over is not handed on for a while, unless the membership changes (see `isMovable`);
  * - a large surplus moves a quarter at a time, so that the last streams move one by one.
  *
@@ -26,7 +26,7 @@ import type { Member } from "../StreamStore.ts"
  * - `settle`: the pause after a membership change. Also how long all members must have been at or below their ceilings
  *   before one of them hands over.
  * - `rest`: the pause after a hand-over.
- * - `transit`: how long a stream that was handed over stays registered as the giver's. By then the receiver has adopted
+ * - `transit`: how long a stream that was handed over stays registered as the donor's. By then the receiver has adopted
  *   and registered it, or it is an orphan.
  * - `stay`: how long a stream that was handed over must not be handed on.
  * - `batch`: the maximum number of data streams in one decision.
@@ -116,19 +116,19 @@ const amounts = (parties: ReadonlyArray<Party>, streams: (party: Party) => numbe
   )
 
 /**
- * Assigns the surplus of the givers to the receivers, both in order. Returns the first receiver of the giver with this
+ * Assigns the surplus of the donors to the receivers, both in order. Returns the first receiver of the donor with this
  * session, and how many streams it gets.
  */
 const pairOf = (
   session: string,
-  givers: ReadonlyArray<Amount>,
+  donors: ReadonlyArray<Amount>,
   receivers: ReadonlyArray<Amount>
 ): Decision | undefined => {
-  const mine = givers.findIndex(({ party }) => party.member.session === session)
+  const mine = donors.findIndex(({ party }) => party.member.session === session)
   if (mine === -1) return undefined
-  let before = givers.slice(0, mine).reduce((sum, { streams }) => sum + streams, 0)
+  let before = donors.slice(0, mine).reduce((sum, { streams }) => sum + streams, 0)
   for (const { party, streams } of receivers) {
-    if (before < streams) return { to: party.member, count: Math.min(givers[mine]!.streams, streams - before) }
+    if (before < streams) return { to: party.member, count: Math.min(donors[mine]!.streams, streams - before) }
     before -= streams
   }
   return undefined

@@ -123,7 +123,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return this.streams.get(stream)
   }
 
-  /** Whether the data stream is owned here, or a handler from an earlier lease is still running. */
+  /** Whether this client owns the data stream, or still runs a handler of an earlier lease. */
   isInUse(stream: StreamName): boolean {
     return this.streams.has(stream) || this.lingering.has(stream)
   }

@@ -55,8 +55,9 @@ export interface WaiterInbox {
 }
 
 /**
- * `onStranger` is called for a message to an id that is not waiting here, with the part of the id before the colon. If
- * the release of that id failed or was overtaken by a late request, `store` repeats it (`pendingReleases`).
+ * `onStranger` is called for a message to an id for which no waiter of this layer waits, with the part of the id before
+ * the colon. If the release of that id failed or was overtaken by a late request, `store` repeats it
+ * (`pendingReleases`).
  */
 export const make = Effect.fnUntraced(function*(
   subscriber: Subscriber["Service"],

@@ -168,7 +168,7 @@ it.live("a primary whose connection was lost still counts for commands on all pr
     assert.strictEqual((yield* retried(sizes)).reduce((sum, size) => sum + size), 100)
     yield* first!.kill()
     yield* Effect.sleep("100 millis")
-    // Not an incomplete result
+    // The commands fail instead of returning an incomplete result
     assert.isTrue(Exit.isFailure(yield* Effect.exit(redis.send("DBSIZE"))))
     assert.isTrue(Exit.isFailure(yield* Effect.exit(sizes)))
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
@@ -198,6 +198,6 @@ it.live("a program whose Cluster cannot be reached exits soon", () =>
     const { stdout } = yield* Effect.promise(() =>
       promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname })
     )
-    // Only the timer that prints this
+    // The only timer left is the one that prints this count
     assert.strictEqual(stdout, "1\n")
   }), 30_000)

@@ -17,7 +17,7 @@ const onOne = Layer.unwrap(Effect.map(RedisServer, ({ url }) => mutexes(IoRedis.
 
 contract("single", onOne)
 
-/** The layer on a client of the application, which is named like a connection of the layer. */
+/** A layer on the application's client. The client has the name that a layer gives its own connection. */
 const onClient = (port: number, options: Pick<RedisOptions, "reconnectOnError" | "retryStrategy"> = {}) =>
   Layer.unwrap(Effect.map(
     Effect.acquireRelease(

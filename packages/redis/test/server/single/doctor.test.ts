@@ -1,4 +1,4 @@
-/** The doctor, and the server check that runs when a layer is built, on real servers. */
+/** Tests the doctor, and the server check that runs when a layer is built, on real servers. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import { IoRedis, RedisDoctor, RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"

@@ -446,7 +446,7 @@ describe("building the layer", () => {
       yield* build({ url: `redis://127.0.0.1:${port}` })
     }).pipe(Effect.scoped))
 
-  it.live("a refused database is an error, and no command runs in database 0", () =>
+  it.live("a refused database causes an error, and no command runs in database 0", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.send("ACL", "SETUSER", "app", "on", ">pass", "~*", "&*", "+@all", "-select")
@@ -545,7 +545,7 @@ describe("building the layer", () => {
       assert.strictEqual(yield* redis.send("INCR", "count"), 1)
     }).pipe(Effect.scoped))
 
-  it.live("a refused port is an outage, and is not retried", () =>
+  it.live("a refused connection is reported as an outage, and is not retried", () =>
     Effect.gen(function*() {
       const port = yield* closedPort
       const error = yield* Effect.flip(build({ url: `redis://127.0.0.1:${port}` }))

@@ -98,7 +98,7 @@ it.live("the failure to reconnect after a password change is logged with the rea
       yield* server.send("ACL", "SETUSER", "app", ">x")
       yield* until("the connection is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
       yield* until("its return is logged", Effect.sync(() => lines.length >= 3))
-      // A restart is no misconfiguration
+      // A restart is not a misconfiguration
       yield* server.restart
       yield* until("the second outage is logged", Effect.sync(() => lines.length >= 4))
     }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))

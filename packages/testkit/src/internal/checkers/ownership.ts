@@ -70,8 +70,8 @@ export const tokensGrow: Checker = {
           }
           reported.set(id, noted)
           const before = largest.get(resource)
-          // The owner used a reserved token, so the largest token grows. Other tokens do not count here: the owner may
-          // not yet have noticed a loss of data, or its id was granted the resource again
+          // The owner used a reserved token, so the largest token grows. Other tokens are not counted, because the
+          // owner may not yet have noticed a loss of data, or its id was granted the resource again
           if (before?.id === id && token !== undefined && before.token < noted && noted <= token + spare(token)) {
             largest.set(resource, { ...before, token: noted })
           }

@@ -16,9 +16,9 @@ export const make = (state: RunState, choices: Choices) => {
   /** The state of each process at its last choice point with a kill. */
   const lastKills = new WeakMap<Process, string>()
   /**
-   * Whether a kill can have another outcome than the previous one. It cannot if nothing has happened in between: the
-   * process has sent nothing, the server has run nothing, nothing was noted, and the next process would start at the
-   * same instant.
+   * Whether a kill can have a different outcome from the previous one. It cannot if nothing has happened in between:
+   * the process has sent nothing, the server has run nothing, nothing was noted, and the next process would start at
+   * the same instant.
    */
   return ({ process }: ProcessSlot): boolean => {
     if (!choices.isOpen) return false

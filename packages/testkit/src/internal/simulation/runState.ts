@@ -1,6 +1,6 @@
 /**
- * The state of one simulation: its world, server and processes, what has happened so far, and what faults currently
- * affect.
+ * The state of one simulation: its world, its server and processes, the events so far, and the parts that faults
+ * currently affect.
  */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { FakeServer, type TraceEntry } from "../client/server.ts"
@@ -115,7 +115,10 @@ export class RunState {
     }
   }
 
-  /** Resumes a process. If its timers were stopped, a command that hangs takes that much longer. */
+  /**
+   * Resumes a process. If its timers were stopped during the pause, a command that hangs takes longer by the length of
+   * the pause.
+   */
   resume(slot: ProcessSlot): void {
     const { slept } = slot.process
     if (slot.lateUntil > this.world.now() - slept) slot.lateUntil += slept

@@ -6,7 +6,7 @@
 local input, failures, announced, deadLetters, handOvers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, signals = ARGV[1], ARGV[2]
 
--- `act` receives a lease, then the item's remaining arguments. `otherwise` may return another reply than `NotOwner`
+-- `act` receives a lease, then the item's remaining arguments. `otherwise` may return a reply other than `NotOwner`
 local function forEachOwned(act, otherwise)
   return forEach(5, 5, 2, function(
     entryLease, streamLease, checkpoint, fence, stream, entry, consumer, value, token, ...)
