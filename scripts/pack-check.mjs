@@ -66,7 +66,7 @@ const usePackages = () =>
           "runtime/plain.mjs",
           "runtime/ioredis.mjs"
         ]
-        // On their own server, because they break all connections
+        // These programs have their own server, because they break all connections
         await withRedis((redisUrl) => mustHold(systemNode, consumer, programs, redisUrl))
         await withRedis((redisUrl) => mustHold(systemNode, consumer, ["runtime/commandLine.mjs"], redisUrl))
       })

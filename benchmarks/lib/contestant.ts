@@ -4,7 +4,7 @@ import type { Effect, Scope } from "effect"
 /** The options of a session. */
 export interface Connect {
   readonly url: string
-  /** effect-simba only: the server is a node of a Cluster. */
+  /** effect-simba only: the server is a Cluster node. */
   readonly isCluster: boolean
   /**
    * How long a lock lasts without renewal. The contestant converts it to its own options, such as `ttl` and

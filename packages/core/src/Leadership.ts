@@ -253,7 +253,7 @@ export interface Job<E = unknown, R = unknown> {
   /**
    * Maximum number of attempts for one instant. A run that failed, was interrupted, or died with its node is retried
    * after a pause of 1 second, which doubles with each attempt up to a minute. Retries start within `catchUp`, so more
-   * than one attempt requires it. Default: 1, no retry.
+   * than one attempt requires `catchUp`. Default: 1, no retry.
    */
   readonly attempts?: number | undefined
   /** Minimum time between the starts of two runs, by the backend's clock. Default: 0. */

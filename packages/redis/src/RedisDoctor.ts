@@ -347,7 +347,7 @@ export const examine = Effect.fnUntraced(function*(
   )).flat()
   if (findings.every(({ check, status }) => status !== "error" || check === "version")) {
     const inbox = inboxChannel(`doctor-${id}`)
-    // Before any write, because the refusal of a replica closes the connection
+    // Check this before any write, because a replica's refusal closes the connection
     const reads = [
       ...(options.streams === true ? [yield* pauses(redis, topology)] : []),
       ...(Option.isSome(subscriber) ? [yield* messages(send, subscriber.value, [inbox, key])] : [])

@@ -249,8 +249,8 @@ export const rules: {
    * While the lock is free, no undisturbed waiter sleeps longer than `bound`.
    *
    * The limit is `afterLoss` if the server lost the owner, if its clock was stepped, or if at least two other processes
-   * are unresponsive. For a paused or suspended waiter, time counts from its resumption. A disturbed waiter has
-   * `recovery` (default: zero) to retry, because a lost command costs its timeout and the pause after it.
+   * are unresponsive. For a paused or suspended waiter, the time is measured from when it resumes. A disturbed waiter
+   * has `recovery` (default: zero) to retry, because a lost command costs its timeout and the pause after it.
    */
   readonly nobodyOversleeps: (options: {
     readonly bound: Duration.Input

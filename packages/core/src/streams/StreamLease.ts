@@ -31,8 +31,8 @@ import type { StreamEnd } from "./StreamStore.ts"
  * the grace period to reach a safe stopping point and `yield`. *Lost*: another consumer may own the stream already, and
  * the handler is interrupted at once.
  *
- * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` rely on the local clock. The lease counts from just before the
- * last successful renewal was sent.
+ * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` rely on the local clock. The lease is measured from just before
+ * the last successful renewal was sent.
  *
  * Printing a lease shows `stream`, `entry`, `token` and `timeLeft`.
  *

@@ -10,7 +10,7 @@ import { stalling } from "../support/stalling.ts"
 
 const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
 
-describe("work of a leader that fails", () => {
+describe("a leader's work that fails", () => {
   for (
     const [how, failure] of [
       ["fails", Effect.fail("no disk")],

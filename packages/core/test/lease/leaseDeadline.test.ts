@@ -31,7 +31,7 @@ const make = (periods: Partial<Periods> = {}) =>
   new TestLease({ usable: 1000, margin: 50, renewAfter: 400, early: 0, maxHold: Infinity, ...periods }, at(begun))
 
 describe("the deadline of a lease", () => {
-  it("L1: counts from when the request that granted or renewed the lease was sent", () => {
+  it("L1: is measured from the time at which the request that granted or renewed the lease was sent", () => {
     const lease = make()
     assert.deepStrictEqual([lease.left(at(begun)), lease.left(at(300)), lease.left(at(1100))], [1000, 800, 0])
     assert.strictEqual(lease.endsAt(), 1100)
@@ -48,7 +48,7 @@ describe("the deadline of a lease", () => {
     assert.strictEqual(lease.left(at(200, 500)), 600)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [800, 200])
     assert.strictEqual(lease.left(at(300, 600)), 500)
-    // The next lease period counts from its own start on both clocks
+    // The next lease period is measured from its own start on both clocks
     lease.extend(at(400, 700))
     assert.deepStrictEqual([lease.left(at(400, 700)), lease.endsAt(), lease.nextRenewal], [1000, 1400, 800])
   })
@@ -97,7 +97,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1450, 850])
   })
 
-  it("a lease that is handed on counts from its renewal, minus the time by which it was shortened", () => {
+  it("a lease that is handed on is measured from its renewal, minus the time by which it was shortened", () => {
     const lease = make()
     assert.deepStrictEqual(lease.adjusted, at(begun))
     lease.left(at(200, 500))

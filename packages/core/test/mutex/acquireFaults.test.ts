@@ -152,7 +152,7 @@ describe("a store that does not reply", () => {
       isOutage(asking.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("fails each acquire after the duration of its own lease, counted from its first request without a reply", () =>
+  it.effect("fails each acquire after the duration of its own lease, measured from its first request without a reply", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       faults.acquire = "hang"

@@ -76,7 +76,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
 })
 
 describe("a waiter that sleeps", () => {
-  it.effect("polls after the duration of a lease, however long the owner's lease is, even after a hint to poll later", () =>
+  it.effect("polls after the duration of a lease, no matter how long the owner's lease is, even after a hint to poll later", () =>
     Effect.gen(function*() {
       const { notify } = yield* Backend
       yield* waiting

@@ -52,7 +52,7 @@ const isWaiting = <A, E>(fiber: Fiber.Fiber<A, E>) =>
   })
 
 describe("a grant by message", () => {
-  it.effect("counts from when the last request was sent, and lasts for its period less the margin", () =>
+  it.effect("starts when the last request was sent, and lasts for its period less the margin", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(1000, turn(yield* grantAfter(1000)))
@@ -96,7 +96,7 @@ describe("a grant by message", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 440)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("counts at the latest from the arrival of its message", () =>
+  it.effect("starts at the latest when its message arrives", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       // The backend's clock was set forward
@@ -211,7 +211,7 @@ describe("the confirmation of a grant by message", () => {
       assert.strictEqual(request.token, next)
     }).pipe(Effect.provide(GrantingLive)))
 
-  it.effect("extends the lease, counting from when it was sent", () =>
+  it.effect("extends the lease from the time at which it was sent", () =>
     Effect.gen(function*() {
       const { done, fiber } = yield* granted(Mutex.acquire("m"))
       const lease = yield* Fiber.join(fiber)

@@ -75,7 +75,7 @@ describe("a lease in its scope", () => {
 })
 
 describe("the local deadline", { tags: ["L1"] }, () => {
-  it.effect("counts from when the command was sent, not from its reply", () =>
+  it.effect("is measured from when the command was sent, not from its reply", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "900 millis" }
@@ -85,7 +85,7 @@ describe("the local deadline", { tags: ["L1"] }, () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(fiber)), 14_300)
     }).pipe(Effect.provide(TestLive)), { tags: ["S10", "B23"] })
 
-  it.effect("a renewal extends it, counting from when the renewal was sent", () =>
+  it.effect("a renewal extends it from the time at which the renewal was sent", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const lease = yield* Mutex.acquire("m")

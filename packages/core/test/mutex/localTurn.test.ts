@@ -20,7 +20,7 @@ describe("localTurn", () => {
       for (const name of names) yield* line.wait(name)
       faults.calls.length = 0
       for (const name of names) {
-        // By default a turn takes 10 ms, counted from the grant and not from the last hand-off
+        // By default a turn takes 10 ms, measured from the grant and not from the last hand-off
         yield* TestClock.adjust(4)
         yield* line.letGo(name)
       }
@@ -224,7 +224,7 @@ describe("localTurn", () => {
       }).pipe(Effect.provide(TestLive))
   )
 
-  it.effect("maxHold counts from the hand-off", () =>
+  it.effect("maxHold is measured from the hand-off", () =>
     Effect.gen(function*() {
       const options = { ...long, maxHold: "4 seconds" } as const
       const holder = yield* hold(options)

@@ -13,8 +13,8 @@ const turns = { localTurn: 0 }
 const hold = (millis: number, options?: Mutex.AcquireOptions) =>
   start(Mutex.withLock("m", { ...turns, ...options })(Effect.sleep(millis)))
 
-describe("a grant by the reply of a release", () => {
-  it.effect("counts from when the release was sent, not from its reply", () =>
+describe("a grant in the reply to a release", () => {
+  it.effect("starts when the release was sent, not when its reply arrives", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -43,7 +43,7 @@ describe("a grant by the reply of a release", () => {
       assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("counts until its last millisecond", () =>
+  it.effect("is valid until its last millisecond", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const [late, requests] of [[1599, 0], [1600, 1]] as const) {

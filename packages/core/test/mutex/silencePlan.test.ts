@@ -81,7 +81,7 @@ describe("the silence of a backend", () => {
   const problemAfter = ({ now, silence }: World, millis: number) =>
     silencePlan.problemOf(silence, timeout, confirm, now + millis)
 
-  it("counts from the first request without a reply", () =>
+  it("starts with the first request without a reply", () =>
     always(({ silence, silentSince }) =>
       silence.since === (silentSince ?? Infinity) &&
       (silence.phase === "untried" || silence.phase === "replied") === (silentSince === undefined)

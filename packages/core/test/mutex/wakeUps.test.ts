@@ -245,7 +245,7 @@ describe("renewing", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("the next renewal counts from when the last one was sent, not from its reply", () =>
+  it.effect("the interval to the next renewal is measured from when the last one was sent, not from its reply", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       yield* Mutex.acquire("m")

@@ -220,7 +220,7 @@ describe("concurrent messages", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("for a message that ends during a commit, commitWithin counts from its own end, and nothing stays uncommitted", () =>
+  it.effect("for a message that ends during a commit, commitWithin is measured from the end of that message, and nothing stays uncommitted", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"))

@@ -155,7 +155,7 @@ describe("reporting a failure", () => {
     })))
 })
 
-it.effect("the processing time of a handler counts from its start", () =>
+it.effect("the processing time of a handler is measured from its start", () =>
   fleet.test(Effect.gen(function*() {
     const { a } = yield* fleet.ofOne
     const times = Metric.value(StreamMetrics.stream.processingTime.success)

@@ -313,7 +313,7 @@ describe("an owner that dies", () => {
     { tags: ["B52"] }
   )
 
-  it.effect("a lease counts from before the claim was sent, not from the reply", () =>
+  it.effect("a lease is measured from just before the claim was sent, not from the reply", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.delays.take = 400
@@ -453,7 +453,7 @@ describe("an owner that is cut off", () => {
     { tags: ["G11"] }
   )
 
-  it.effect("a renewed lease counts from before the renewal was sent, not from the reply", () =>
+  it.effect("a renewed lease is measured from just before the renewal was sent, not from the reply", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.delays.renew = 400

@@ -51,7 +51,7 @@ it.effect("a handler without progress loses its data stream when the progress ti
     assert.deepStrictEqual(losses, ["3000 Stalled"])
   }))
 
-it.effect("the progress timeout starts again when messages arrive", () =>
+it.effect("the progress timeout restarts when messages arrive", () =>
   Effect.gen(function*() {
     const { begin, lease, losses } = yield* setup({ awaitMessages: Effect.delay(Effect.succeed([]), "5 seconds") })
     yield* begin
@@ -60,7 +60,7 @@ it.effect("the progress timeout starts again when messages arrive", () =>
     assert.deepStrictEqual(losses, ["6000 Stalled"])
   }))
 
-it.effect("the progress timeout starts again with the first message that is processed during a wait, but not with the second", () =>
+it.effect("the first message that is processed during a wait restarts the progress timeout, and the second does not", () =>
   Effect.gen(function*() {
     const { begin, lease, losses } = yield* setup()
     yield* begin
@@ -73,7 +73,7 @@ it.effect("the progress timeout starts again with the first message that is proc
     assert.deepStrictEqual(losses, ["6000 Stalled"])
   }))
 
-it.effect("a pause between two attempts is not a lack of progress, however long it is and however often handlers failed", () =>
+it.effect("a pause between two attempts is not a lack of progress, no matter how long it is or how often handlers have failed", () =>
   Effect.gen(function*() {
     for (const failures of [0, 3]) {
       const { begin, lease, losses } = yield* setup({ failures })
@@ -92,7 +92,7 @@ it.effect("a pause between two attempts is not a lack of progress, however long 
     }
   }))
 
-it.effect("a message that starts while all others pause has the whole progress timeout", () =>
+it.effect("a message that starts while all others pause before a retry has the whole progress timeout", () =>
   Effect.gen(function*() {
     const { begin, lease, losses } = yield* setup()
     yield* begin

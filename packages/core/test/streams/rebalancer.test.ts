@@ -284,7 +284,7 @@ describe("balance", () => {
       assert.isTrue(lines.some((line) => /\d\d data streams are revoked for simba-consumer-b/.test(line)))
     })))
 
-  it.effect("after a hand-over, the lease counts from before the confirmation was sent", () =>
+  it.effect("after a hand-over, the lease is measured from just before the confirmation was sent", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })

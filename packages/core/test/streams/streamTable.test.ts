@@ -277,7 +277,7 @@ it.effect("watching a lease that has ended does nothing, and no renewal or deadl
     assert.isUndefined(table.deadlines.first)
   }))
 
-it.effect("each loss is counted once, and the time of a lease counts from its grant", () =>
+it.effect("each loss is counted once, and the time of a lease is measured from its grant", () =>
   Effect.gen(function*() {
     const { add, table, values } = yield* recordedTable()
     yield* TestClock.adjust("10 seconds")

@@ -278,7 +278,7 @@ export class Server implements KeyspaceHost {
     return this.call(new Context(this, client, false, false), command, spec, args)
   }
 
-  /** Receives the reply of a command that blocks. */
+  /** Receives the reply to a command that blocks. */
   blockedReply: (value: Value) => void = () => {}
 
   call(

@@ -1,4 +1,4 @@
-/** The removal of duplicate messages. Every node of a Cluster delivers a copy of each message. */
+/** The removal of duplicate messages. Every Cluster node delivers a copy of each message. */
 import { assert, it } from "@effect/vitest"
 import { Copies } from "../../src/internal/client/ioredis/duplicateMessages.ts"
 

@@ -48,7 +48,7 @@ it.effect("one call renews leases of different lengths", () =>
     }
   }).pipe(Effect.provide(RedisMutex.layerStore.pipe(Layer.provide(TestRedis.layer())))))
 
-it.effect("if one node of a Cluster hangs, only its own leases are lost", () => {
+it.effect("if one Cluster node hangs, only its own leases are lost", () => {
   let hangs = false
   const hanging = RedisKeys.owner(MutexName.MutexName.make("there")).slice(0, -1)
   const halfDeaf = Layer.effect(

@@ -28,7 +28,7 @@ describe("a server check", () => {
     assert.deepStrictEqual(status("version", "redis_version:7"), ["ok", "Redis 7", undefined])
   })
 
-  it("refuses a Sentinel, and a node of a Cluster unless the layer is for a Cluster", () => {
+  it("refuses a Sentinel, and a Cluster node unless the layer is for a Cluster", () => {
     assert.strictEqual(status("mode", "redis_mode:sentinel")[0], "error")
     assert.strictEqual(status("mode", "redis_mode:sentinel", true)[0], "error")
     for (const node of ["redis_mode:cluster", "cluster_enabled:1", "redis_mode:standalone\ncluster_enabled:1"]) {

@@ -48,14 +48,14 @@ describe("a service with effect-simba and Go consumers on the fake Redis", () =>
       assert.isAtMost(yield* fake(scenarios.handBack), 10)
     }), { tags: ["G20"] })
 
-  it.effect("with events, the data streams of a dead Go consumer are taken when its lease expires", () =>
+  it.effect("with events, a dead Go consumer's data streams are taken when its lease expires", () =>
     Effect.gen(function*() {
       // 500 ms allow for the random delay between consumers
       assert.isAtMost(yield* fake((stage) => scenarios.goDies(stage, true)), lease + 500)
     }))
 
   it.effect(
-    "without events, a sweep takes all data streams of a dead Go consumer",
+    "without events, a sweep takes all of a dead Go consumer's data streams",
     () =>
       Effect.gen(function*() {
         assert.isAtMost(yield* fake((stage) => scenarios.goDies(stage, false, 20)), lease + sweep + secondCheck)

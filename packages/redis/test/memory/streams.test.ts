@@ -57,7 +57,7 @@ describe("data streams on the fake Redis", () => {
     fake(scenarios.failing))
 
   it.effect(
-    "without events, the data streams of a dead owner are taken with larger tokens",
+    "without events, a dead owner's data streams are taken with larger tokens",
     () => fake(scenarios.orphans),
     {
       tags: ["G15", "G32"]

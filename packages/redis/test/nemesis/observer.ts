@@ -72,7 +72,7 @@ export const makeObserver = (now: () => number, keys: Keys) => {
       })
     })
 
-  /** Takes a snapshot of one server's keys. Skips keys that it refuses because another node of the Cluster has them. */
+  /** Takes a snapshot of one server's keys. Skips keys that it refuses because another Cluster node has them. */
   const read = (server: Server) =>
     Effect.gen(function*() {
       const since = now()

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import { confirm, fencedKey, transition } from "../simulate/behaviour.ts"
-import { jobsKeepTheirWord } from "../simulate/jobsChecker.ts"
+import { jobsRunAsScheduled } from "../simulate/jobsChecker.ts"
 import { lockOf, modelOf, recovery as streamRecovery } from "../simulate/streamPlan.ts"
 import { maxFailures } from "../simulate/streamSettings.ts"
 import type { Fault } from "./faults.ts"
@@ -111,7 +111,7 @@ export const streams = [...load.streams.keys()].flatMap((
   stream
 ) => [stream, StreamKeys.deadMessages(stream as never)])
 
-const jobsChecker = jobsKeepTheirWord({ mutex: jobs.leadership, jobs: jobs.rules, recovery: 60_000 })
+const jobsChecker = jobsRunAsScheduled({ mutex: jobs.leadership, jobs: jobs.rules, recovery: 60_000 })
 
 const jobsKey = `simba:{${jobs.leadership}}:jobs`
 

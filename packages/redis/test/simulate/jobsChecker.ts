@@ -1,4 +1,7 @@
-/** A checker of jobs: which runs start, under which token, and whether each instant is run or reported as missed. */
+/**
+ * A checker of jobs: it verifies which runs start, under which token, and that each instant has a run or is reported as
+ * missed.
+ */
 import type { Checker } from "@effect-simba/testkit"
 
 /** What the checker knows about a job. Its instants are the multiples of `period`, in milliseconds. */
@@ -57,7 +60,7 @@ export const replyTo = (
  * - A run that was claimed but never started is recorded as `unstarted`, unless its leader is lost.
  * - After the last fault, each job runs again within `recovery` milliseconds.
  */
-export const jobsKeepTheirWord = (
+export const jobsRunAsScheduled = (
   { jobs, mutex, recovery }: {
     readonly mutex: string
     readonly jobs: ReadonlyArray<JobRules>

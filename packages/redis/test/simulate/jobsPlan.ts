@@ -5,7 +5,7 @@ import { Simulation } from "@effect-simba/testkit"
 import { DateTime, Duration, Effect, Layer } from "effect"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import { draws } from "./draws.ts"
-import { type JobRules, jobsKeepTheirWord } from "./jobsChecker.ts"
+import { type JobRules, jobsRunAsScheduled } from "./jobsChecker.ts"
 
 const mutex = "a"
 const ttl = 2000
@@ -80,7 +80,7 @@ export const jobsPlan = (seed: number | string, overrides?: Overrides) =>
     program: program(),
     lock: lockModel.make([mutex]),
     faults: Simulation.allFaults,
-    checkers: [jobsKeepTheirWord({ mutex, jobs: kinds, recovery })],
+    checkers: [jobsRunAsScheduled({ mutex, jobs: kinds, recovery })],
     duration: "40 seconds",
     calm: "3 seconds",
     liveness: "90 seconds",

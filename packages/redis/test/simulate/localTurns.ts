@@ -1,4 +1,4 @@
-/** A checker of turns, in which fibers of one process hand a lease to each other: each turn must end in time. */
+/** A checker of turns. In a turn, fibers of one process hand a lease to each other, and each turn must end in time. */
 import { tokenStride } from "@effect-simba/core/MutexStore"
 import type { Checker } from "@effect-simba/testkit"
 

@@ -63,8 +63,8 @@ export const isDraft = (message: string) => Number.parseInt(message) > draftBase
 export const draftsOver = (stream: string) => `drafts-over:${stream}`
 
 /**
- * - `streams`: the ailment of each data stream, by name. `messages`: messages per data stream and round. `rounds`:
- *   number of times that each data stream is announced, written and finished.
+ * - `streams`: how the handler of each data stream misbehaves, by name. `messages`: messages per data stream and round.
+ *   `rounds`: number of times that each data stream is announced, written and finished.
  * - `go`: number of clients that are Go consumers, which are the first ones. `consumers`: number of the other clients,
  *   which run effect-simba.
  * - `stays`: maximum session of a consumer, in milliseconds. `freshIds`: whether each session has its own id.

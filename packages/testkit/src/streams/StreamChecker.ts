@@ -82,8 +82,8 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *   only if its data stream was processed to its end, if it is in the dead letters, or through a Go consumer. A
  *   malformed announcement disappears only into the dead letters or through a Go consumer.
  * - `orphans are taken`: no announcement is without an owner for longer than `orphan` while a consumer has free
- *   capacity. The time counts only from `recovery` after the last fault of that consumer or the server. For entries
- *   that were last delivered to a Go consumer, the limit is `goOrphan`.
+ *   capacity. The time starts `recovery` after the last fault of that consumer or the server. For entries that were
+ *   last delivered to a Go consumer, the limit is `goOrphan`.
  * - `no ping-pong`: no data stream is handed over twice within `stay`, unless the members changed after the first
  *   hand-over or less than `settle` before it. After `stay`, a second hand-over is also accepted if data streams were
  *   taken or ended in that time, because that changes the shares.

@@ -191,7 +191,7 @@ describe("clients", () => {
 
 describe("subscriptions", () => {
   test(
-    "receive all messages that are published after they are acknowledged",
+    "receive all messages that are published after the server has acknowledged the subscription",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const subscriber = yield* Subscriber
@@ -238,7 +238,7 @@ describe("subscriptions", () => {
   )
 
   test(
-    "also deliver messages when made through Effect's own Redis service",
+    "deliver messages to subscribers of Effect's own Redis service, too",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const messages = yield* redis.subscribe("news")

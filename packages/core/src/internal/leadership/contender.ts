@@ -231,7 +231,7 @@ export const make = Effect.fnUntraced(function*(options: {
     publish()
   })
 
-  /** Interrupts the loop. After `StepDown`, it starts again. */
+  /** Interrupts the loop, which restarts after `StepDown`. */
   const leave = (asking: Fiber.Fiber<unknown, unknown>, event: "Stop" | "StepDown" | "Close") => {
     const left = plan.next(contention, { _tag: event }) === "interrupt" ? loop : undefined
     publish()

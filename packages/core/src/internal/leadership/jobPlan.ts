@@ -26,7 +26,7 @@ export type Decision =
     readonly cause: Cause
   }
 
-/** The current leadership: when it began, since when it has been able to run the job, and its token. */
+/** The current leadership: when it began, when it became able to run the job, and its token. */
 export interface Leader {
   readonly gained: number
   readonly free: number
@@ -39,7 +39,10 @@ const mostCounted = 1000
 /** The pause before the second attempt for an instant. It doubles with each further attempt. */
 const pauseMillis = 1000
 
-/** Each former schedule up to its change, and the current one after the last change. `former` is in order of time. */
+/**
+ * Combines a job's schedules into one: each former schedule up to its change, in chronological order, then the current
+ * one.
+ */
 export const inForce = (
   present: Next,
   former: ReadonlyArray<{ readonly next: Next; readonly until: number }>
@@ -91,7 +94,7 @@ export const plan = (
       ? runAt(run!.scheduledAt, run!.attempt + 1, true, 0, "outage")
       : { _tag: "Wait", until: Math.min(due, Math.max(first, ready)) }
   }
-  // After a retry, because a requested run overwrites the record of the last attempt
+  // Checked after retries, because a requested run overwrites the record of the last attempt
   if (wanted !== undefined) {
     return now < ready
       ? { _tag: "Wait", until: ready }

@@ -80,7 +80,7 @@ export const run = <R>(
         (now) => host.store.jobs.read({ mutex: contender.mutex, id: lease?.id, jobs: named(now) })
       )
 
-    /** Registers the jobs, even if this node does not lead, so that a new job's instants count from then on. */
+    /** Registers the jobs, even if this node does not lead, so that a new job's instants begin then. */
     const introduce = Effect.retry(
       Effect.tapError(readAll(), (error) => log.warning(`Cannot register the jobs: ${error.message}`)),
       endlessRetry

@@ -23,13 +23,13 @@ export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
 const punctualMillis = 50
 
 /**
- * The longest turn decays by this factor with each wake-up. It is capped, because a longer delay may be a pause of the
- * process.
+ * The recorded length of the longest turn decays by this factor with each wake-up. It is capped, because a longer delay
+ * may mean that the process was paused.
  */
 const memory = 0.9
 const longestTurnMillis = 10_000
 
-/** If `end` crashes, its leases are ended again after this time. */
+/** If `end` crashes, it is retried after this time. */
 const retryEndMillis = 10
 
 interface LoopHandlers {

@@ -75,7 +75,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   abstract isOpen(): boolean
   abstract get annotations(): Record<string, unknown>
 
-  /** Sets the deadline. It counts from just before the request was sent, never from its reply. */
+  /** Sets the deadline. It is measured from just before the request was sent, never from its reply. */
   extend(sent: Instant): void {
     const { maxHold, renewAfter, usable } = this.options
     this.renewed = sent

@@ -13,8 +13,8 @@ const maxSubjects = 32
 const maxMillis = 5
 
 /**
- * A slice may take this share of the time since the previous one, up to a limit, because that time may include a pause
- * of the process.
+ * A slice may take this share of the time since the previous one, up to a limit, because the process may have been
+ * paused during that time.
  */
 const share = 0.1
 const longestMillis = 100

@@ -150,8 +150,8 @@ export const make = (client: ClientContext): LeaseTaker => {
     })
 
   /**
-   * A lost reply may have been a grant. A retry with the same epochs returns the same token and a full lease, which
-   * counts from that attempt.
+   * A lost reply may have been a grant. A retry with the same epochs returns the same token and a full lease, measured
+   * from that attempt.
    */
   const send = (requests: ReadonlyArray<TakeRequest>) =>
     Effect.suspend(() => {

@@ -21,8 +21,8 @@ export const itemsReply = (items: ReadonlyArray<Scored>, withScores: boolean): A
   withScores ? items.flatMap((item) => [item.member, formatDouble(item.score)]) : items.map((item) => item.member)
 
 /**
- * Stores a computed sorted set under a key, or removes the key if the set is empty. `expected` is for commands that add
- * one member at a time: the number of members that Redis expects, which decides the initial encoding.
+ * Stores a computed sorted set under a key, or removes the key if the set is empty. For commands that add one member at
+ * a time, `expected` is the number of members that Redis expects. It decides the initial encoding.
  */
 export const storeSorted = (
   context: Context,

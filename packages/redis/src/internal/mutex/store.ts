@@ -61,7 +61,7 @@ const make = Effect.gen(function*() {
   const servers = isCluster ? yield* topology.primaries : [redis.send]
   const countable = subscriber.countable && (yield* seesSubscribers(servers, subscriber))
   // Which waiters without a subscriber the scripts remove: all (`1`), those of effect-simba (`own`), or none (`0`). A
-  // node of a Cluster does not count the subscribers at other nodes, where Simba waiters may be subscribed
+  // Cluster node does not count the subscribers at other nodes, where Simba waiters may be subscribed
   const skipDead = !countable ? "0" : isCluster ? "own" : "1"
   const sink = yield* currentSink(redis)
   const { acquire, confirm, flush, inspect, release: sendRelease } = operationBatch.make(

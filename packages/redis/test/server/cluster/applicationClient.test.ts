@@ -44,7 +44,7 @@ it.live(
       const key = yield* keyAt(setup, node)
       const client = yield* made(setup.nodes.map(at))
       const redis = yield* open(client)
-      // The second connection is made after the layer
+      // The first connection is made before the layer is built, and the second one afterwards
       for (let round = 1; round <= 2; round++) {
         yield* Effect.promise(() => client.exists(key))
         yield* node.pause

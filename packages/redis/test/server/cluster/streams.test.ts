@@ -50,7 +50,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
     it.effect("every announced data stream is processed once, and leaves nothing behind", () =>
       shared(scenarios.finished))
 
-    it.effect("without events, the data streams of a dead owner are taken with larger tokens", () =>
+    it.effect("without events, a dead owner's data streams are taken with larger tokens", () =>
       shared(scenarios.orphans))
 
     it.effect("yielded data streams are taken immediately because of a signal through any node", () =>

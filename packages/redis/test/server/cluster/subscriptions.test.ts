@@ -227,7 +227,7 @@ it.live("a primary that joins later counts the existing layers", () =>
     )
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 90_000)
 
-it.live("a Cluster client of the application works, and stays open", () =>
+it.live("an application's Cluster client works, and stays open", () =>
   Effect.gen(function*() {
     const { nodes } = yield* RedisServer.cluster()
     const client = yield* Effect.acquireRelease(

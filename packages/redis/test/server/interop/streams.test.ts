@@ -30,11 +30,11 @@ describe("with Go consumers, on a real Redis", () => {
 
   it.live("a Go consumer takes yielded data streams", () => real(scenarios.handBack), { tags: ["G20"] })
 
-  it.live("with events, the data streams of a dead Go consumer are taken", () =>
+  it.live("with events, a dead Go consumer's data streams are taken", () =>
     real((stage) => scenarios.goDies(stage, true)))
 
   it.live(
-    "without events, a sweep takes the data streams of a dead Go consumer",
+    "without events, a sweep takes a dead Go consumer's data streams",
     () => real((stage) => scenarios.goDies(stage, false)),
     { tags: ["G15"] }
   )

@@ -48,7 +48,7 @@ const listOf = (store: MutexStore["Service"]) => Effect.map(Stream.runCollect(st
 layer(RedisServer.layer, { excludeTestServices: true })(
   "the scripts that inspect mutexes, force releases and share schedules",
   (it) => {
-    it.effect("a forced release notifies the layer of the old owner, byte for byte as protocol.md says", () =>
+    it.effect("a forced release notifies the old owner's layer, byte for byte as protocol.md says", () =>
       Effect.gen(function*() {
         const { a, b, c, m, server, store } = yield* freshMutex("forced")
         const inboxes = [a, b, c].map(({ id }) => `simba:inbox:${inboxOf(id)}`) as [string, string, string]
@@ -353,7 +353,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       { tags: ["B59"] }
     )
 
-    it.effect("keys of other programs without a valid mutex name are not listed", () =>
+    it.effect("other programs' keys without a valid mutex name are not listed", () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
         const store = yield* openStore(server)

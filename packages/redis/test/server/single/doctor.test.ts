@@ -226,7 +226,7 @@ describe("the server check when a layer is built", () => {
       assert.deepStrictEqual(yield* lines(), [])
     }))
 
-  it.live("a node of a Cluster is refused, and layerCluster is named", () =>
+  it.live("a Cluster node is refused, and layerCluster is named", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--cluster-enabled yes"] })
       const layer = Layer.fresh(IoRedis.layer({ url: server.url }))

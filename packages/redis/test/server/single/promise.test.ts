@@ -305,7 +305,7 @@ describe("@effect-simba/redis/promise", () => {
     await simba.close()
   })
 
-  it("uses the client of an application, and leaves it open", async () => {
+  it("uses an application's client, and leaves it open", async () => {
     const client = new Redis(url)
     const name = freshName()
     const simba = await createSimba({ client, ...options })

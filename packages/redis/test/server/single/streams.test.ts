@@ -30,7 +30,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
     shared(scenarios.failing))
 
   it.effect(
-    "without events, the data streams of a dead owner are taken with larger tokens",
+    "without events, a dead owner's data streams are taken with larger tokens",
     () => shared(scenarios.orphans),
     { tags: ["G15", "G32"] }
   )

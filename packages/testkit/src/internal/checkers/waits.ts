@@ -44,8 +44,8 @@ const waits = () => {
 /**
  * Checks that no undisturbed waiter sleeps longer than `bound` while the lock is free. The limit is `afterLoss` if the
  * server lost the owner, if its clock was stepped, or if at least two other processes are unresponsive. For a paused or
- * suspended waiter, time counts from its resumption. A disturbed waiter has `recovery` (default: zero) to retry,
- * because a lost command costs its timeout and the pause after it.
+ * suspended waiter, the time is measured from when it resumes. A disturbed waiter has `recovery` (default: zero) to
+ * retry, because a lost command costs its timeout and the pause after it.
  *
  * @category checkers
  * @since 0.1.0

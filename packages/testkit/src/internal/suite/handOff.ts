@@ -207,7 +207,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
     }))
 
   if (countsSubscribers) {
-    it.effect("H5: the age of a waiter counts from its ticket, no matter how often it polls", () =>
+    it.effect("H5: the age of a waiter is measured from its ticket, no matter how often it polls", () =>
       Effect.gen(function*() {
         const { confirm, owner, parties } = yield* bench("stale waiter", shortConfirm)
         const [a, b, c] = parties(3) as [Party, Party, Party]

@@ -75,7 +75,7 @@ export const ready = (client: Client | Cluster, limit: Duration.Duration): Effec
 }
 
 /**
- * Applies `rejectUnanswered` of `connection` to the commands of this library at each node of the Cluster, including
+ * Applies `rejectUnanswered` of `connection` to the commands of this library at each Cluster node, including
  * those that join later.
  */
 export const rejectUnanswered = (cluster: Cluster): Effect.Effect<void, never, Scope.Scope> =>

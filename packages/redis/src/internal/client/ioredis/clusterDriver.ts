@@ -36,7 +36,7 @@ export const ofCluster = Effect.fnUntraced(function*(
       )
     }
   }
-  yield* outages.watchCluster(client, yield* outages.make("commands", () => "a node of the Cluster"))
+  yield* outages.watchCluster(client, yield* outages.make("commands", () => "a Cluster node"))
   return {
     ...parts,
     send: commands.onCluster(client, limit, commands.shared(parts.sink.send)),

@@ -102,7 +102,7 @@ export const withTimeouts = (
     let oldest: UntimedCommand | undefined
     let newest: UntimedCommand | undefined
     const wake = () => busy.openUnsafe()
-    // For a node of a Cluster, ioredis itself detects silence
+    // For a Cluster node, ioredis itself detects silence
     const silence = isCluster(client) ? undefined : yield* watchSilence(client, limit, wake)
 
     const forget = (command: UntimedCommand) => {

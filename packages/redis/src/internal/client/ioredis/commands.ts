@@ -56,7 +56,7 @@ const callNode = (client: Client, limit: Duration.Duration, command: string, arg
     () => fail(causes.timedOut(Duration.format(limit), addressOf(client)))
   ))
 
-/** Sends to one node of a Cluster. */
+/** Sends to one Cluster node. */
 export const node = (client: Client, limit: Duration.Duration): Send =>
   sending((command, args) => callNode(client, limit, command, args))
 

@@ -1,5 +1,5 @@
 /**
- * Detects copies of a message that arrive from several nodes of a Cluster. `clusterSubscriptions` drops them.
+ * Detects copies of a message that arrive from several Cluster nodes. `clusterSubscriptions` drops them.
  *
  * It subscribes to a channel without a hash tag at every primary, because a script counts subscribers only at its own
  * node. Nodes forward messages to each other, so each of these subscriptions receives every message.

@@ -1,4 +1,4 @@
-/** Listens to a client's events, or to those of each node of a Cluster, until the scope closes. */
+/** Listens to a client's events, or to those of each Cluster node, until the scope closes. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Cluster, Redis as Client } from "ioredis"
@@ -17,7 +17,7 @@ export const listen = (client: Client | Cluster, listeners: Listeners): Effect.E
       })
   )
 
-/** Listens to each node of a Cluster, including those that join later. */
+/** Listens to each Cluster node, including those that join later. */
 export const listenToNodes = (
   cluster: Cluster,
   listenersOf: (node: Client) => Listeners

@@ -93,7 +93,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
 export const consumersAreReaped = (model: StreamModel, bound: number): Checker =>
   checker("consumers are reaped", (view) => {
     const present = new Map<string, string>()
-    /** Consumers whose name no process uses: since when, and since when they also have no pending entry. */
+    /** Consumers whose name no process uses: when that began, and when their last pending entry disappeared. */
     const absent = new Map<string, { readonly since: number; idleSince: number }>()
     let over = Infinity
     const check = () => {

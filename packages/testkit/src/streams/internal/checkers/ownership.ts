@@ -224,7 +224,7 @@ export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
 /** The duration of a Go consumer's lease. */
 const goLeaseMillis = 2000
 
-/** How long an entry is left to a Go consumer that has not locked it, counted from its delivery. */
+/** How long after its delivery an entry is left to a Go consumer that has not locked it. */
 const lockMillis = 40_000
 
 /** How long a Go consumer may take to finish an entry after it has unlocked it. */
