@@ -182,7 +182,7 @@ export const rules: {
    * Protected work does not start while other protected work runs, under the same lease or another one.
    *
    * Exceptions: those of `workIsProtected`, for the lease of either work. Finalizers, which run after `stopped`, do not
-   * count as work.
+   * count as work, nor does anything after the last `step` of work that notes its steps.
    */
   readonly workNeverOverlaps: Checker
   /**

@@ -192,6 +192,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
       Effect.sync(() => {
         note("granted", { resource: stream, id, token })
         note("begin", uses.handling === "several" ? { ...fields, several: 1 } : fields)
+        note("step", fields)
       }),
       () => reported,
       () => {

@@ -96,6 +96,22 @@ describe("workNeverOverlaps", () => {
       )
   )
 
+  const overlapping = (last: string) => ({ note }: Simulation.Client) =>
+    Effect.gen(function*() {
+      yield* take("a")
+      note("begin", first)
+      note("step", first)
+      yield* Effect.sleep("1 second")
+      note("begin", second)
+      note(last, first)
+    })
+
+  it.effect("finds work that takes a step after other work has started", () =>
+    finds(Checker.rules.workNeverOverlaps, /^b starts work on m while a has worked on it/, overlapping("step")))
+
+  it.effect("accepts work that takes no further step, however late it is interrupted", () =>
+    accepts(Checker.rules.workNeverOverlaps, overlapping("stopped")))
+
   it.effect("accepts running finalizers and work on other resources", () =>
     accepts(Checker.rules.workNeverOverlaps, ({ note }) =>
       Effect.gen(function*() {

@@ -7,11 +7,16 @@ interface Working {
   readonly id: string
   readonly client: string
   readonly at: number
+  hasStepped: boolean
+  /** The violation to report if this work takes another step. */
+  overlap: string | undefined
 }
 
 /**
  * Checks that protected work does not start while other protected work runs, under the same lease or another one.
  * `excuses` decides when an overlap is excused, such as shortly after a pause. Finalizers do not count as work.
+ *
+ * Work that notes its steps ends with its last one: an interruption may take a busy process several turns.
  */
 export const workNeverOverlaps: Checker = {
   name: "work never overlaps",
@@ -29,6 +34,11 @@ export const workNeverOverlaps: Checker = {
         if (event._tag !== "Note") return
         const id = field(event.fields, "id")
         const resource = field(event.fields, "resource")
+        const own = working.get(resource)?.get(id)
+        if (event.kind === "step" && own !== undefined) {
+          if (own.overlap !== undefined) view.violated(own.overlap)
+          own.hasStepped = true
+        }
         if (event.kind === "stopped" || event.kind === "end") return void working.get(resource)?.delete(id)
         if (event.kind !== "begin") return
         const present = working.get(resource) ?? new Map<string, Working>()
@@ -36,11 +46,13 @@ export const workNeverOverlaps: Checker = {
         for (const other of present.values()) {
           if (!view.isRunning(other.client)) continue
           if (isExcused(other.client, resource, other.id, true) || isExcused(event.client, resource, id, true)) continue
-          view.violated(
-            `${id} starts work on ${resource} while ${other.id} has worked on it since ${seconds(other.at)}`
-          )
+          const overlap = `${id} starts work on ${resource} while ${other.id} has worked on it since ${
+            seconds(other.at)
+          }`
+          if (other.id === id || !other.hasStepped) view.violated(overlap)
+          else other.overlap ??= overlap
         }
-        present.set(id, { id, client: event.client, at: event.at })
+        present.set(id, { id, client: event.client, at: event.at, hasStepped: false, overlap: undefined })
       }
     }
   }
