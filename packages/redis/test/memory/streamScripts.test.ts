@@ -173,6 +173,25 @@ describe("redriving", () => {
       const [repeated] = yield* service.announce([{ stream: ownership.stream, info: {} }])
       assert.deepInclude(repeated, { entry: id(redriven![0]), isNew: false })
     })))
+
+  it.effect("after the end of its data stream, it remains ended unless the stream was deleted and written again", () =>
+    Effect.forEach(
+      [[10, "Ended"], [5, "Reopened"], [0, "Ended"]] as const,
+      ([newest, end]) =>
+        onFake(Effect.gen(function*() {
+          const { own, send, service } = yield* setup()
+          yield* fill(streamOf("one"), 1, 10)
+          const ownership = yield* own("one")
+          yield* service.commit(ownership, id("10-0"), true)
+          yield* service.deadLetter(ownership, "why")
+          yield* send("DEL", ownership.stream)
+          yield* fill(ownership.stream, 1, newest)
+          const [letter] = yield* service.deadLetters(undefined, 10)
+          assert.isTrue(yield* service.redrive(letter!.id))
+          const { entry } = Option.getOrThrow(yield* service.find(ownership.stream))
+          assert.strictEqual(yield* service.end({ ...ownership, entry }), end)
+        }))
+    ))
 })
 
 describe("keys that belong to a whole service", () => {

@@ -38,12 +38,7 @@
 --- @include include/announcement.lua
 --- @include include/checkpoint.lua
 --- @include include/compareIds.lua
-
--- Returns whether the checkpoint is beyond the last message. It belongs to an earlier data stream of the same name
-local function isRewritten(stream, committed)
-  local newest = lastMessage(stream)
-  return newest ~= '0-0' and compareIds(newest, committed) < 0
-end
+--- @include include/rewritten.lua
 
 return forEachOwned(function(lease)
   local stream, entry, checkpoint = lease.stream, lease.entry, lease.checkpoint

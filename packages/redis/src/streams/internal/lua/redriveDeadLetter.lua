@@ -9,7 +9,8 @@
 --- announces the messages after the end of the first round again.
 ---
 --- The fields that `addDeadLetter.lua` added are left out. `simba-id` is the id of the former announcement. If the data
---- stream ended under it, the checkpoint is changed to the new announcement, so that the data stream remains ended.
+--- stream ended under it, the checkpoint is changed to the new announcement, so that the data stream remains ended,
+--- unless it was deleted and written again with smaller ids.
 ---
 --- KEYS[1] input
 --- KEYS[2] deadLetters
@@ -28,6 +29,7 @@ local group, letter, stream, text = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include include/announcement.lua
 --- @include include/entryState.lua
 --- @include include/checkpoint.lua
+--- @include include/rewritten.lua
 
 local found = redis.call('XRANGE', deadLetters, letter, letter)[1]
 if not found then
@@ -60,7 +62,7 @@ local entry = announceEntry(input, fields)
 redis.call('XDEL', deadLetters, letter)
 if stream ~= '' then
   note(announced, stream, entry, 0, lastMessage(messages), field(fields, 'lbs-input'))
-  if committed and endedBy == before then
+  if committed and endedBy == before and not isRewritten(messages, committed) then
     writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end
 end
