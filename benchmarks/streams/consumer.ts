@@ -19,7 +19,10 @@ export interface Usage {
   readonly heapBytes: number
 }
 
-/** The reply to the question `tally`. Fields count from the previous `tally`, unless their comments say otherwise. */
+/**
+ * The reply to the question `tally`. Fields cover the time since the previous `tally`, unless their comments say
+ * otherwise.
+ */
 export interface Tally {
   readonly messages: number
   /** Handlers started since the consumer began. */

@@ -8,7 +8,7 @@ import { curves } from "./growth.ts"
 const added = [0.2, 1, 10]
 const x: Axis = { label: "ms added to a round trip", isLogarithmic: true }
 
-const unawaited = variantOf(raw, "raw, reply of the release not awaited", { variant: "unawaited" })
+const unawaited = variantOf(raw, "raw, reply to the release not awaited", { variant: "unawaited" })
 
 export const latency = Effect.fnUntraced(function*(bench: Bench) {
   const proxies = new Map<number, Proxy.Proxy>()

@@ -8,7 +8,7 @@ import { median } from "../lib/statistics.ts"
 
 const withLock = variantOf(ours, "ours, withLock", { variant: "withLock" })
 const rawVariants = [
-  variantOf(raw, "raw, reply of the release not awaited", { variant: "unawaited" }),
+  variantOf(raw, "raw, reply to the release not awaited", { variant: "unawaited" }),
   variantOf(raw, "raw, commands of a tick in one script", { variant: "coalesced" })
 ]
 

@@ -36,5 +36,5 @@ export const options = {
 /** Longer than the default, because a busy machine replies late. */
 export const commandTimeout = "5 seconds"
 
-/** The demo fails if it takes longer than this. It normally takes a fraction of it. */
+/** The demo fails if it takes longer than this. It normally takes a fraction of this time. */
 export const limit = "2 minutes"

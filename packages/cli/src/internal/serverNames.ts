@@ -14,7 +14,7 @@ import { announcementsOf, known, onStore, services } from "./streamServices.ts"
 /** The first argument of a call from a completion script. */
 export const flag = "--names"
 
-/** Short, because the shell waits for the names each time Tab is pressed. */
+/** Kept short, because the shell waits for the names each time Tab is pressed. */
 const patience = "1 second"
 
 const mostStreams = 500

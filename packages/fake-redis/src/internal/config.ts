@@ -70,7 +70,7 @@ const yesNo = (initial: string): Setting => ({
 
 const text = (initial: string): Setting => ({ initial, accept: (value) => ({ value }) })
 
-/** A setting that cannot be changed, because other values enable a feature that does not exist here. */
+/** A setting that cannot be changed, because other values enable a feature that this server lacks. */
 const fixed = (initial: string, setting?: Setting): Setting => ({
   initial,
   accept: (value) => {
@@ -129,7 +129,7 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   "lazyfree-lazy-user-flush": yesNo("no"),
   "list-compress-depth": integer("0", 0n, INT_MAX),
   "list-max-listpack-size": integer("-2", -INT_MAX - 1n, INT_MAX),
-  // Fixed: the features that they enable do not exist here
+  // Fixed: this server lacks the features that they enable
   activedefrag: fixed("no", yesNo("no")),
   appendfsync: fixed("everysec", choice("everysec", ["everysec", "always", "no"])),
   appendonly: fixed("no", yesNo("no")),

@@ -51,7 +51,7 @@ interface Tracked<R> extends Prepared<R> {
   isBusy: boolean
   /** The number of the last read that began before the job's last run or claim ended. It may lack that end. */
   outdated: number
-  /** Since when this leadership has been able to run the job, by the backend's clock. */
+  /** When this leadership became able to run the job, by the backend's clock. */
   free: number
   /** Consecutive failed requests, and when the next one may be sent. */
   failures: number
@@ -302,7 +302,8 @@ export const run = <R>(
             const leader = { gained, free: job.free, token: lease.token }
             // The claim was executed but its reply was lost: repeating the request returns the same reply
             const isClaimed = job.claim !== undefined && job.record.run?.claim === job.claim.id
-            // Recorded as running, but not running here: its end was lost, or a late copy of its claim was executed
+            // The run is recorded as running, but this leader does not run it: its end was lost, or a late copy of its
+            // claim was executed
             const { run } = job.record
             if (!isClaimed && run?.id === lease.id && run.end === undefined) {
               // Sends the end now and, if the backend does not accept it, again after a pause

@@ -18,7 +18,7 @@ import type {
 interface Entry extends Mutable<JobRecord> {
   /** When to forget the job. */
   until: number
-  /** When the last run was requested, if it was. */
+  /** The instant of the request that started the last run; undefined if the run was scheduled. */
   requested: number | undefined
 }
 

@@ -28,8 +28,8 @@ export class ClockComparison {
   }
 
   /**
-   * How far the wall clock has moved relative to the monotonic clock since the last shift, in milliseconds; 0 for a
-   * drift.
+   * How far the wall clock has moved relative to the monotonic clock since the last shift, in milliseconds; 0 if that
+   * is only drift.
    */
   shift(now: Instant): number {
     const moved = now.wall - now.monotonic - this.offset

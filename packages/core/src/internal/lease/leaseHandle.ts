@@ -48,14 +48,14 @@ export const protect = <L extends OwnedLease, A, E, R>(
       const remove = () => {
         for (const lease of held) lease.work.remove(fiber)
       }
-      /** The lease that the work has lost. If the owner ended a lease, it counts only if that interrupted the work. */
+      /** The lease that the work has lost. Includes a lease that its owner ended only if that interrupted the work. */
       const lost = () => {
         check()
         return held.find((lease) => lease.loss !== undefined || lease.work.wasEnded(fiber))
       }
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) {
-        // Already done, perhaps because `add` interrupted it
+        // The work has already ended, perhaps because `add` interrupted it
         remove()
         return settle(exit, lost())
       }

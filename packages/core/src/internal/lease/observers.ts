@@ -7,7 +7,7 @@ import type * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scheduler from "effect/Scheduler"
 
-/** Throws `error` in a separate task, as an uncaught exception. For exceptions in observers of a fiber. */
+/** Throws `error` in a separate task, as an uncaught exception. Used for exceptions in a fiber's observers. */
 export const throwUncaught = (dispatcher: Scheduler.SchedulerDispatcher, error: unknown): void =>
   dispatcher.scheduleTask(() => {
     throw error

@@ -16,7 +16,10 @@ import { Slice } from "./workSlices.ts"
 export interface TimerQueue {
   /** Calls `ring` once, at an instant in monotonic milliseconds, unless the returned function is called first. */
   readonly at: (monotonic: number, ring: () => void) => () => void
-  /** Like `at`, for a poll: time for which the machine was suspended also counts, within a second after it resumes. */
+  /**
+   * Like `at`, for a poll. A suspension of the machine counts as elapsed time, so an overdue poll rings within a second
+   * after the machine resumes.
+   */
   readonly pollAt: (monotonic: number, ring: () => void) => () => void
   /** Whether the layer has closed. Closing calls every remaining `ring`, and timers set later ring immediately. */
   readonly isClosed: () => boolean

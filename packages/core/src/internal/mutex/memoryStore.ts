@@ -66,7 +66,7 @@ export class MemoryMutex {
     if (this.owner !== undefined && this.now > this.deadline) this.owner = undefined
   }
 
-  /** What to remember of an idle mutex: the maximum of `last` and its own values. */
+  /** What to remember about an idle mutex: the maximum of `last` and its own values. */
   lastOf({ ticket, token }: Last): Last {
     return { token: Math.max(token, this.token + spareTokens(this.token)), ticket: Math.max(ticket, this.ticket) }
   }

@@ -184,7 +184,7 @@ export const make = Effect.fnUntraced(function*(
       const polling = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), pollOf)
       return Effect.flatMap(Effect.flatMap(polling, (poll) => saw(watch, poll)), () => {
         if (watch.state === "polling, poll again") return asked
-        // Rest in the same step as the check, so that a change published later starts the next poll
+        // Go idle in the same step as the check, so that a change published later starts the next poll
         if (watch.state === "polling") rest(watch)
         return Effect.void
       })

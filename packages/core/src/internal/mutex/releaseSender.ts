@@ -111,7 +111,7 @@ export const make = Effect.fnUntraced(function*(
     if (Exit.isSuccess(exit)) return Effect.void
     return closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
       ? report(exit.cause, held)
-      // Without `requeue`, because the `FleetPlace` that it queues sends its own request after the first attempt
+      // Later attempts do not requeue, because the `FleetPlace` sends its own request after the first attempt
       : retry({ ...request, requeue: undefined }, until, held)
   }
 

@@ -130,7 +130,7 @@ export const check = (
   const isWhole = extent.lastDeleted === undefined || next === undefined ||
     compareEntryIds(extent.lastDeleted, next) <= 0
   const until = isWhole && left > 0 ? next! : extent.last
-  // A stream that was recreated with larger ids counts from zero
+  // Offsets start from zero in a stream that was recreated with larger ids
   const isRenewed = position.offset !== undefined && offset !== undefined && offset < position.offset &&
     isTrimmed(position, extent)
   const count = offset === undefined || position.offset === undefined

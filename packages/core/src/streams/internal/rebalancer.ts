@@ -63,7 +63,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
 
   /**
    * Revoked streams that are still owned after the grace period, because a message is being processed or the handler
-   * cannot be interrupted. Without paused ones, whose revocations must not be withdrawn.
+   * cannot be interrupted. Excludes paused ones, whose revocations must not be withdrawn.
    */
   const overdue = (now: number) =>
     [...recalled].flatMap(([owned, since]) =>

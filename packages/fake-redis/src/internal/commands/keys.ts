@@ -27,7 +27,7 @@ const del = (context: Context, args: ReadonlyArray<string>): Value => {
 const count = (find: (context: Context, key: string) => unknown): Handler => (context, args) =>
   args.slice(1).filter((key) => find(context, key) !== undefined).length
 
-/** The deadline that an expiry command sets, in milliseconds. Relative arguments count from now. */
+/** The deadline that an expiry command sets, in milliseconds. Relative arguments are added to the current time. */
 export const deadline = (context: Context, name: string, text: string, unit: "s" | "ms", absolute: boolean): number => {
   const invalid = () => fail(`ERR invalid expire time in '${name}' command`)
   let value = bigInteger(text)

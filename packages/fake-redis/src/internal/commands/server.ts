@@ -1,5 +1,5 @@
 /**
- * Commands on the server: TIME, INFO, LASTSAVE, SWAPDB, DEBUG, which is refused, and WAIT and ROLE, on a server without
+ * Commands on the server: TIME, INFO, LASTSAVE and SWAPDB; DEBUG, which is refused; and WAIT and ROLE, which find no
  * replicas.
  */
 import type { Command, Handler } from "../command.ts"

@@ -1,6 +1,6 @@
 /**
  * Functions of Lua's libraries that the host implements. They check their arguments as in Redis, and their errors have
- * the position of the caller, also if it only returns the result of the call.
+ * the position of the caller, even if it only returns the result of the call.
  */
 import { Fail } from "../reply.ts"
 import { sha1 } from "../sha1.ts"

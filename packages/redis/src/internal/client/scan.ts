@@ -1,4 +1,7 @@
-/** Scans the keys of all servers, page by page. `store` lists mutexes with it, and `RedisDoctor` jobs and pauses. */
+/**
+ * Scans the keys of all servers, page by page. `store` uses it to list mutexes, and `RedisDoctor` to list jobs and
+ * pauses.
+ */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -26,7 +26,7 @@ export const isFailed = Schema.is(Failed)
 /** The replies of a script for many items. */
 export const eachOf = <A, E>(reply: Schema.Codec<A, E>) => Schema.Array(Schema.Union([reply, Failed]))
 
-/** The reply of `XPENDING`: id, consumer, idle time in milliseconds, and deliveries of each entry. */
+/** An item in the reply to `XPENDING`: id, consumer, idle time in milliseconds, and deliveries of each entry. */
 export const PendingReply = Schema.Array(
   // Consumers of other implementations may have any name
   Schema.Tuple([EntryId, Schema.String, Natural, Natural])

@@ -41,7 +41,7 @@ export const tokensGrow: Checker = {
       onEvent: (event) => {
         onEvent(event)
         if (event._tag === "Owner" && event.to !== undefined) {
-          // Not a grant: a loss of data or a step back of the clock has restored an earlier owner
+          // This is not a grant: a loss of data or a step back of the clock has restored an earlier owner
           if (view.lossAt() >= event.at || event.command === undefined) return
           const { resource, to, token } = event
           if (token === undefined || Number.isNaN(token)) {

@@ -113,7 +113,7 @@ interface Turn {
    * follows shortly.
    */
   isRacing: boolean
-  /** The number of consecutive barges that did not count. */
+  /** The number of consecutive barges that may only have won a race. */
   races: number
   /**
    * Whether the client has reported a wait that failed, or that ended in vain during a fault, without a later request to
@@ -202,7 +202,7 @@ export const servedInTurn = (options: {
         if (event._tag === "Command") {
           const { args, client, reply } = event.command
           for (const { id, resource } of all(view.lock.asked?.(args, reply))) {
-            // Still the owner from before this command
+            // This is still the owner from before the command
             const owner = view.owner(resource)?.id
             if (owner !== undefined && owner !== id && isWithin(race, resource, event.at)) lostRace(resource, id)
           }

@@ -1,6 +1,6 @@
 /**
  * Contract: a dead waiter costs one confirm period, and no more, if the store cannot detect dead waiters. A waiter is
- * dead if it has no subscription: it asked without one, unlike `queue`, or closed it.
+ * dead if it has no subscription, because it never subscribed (unlike `queue`) or has unsubscribed.
  */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"

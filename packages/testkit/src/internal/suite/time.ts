@@ -39,7 +39,7 @@ export const make = ({ live }: { readonly live: boolean }): SuiteTime => {
         assert.isTrue(Option.isNone(value), `expected nothing to come: ${JSON.stringify(value)}`)
       }),
     pass: (duration) => {
-      // Servers measure time more finely than in milliseconds, so wait a little longer
+      // A server's clock has a finer resolution than milliseconds, so wait a little longer
       const more = Duration.millis(Duration.toMillis(duration) + 25)
       return live ? Effect.sleep(more) : TestClock.adjust(more)
     }

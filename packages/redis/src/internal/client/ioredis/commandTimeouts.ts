@@ -54,7 +54,7 @@ export const isOwn = (command: object): boolean => command instanceof UntimedCom
 
 /**
  * Destroys a connection on which nothing arrives for twice the timeout, although a reply is due. Until the connection
- * is ready, each reply starts the time again, because no command of this library notices the silence.
+ * is ready, each reply restarts the timeout, because no command of this library notices the silence.
  */
 const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, wake: () => void) {
   let since = Infinity

@@ -1,4 +1,7 @@
-/** The gauges of connections that are lost and not yet restored. Separate from `outageLog`, which imports ioredis. */
+/**
+ * The gauges of connections that are lost and not yet restored. They are separate from `outageLog`, because that module
+ * imports ioredis.
+ */
 import * as Metric from "effect/Metric"
 
 export type Kind = "commands" | "subscriber"

@@ -29,7 +29,7 @@ local function lagOf(stream, checkpoint)
   if order == 0 then
     return none
   elseif order < 0 then
-    -- If the data stream was deleted and written again, all of its messages count
+    -- If the data stream was deleted and written again, all of its messages are counted
     id, offset = '0-0', ''
   end
   local first = redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', '1')[1]

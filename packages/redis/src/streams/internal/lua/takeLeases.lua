@@ -49,7 +49,7 @@ local function isLapsing(key, value)
 end
 
 -- Returns whether a request was sent before its client yielded the lease, so that nobody waits for its reply any more.
--- A session counts its epochs. Epochs of hand-overs have another form, and are compared as a whole
+-- A session counts its epochs. Epochs of hand-overs have a different form, and are compared as a whole
 local function isLate(value, yielded)
   local epoch = string.match(value, '@@(.*)$')
   local session, count = string.match(epoch, '^(.*%.)([0-9a-z]+)$')

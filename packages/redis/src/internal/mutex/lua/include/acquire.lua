@@ -18,7 +18,7 @@ local function claim(mutex, id, confirm, lease, ticket)
   local score = redis.call('ZSCORE', mutex.queue, id)
   -- Ignore a reservation without an expiry: another program wrote it
   if redis.call('PTTL', mutex.reserved) > 0 then
-    -- A waiter that has a ticket but no place was removed from the queue by a Simba release, so it is its turn
+    -- A Simba release has removed a waiter that has a ticket but no place: it is that waiter's turn
     local isItsTurn = ticket and not score
     return isItsTurn, nil, not isItsTurn
   end
