@@ -29,7 +29,9 @@ export type RunOutcome = "success" | "failure" | "defect" | "interrupted" | "uns
  * @since 0.1.0
  */
 export interface JobRecord {
-  /** All instants up to this one were run or missed, or preceded the job. Only the last run may still be retried. */
+  /**
+   * All instants up to this one had a run, were missed, or preceded the job. Only the last run may still be retried.
+   */
   readonly at: number
   /** The schedule in the code; unknown until a leader has registered it. */
   readonly schedule: string | undefined

@@ -47,8 +47,8 @@ export interface JobState {
   /** Whether an operator has requested a run that has not started yet. */
   readonly isWanted: boolean
   /**
-   * The first instant that was neither run nor missed: in the future, or to be caught up on. `None` while the job is
-   * paused, or if its schedule is unknown.
+   * The first instant that had no run and is not missed. It is in the future, or will be caught up on. `None` while the
+   * job is paused, or if its schedule is unknown.
    */
   readonly next: Option.Option<DateTime.Utc>
   /** The last run of the job, by the backend's time. */
@@ -58,7 +58,7 @@ export interface JobState {
     /** `None` while the run is in progress, or if its process died before it could report the end. */
     readonly endedAt: Option.Option<DateTime.Utc>
     readonly outcome: Option.Option<RunOutcome>
-    /** The number of attempts for this instant, including this one unless it is `unstarted`. */
+    /** The number of attempts for this instant. An `unstarted` run is not counted. */
     readonly attempt: number
     /** The leader's lease: its id and its token. */
     readonly lease: string
@@ -83,8 +83,8 @@ const instant = (millis: number | undefined) =>
   Option.map(Option.fromUndefinedOr(millis), (millis) => DateTime.makeUnsafe(millis))
 
 /**
- * The next instant, by the previous schedule up to its change and by the current one after it. Undefined if this
- * version cannot parse a schedule.
+ * The next instant. The previous schedule applies up to its change, and the current one applies afterwards. Undefined
+ * if this version cannot parse a schedule.
  */
 const nextOf = (record: JobRecord) =>
   Effect.gen(function*() {

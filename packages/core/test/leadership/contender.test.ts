@@ -182,7 +182,7 @@ describe("calls from inside the work", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("stop completes in nested work of another contender, and in work that the lease protects elsewhere", () =>
+  it.effect("stop completes when it is called from another contender's nested work, or from other work that the lease protects", () =>
     Effect.gen(function*() {
       const outer = yield* Mutex.contend("outer")
       const inner = yield* Mutex.contend("inner")

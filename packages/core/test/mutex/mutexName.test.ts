@@ -51,7 +51,7 @@ describe("names", () => {
       })
   )
 
-  it.effect("ids of entries that operators pass are checked", () =>
+  it.effect("entry ids that operators pass are checked", () =>
     Effect.gen(function*() {
       const entryId = checked<StreamName.EntryId>("entry", entryProblem)
       assert.strictEqual(yield* entryId("1795227205908-0"), "1795227205908-0")
@@ -61,7 +61,7 @@ describe("names", () => {
       }
     }))
 
-  it.effect("generated from the host or as a UUID are contender names", () =>
+  it.effect("the default process name has the pid and the host, and a generated UUID is a valid process name", () =>
     Effect.gen(function*() {
       assert.match((yield* MutexConfig.make()).processName, new RegExp(`^${process.pid}@[^@]+$`))
       const uuid = yield* MutexName.processNameByUuid

@@ -184,7 +184,7 @@ it.effect("a handler that begins after its lease has ended or was stopped is int
     }
   }))
 
-it.effect("a data stream that is taken by name needs no free capacity, and uses up capacity for others", () =>
+it.effect("a data stream that is taken by name needs no free capacity, but leaves less for others", () =>
   Effect.gen(function*() {
     const { table } = yield* newTable({ capacity: 1 })
     assert.strictEqual(table.reserve(3, true), 3)
@@ -290,7 +290,7 @@ it.effect("each loss is counted once, and the time of a lease is measured from i
     assert.deepStrictEqual(values.get(StreamMetrics.stream.holdTime), [300, 500])
   }))
 
-it.effect("a handler that stalls before the deadline of its lease is reported as stalled, and at the deadline as an expired lease", () =>
+it.effect("a loss is reported as a stalled handler before the deadline of the lease, and as an expired lease at the deadline", () =>
   Effect.gen(function*() {
     for (const [left, expected] of [[1, "Stalled"], [0, "Expired"]] as const) {
       const { add, leaseOf, table } = yield* recordedTable({ progressTimeout: "1 second" })

@@ -1,4 +1,4 @@
-/** Replies of the script of acquires and releases: all combinations of items are decoded exactly or refused. */
+/** Replies of `acquireAndRelease.lua`: all combinations of items are decoded exactly or refused. */
 import type { Stamp } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Exit, Schema } from "effect"
@@ -19,7 +19,7 @@ const writeTicket = (ticket: string) => Number(ticket.replace(".", ""))
 const writeStamp = (ticket: string, stamp: Stamp | undefined) =>
   stamp === undefined ? [] : [stamp.micros - writeTicket(ticket), stamp.micros - stamp.token]
 
-describe("replies of the script of acquires and releases", () => {
+describe("replies of `acquireAndRelease.lua`", () => {
   it("a reply to an acquire is decoded without loss, or refused", () => {
     const refusals = owners.flatMap((owner) =>
       tickets.flatMap((ticket) =>

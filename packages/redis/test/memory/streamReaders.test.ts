@@ -14,7 +14,7 @@ const id = (n: number) => EntryId.make(`${n}-0`)
 
 const idsOf = (messages: ReadonlyArray<RawMessage>) => messages.map(({ id }) => Number(id.split("-")[0]))
 
-/** The reply of a read that returned these messages of a data stream. */
+/** The reply to a read that returned these messages of a data stream. */
 const replyOf = (
   stream: string,
   ...ns: ReadonlyArray<number>
@@ -23,7 +23,7 @@ const replyOf = (
 interface Options {
   readonly isCluster?: boolean
   readonly maxReaders?: number
-  /** The reply of a separate, non-blocking read of a data stream. Default: no messages. */
+  /** The reply to a separate, non-blocking read of a data stream. Default: no messages. */
   readonly messages?: (stream: string, count: number) => Effect.Effect<ReadonlyArray<RawMessage>, BackendError>
 }
 

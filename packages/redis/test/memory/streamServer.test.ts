@@ -33,7 +33,7 @@ describe("hand-overs", () => {
       }
     })))
 
-  it.effect("a data stream that its receiver releases or finishes soon counts no failure and leaves no hand-over", () =>
+  it.effect("if a receiver soon releases or finishes a data stream, no failure is counted and no hand-over is left", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, server, service } = yield* setup()
       const [one, two] = [yield* own("one"), yield* own("two")]

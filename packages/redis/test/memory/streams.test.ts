@@ -53,7 +53,7 @@ const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>
 describe("data streams on the fake Redis", () => {
   it.effect("every announced data stream is processed once, and leaves nothing behind", () => fake(scenarios.finished))
 
-  it.effect("2,000 handlers that fail at the same time lose no lease, and count one failure each", () =>
+  it.effect("2,000 handlers that fail at the same time lose no lease, and one failure is counted for each", () =>
     fake(scenarios.failing))
 
   it.effect(
@@ -68,7 +68,7 @@ describe("data streams on the fake Redis", () => {
     fake(scenarios.expiries))
 
   it.effect(
-    "yielded data streams are taken immediately because of a signal, and count no failure",
+    "yielded data streams are taken immediately because of a signal, and no failure is counted",
     () => fake(scenarios.handedBack),
     { tags: ["B57", "G20"] }
   )

@@ -1,7 +1,7 @@
 /**
  * Decides whether a message that grants the mutex is recent enough for the waiter to start work without a request.
  * `fleetPlace` calls it. `placePlan` ensures that the reply is the latest one and that no messages may have been missed
- * since. The confirm period is `confirmTimeout` of `Mutex.Options`.
+ * since then. The confirm period is `confirmTimeout` of `Mutex.Options`.
  *
  * A waiter that queued within the last confirm period is granted a whole lease, which needs no confirmation unless the
  * waiter wants a lease of another length. Any other grant lasts one confirm period, and a confirmation is sent before

@@ -3,8 +3,8 @@
  * commands.
  *
  * A place listens from the start (H4), has at most one request in flight, and sleeps only until its next poll. Messages
- * that arrive during a request are handled after it. A grant by message is checked against the last reply, so after a
- * gap the place polls first (H5). H4 and H5 are properties in docs/protocol.md.
+ * that arrive during a request are handled after the request. A grant by message is checked against the last reply, so
+ * after a gap the place polls first (H5). H4 and H5 are properties in docs/protocol.md.
  *
  * - ticket: the server's time at which the place queued. A request with the ticket keeps the place's position.
  * - gap: messages may have been missed.

@@ -101,7 +101,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   const awaitHandOver = (owned: OwnedStream, to: Member) =>
     Effect.onExit(revocation.awaitRecall(client, owned), () =>
       Effect.sync(() => {
-        // A stream whose revocation was withdrawn may have been revoked again since
+        // A stream whose revocation was withdrawn may have been revoked again in the meantime
         if (!owned.isOpen()) recalled.delete(owned)
         if (owned.outcome === "handedOver") {
           state = plan.handedOver(state, to.session, table.now().monotonic, settings)

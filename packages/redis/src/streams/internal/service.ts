@@ -91,7 +91,7 @@ export const make = (
 }
 
 /**
- * How late the reply of a blocking read may be before the read fails. The connection has no command timeout of its own.
+ * How late the reply to a blocking read may be before the read fails. The connection has no command timeout of its own.
  */
 const replyMargin = Duration.seconds(2)
 

@@ -26,7 +26,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
   it.effect("every announced data stream is processed once, and leaves nothing behind", () =>
     shared(scenarios.finished))
 
-  it.effect("2,000 handlers that fail at the same time lose no lease, and count one failure each", () =>
+  it.effect("2,000 handlers that fail at the same time lose no lease, and one failure is counted for each", () =>
     shared(scenarios.failing))
 
   it.effect(
@@ -36,7 +36,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("data streams on Redis",
   )
 
   it.effect(
-    "yielded data streams are taken immediately because of a signal, and count no failure",
+    "yielded data streams are taken immediately because of a signal, and no failure is counted",
     () => shared(scenarios.handedBack),
     { tags: ["B57", "G20"] }
   )

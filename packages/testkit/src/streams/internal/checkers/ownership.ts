@@ -236,7 +236,7 @@ const lockTries = 32
 /** How long after a disturbance a client may still process late messages. */
 const latenessMillis = 2000
 
-/** A delivery of an entry to a Go consumer, and what has happened to the entry since. */
+/** A delivery of an entry to a Go consumer, and what has happened to the entry since then. */
 interface Delivery {
   readonly stream: string
   readonly key: string

@@ -120,7 +120,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.refused(stream("two"), EntryId.make("1-1")))._tag, "Gone")
     }))
 
-  it.effect("another consumer takes an expired lease with a larger token, which counts a failure", () =>
+  it.effect("another consumer takes an expired lease with a larger token, and a failure is counted", () =>
     Effect.gen(function*() {
       const { party, pass } = yield* bench("run out", short)
       const [a, b] = [party(), party()]

@@ -47,11 +47,11 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* service.handedOver(b.consumer, b.session), [])
       const next = yield* c.take(ownership.stream, ownership.entry, { minIdle: short })
       assert.isAbove(next.token, ownership.token)
-      // No handler has run since
+      // No handler has run since the hand-over
       assert.strictEqual(yield* failed(service, next), 1)
     }))
 
-  it.effect("a handed-over stream that its receiver has adopted counts a failure when its lease expires", () =>
+  it.effect("if the lease of an adopted stream expires, a failure is counted", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("adopted")
       const [a, b, c] = [party(), party(), party()]
