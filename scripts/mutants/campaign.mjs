@@ -79,7 +79,8 @@ const attempt = async ({ run }, limit) => {
 const coverage = async () => {
   const known = () => new Map(readLines(coveragePath).map((line) => [line.test, line]))
   const before = known()
-  // Count all tests, sorted by name: a worker that starts later knows some already, and may load them in another order
+  // Count all tests, sorted by name: a worker that starts later knows some already, and may load them in a different
+  // order
   for (const [index, test] of tests.toSorted((a, b) => a.name < b.name ? -1 : 1).entries()) {
     if (index % workers !== worker || before.has(test.name)) continue
     if (test.isLong && work.longest < 60_000) {

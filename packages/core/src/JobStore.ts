@@ -142,7 +142,7 @@ export interface ClaimRequest {
  *
  * - `Claimed`: only the caller runs the job. In mode `miss`, the instants are recorded as missed.
  * - `NotOwner`: the caller is not the owner, or a later owner has had a run.
- * - `Taken`: the instant was already run or missed, or nobody requested a run.
+ * - `Taken`: the instant already had a run or was missed, or nobody requested a run.
  * - `Running`: this owner has a run of the job that has not ended.
  * - `Paused`: the job is paused.
  * - `Early`: the instant, or the end of `minInterval`, is `wait` milliseconds away.

@@ -450,8 +450,8 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
  * reply or a published message is 1 ms late; a request or a reply is lost; a connection breaks; a process is killed;
  * work under `Client.interruptible` is interrupted; or a runnable fiber continues 1 ms later than the others.
  *
- * If requested, a process is cut off, paused or suspended, its clocks run at another rate, the server's clock is set,
- * or a replica takes over without the last write. `where` restricts where processes may deviate.
+ * If requested, a process is cut off, paused or suspended, its clocks run at a different rate, the server's clock is
+ * set, or a replica takes over without the last write. `where` restricts where processes may deviate.
  *
  * Keep the program small: `n` possible single deviations lead to about `n * n / 2` schedules with two. Use
  * `Client.ready` to exclude the start of the processes.

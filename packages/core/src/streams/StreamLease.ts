@@ -95,7 +95,7 @@ export interface StreamLease extends Pipeable, Inspectable {
   /**
    * Finishes the stream and removes its announcement. Its handler and protected work are interrupted and awaited first,
    * unless the caller is the handler or its `onError`, or runs within that work. Fails with `LeaseLost` if the
-   * ownership ended in another way. After a `BackendError` the stream may still be owned: try again.
+   * ownership ended in a different way. After a `BackendError` the stream may still be owned: try again.
    */
   readonly done: Effect.Effect<void, LeaseLost | StoreError>
   /**

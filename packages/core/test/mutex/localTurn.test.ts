@@ -200,8 +200,8 @@ describe("localTurn", () => {
 
   const through = [
     ["that is due for renewal", { guard: "fail" }, {}, "12 seconds"],
-    ["whose next holder has another ttl", {}, { ttl: "11 seconds" }, 0],
-    ["whose next holder has another transition", {}, { transition: "7 seconds" }, 0]
+    ["whose next holder has a different ttl", {}, { ttl: "11 seconds" }, 0],
+    ["whose next holder has a different transition", {}, { transition: "7 seconds" }, 0]
   ] as const
 
   it.effect.each(through)(

@@ -80,7 +80,7 @@ describe("waiting for messages of many data streams", () => {
       )
     })))
 
-  it.effect("a key of another type fails its own waiter and does not disturb others", () =>
+  it.effect("a key of the wrong type fails its own waiter and does not disturb others", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, streams } = yield* waiting
       yield* send("SET", streams[6]!, "text")

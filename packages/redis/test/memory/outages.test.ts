@@ -170,7 +170,7 @@ describe("a server that replies with errors", () => {
       assert.strictEqual(
         message,
         `Lease ${lease.token} of mutex "m" is over: no renewal succeeded before its deadline: Renewing the lease failed: ` +
-          "the key \"simba:{m}\" holds a value of another type (WRONGTYPE), from another program: delete it, or use " +
+          "the key \"simba:{m}\" holds a value of the wrong type (WRONGTYPE), from another program: delete it, or use " +
           "another name. Trying again will not help. Stop touching what it protects, and acquire it again."
       )
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))

@@ -42,7 +42,7 @@ export interface Outcome {
   readonly folder: string
   readonly name: string
   readonly seconds: number
-  /** Whether some processes had a wall clock with another rate or offset. */
+  /** Whether some processes had a wall clock with a different rate or offset. */
   readonly hasRates: boolean
 }
 

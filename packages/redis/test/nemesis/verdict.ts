@@ -37,7 +37,7 @@ export interface Kept {
   readonly unreadable: ReadonlyArray<string>
   /** Violations that the run itself detected, such as a process that exited unexpectedly. */
   readonly violations: ReadonlyArray<string>
-  /** Whether some processes had a wall clock with another rate or offset. */
+  /** Whether some processes had a wall clock with a different rate or offset. */
   readonly hasRates: boolean
 }
 

@@ -4,8 +4,8 @@
  * since then. The confirm period is `confirmTimeout` of `Mutex.Options`.
  *
  * A waiter that queued within the last confirm period is granted a whole lease, which needs no confirmation unless the
- * waiter wants a lease of another length. Any other grant lasts one confirm period, and a confirmation is sent before
- * the work starts.
+ * waiter wants a lease of a different length. Any other grant lasts one confirm period, and a confirmation is sent
+ * before the work starts.
  */
 import type { LeaseId } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"

@@ -25,7 +25,7 @@ export const report = ({ config, metrics, store, table }: ClientContext): Effect
     })
 
   /**
-   * Returns undefined if the backend refuses, for example because the key has another type. The other data streams
+   * Returns undefined if the backend refuses, for example because the key has the wrong type. The other data streams
    * still count.
    */
   const lagOf = (stream: StreamName) =>

@@ -128,7 +128,7 @@ const scan: Handler = (context, args) => {
   const found = page.filter((key) => {
     const entry = context.db.entries.get(key)
     if (entry === undefined) return false
-    // Compare the type before checking expiry, as Redis does: a key of another type is not removed even if it has
+    // Compare the type before checking expiry, as Redis does: a key of a different type is not removed even if it has
     // expired.
     if (type !== undefined && entry.type !== type) return false
     return context.db.peek(key) !== undefined

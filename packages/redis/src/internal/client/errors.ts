@@ -35,7 +35,8 @@ const cures: ReadonlyArray<readonly [code: RegExp, text: (keys: string, reply: s
   [/\bOOM\b/, () => "the server is full and refuses writes (OOM): raise its maxmemory, or delete keys"],
   [
     /\bWRONGTYPE\b/,
-    (keys) => `${keys} holds a value of another type (WRONGTYPE), from another program: delete it, or use another name`
+    (keys) =>
+      `${keys} holds a value of the wrong type (WRONGTYPE), from another program: delete it, or use another name`
   ]
 ]
 

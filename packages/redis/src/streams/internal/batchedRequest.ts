@@ -31,7 +31,7 @@ export const inCalls = <A, B>(
 
 /**
  * Turns a call for many items into a request for one. The call returns its results in the order of the items. `keysOf`
- * returns an item's keys, for the error about a key of another type.
+ * returns an item's keys, for the error about a key of the wrong type.
  */
 export const make = <A, B>(
   operation: string,

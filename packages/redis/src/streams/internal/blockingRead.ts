@@ -196,7 +196,7 @@ export const make = Effect.fnUntraced(function*(
       Array.from(watched.waiters, (waiter) => ({ stream, watched, waiter }))
     )
 
-  /** Reads each data stream separately, because a key of another type makes the shared read fail. */
+  /** Reads each data stream separately, because a key of the wrong type makes the shared read fail. */
   const readEach = (reader: Reader) =>
     Effect.forEach(
       waiting(reader),

@@ -163,7 +163,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       yield* server.send("LPUSH", RedisKeys.largestToken(key), "x")
       const error = yield* Effect.flip(RedisFence.set(by(key, token(1)), key, "hunter2"))
       assert.notInclude(inspect(error, { depth: null, showHidden: true }), "hunter2")
-      assert.match(error.message, /holds a value of another type \(WRONGTYPE\)/)
+      assert.match(error.message, /holds a value of the wrong type \(WRONGTYPE\)/)
     }))
 
   it.effect("the script texts are constant, for any keys and tokens", () =>

@@ -13,7 +13,7 @@ export const read = Effect.fnUntraced(function*(text: string, option = "url"): E
       try: () => decodeURIComponent(text),
       catch: () => refuse("a % in the user or password must be written as %25")
     })
-  // A program without types may pass another value
+  // A JavaScript program may pass any value
   const isText = typeof text === "string"
   const encoded = isText && text.includes("@") ? "; write / # ? in a user or password as %2F %23 %3F" : ""
   const url = isText && URL.canParse(text) ? new URL(text) : undefined

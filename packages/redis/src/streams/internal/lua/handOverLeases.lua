@@ -48,7 +48,7 @@ local replies = forEachOwned(function(lease, receiver, session, confirm)
   if redis.call('PTTL', handOvers) < tonumber(confirm) then
     redis.call('PEXPIRE', handOvers, confirm)
   end
-  -- Change the leases last, because the keys above may have another type
+  -- Change the leases last, because the keys above may have the wrong type
   keepFence(fence, newToken)
   ownEntry(lease.entryLease, lease.streamLease, newValue, newToken, confirm)
   receivers[session] = true

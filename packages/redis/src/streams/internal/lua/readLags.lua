@@ -50,7 +50,7 @@ local function lagOf(stream, checkpoint)
   return { string.format('%.0f', count), isMore, string.format('%.0f', age), first[1] }
 end
 
--- A malformed checkpoint, or a key of another type, fails only its own data stream
+-- A malformed checkpoint, or a key of the wrong type, fails only its own data stream
 local replies = {}
 for i = 1, #KEYS, 2 do
   local done, reply = pcall(lagOf, KEYS[i], KEYS[i + 1])

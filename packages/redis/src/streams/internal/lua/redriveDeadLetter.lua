@@ -55,7 +55,7 @@ for i = 1, #found[2], 2 do
 end
 local committed, endedBy, offset
 if stream ~= '' then
-  -- Read the checkpoint before the first write, because the key may have another type
+  -- Read the checkpoint before the first write, because the key may have the wrong type
   committed, endedBy, offset = checkpointOf(checkpoint)
 end
 local entry = announceEntry(input, fields)

@@ -39,7 +39,7 @@ local function noteHandler(entry, value, handler)
   end
 end
 
--- MGET returns nil for a key of another type
+-- MGET returns nil for a key of the wrong type
 local found = redis.call('MGET', unpack(KEYS, 3))
 for i = 1, (#KEYS - 2) / 2 do
   local entry, epoch, token = ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2]

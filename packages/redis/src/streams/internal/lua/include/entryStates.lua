@@ -40,7 +40,7 @@ end
 
 -- Deletes an entry that another program has finished or whose end the caller has recorded. Returns whether it existed
 local function deleteEntry(input, group, failures, entry)
-  -- Access this key first, because it may have another type
+  -- Access this key first, because it may have the wrong type
   redis.call('HDEL', failures, entry, entry .. ':busy', entry .. ':last', entry .. ':yielded')
   redis.call('XACK', input, group, entry)
   return redis.call('XDEL', input, entry) > 0
