@@ -144,6 +144,15 @@ describe("a contender over time", () => {
       assert.includeMembers(observed, ["Expired", "Acquired"])
     }).pipe(Effect.provide(TestLive)), { tags: ["S16"] })
 
+  it.effect("measures the lease of another owner by the clock of the layer, even if its creator has another clock", () =>
+    Effect.gen(function*() {
+      yield* Effect.provide(Mutex.acquire("jobs"), yield* another("them"))
+      const jobs = yield* TestClock.withLive(Mutex.contend("jobs"))
+      yield* settle
+      const state = yield* jobs.state
+      assert.deepInclude(state, { _tag: "Following", until: DateTime.makeUnsafe(16_000), isInTtl: true })
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("publishes changes, and notifies a slow reader that it missed some", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")

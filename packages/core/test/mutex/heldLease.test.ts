@@ -406,6 +406,24 @@ describe("the guard", { tags: ["L2"] }, () => {
 })
 
 describe("a release", () => {
+  it.effect("by a fiber with another clock is timed by the layer's clock", () =>
+    Effect.gen(function*() {
+      const other = yield* Mutex.acquire("other")
+      yield* TestClock.withLive(Effect.scoped(Mutex.acquire("m")))
+      assert.isTrue(yield* other.isHeld)
+
+      const scope = yield* Scope.make()
+      const stopped = yield* TestClock.make()
+      yield* Scope.provide(Mutex.acquire("m"), scope)
+      const outside = yield* start(Effect.provide(Mutex.acquire("m"), yield* another("them")))
+      const inside = yield* start(Mutex.acquire("m"))
+      yield* TestClock.adjust("1 second")
+      yield* Effect.provideService(Scope.close(scope, Exit.void), Clock.Clock, stopped)
+      yield* TestClock.adjust(1)
+      assert.isDefined(outside.pollUnsafe())
+      assert.isUndefined(inside.pollUnsafe())
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("is bounded by releaseTimeout, and the scope closes without a failure", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

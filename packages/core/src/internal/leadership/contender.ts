@@ -4,7 +4,6 @@
  * observers. `leadershipPlan` makes the decisions, and `contention` creates the contender.
  */
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
@@ -23,7 +22,7 @@ import type { MutexName } from "../../MutexName.ts"
 import { inboxOf, type MutexStore } from "../../MutexStore.ts"
 import type { AcquireError, RequestError } from "../../SimbaError.ts"
 import { handle } from "../handleBase.ts"
-import { instant } from "../lease/instant.ts"
+import type { Instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
 import { isTransient } from "../lease/storeFailure.ts"
 import { retryPauses } from "../lease/storeRetries.ts"
@@ -62,15 +61,15 @@ export const make = Effect.fnUntraced(function*(options: {
   readonly drainTimeout: Duration.Duration
   readonly logLevel: LogLevel.Severity
   readonly recorder: Recorder
+  readonly now: () => Instant
   readonly acquire: Effect.Effect<Lease, AcquireError, Scope.Scope>
   readonly acquireIfAvailable: Effect.Effect<Option.Option<Lease>, RequestError, Scope.Scope>
 }): Effect.fn.Return<Contender, never, Scope.Scope> {
-  const { mutex, recorder, store } = options
+  const { mutex, now, recorder, store } = options
   const every = Duration.toMillis(options.pollInterval)
   const transition = Duration.toMillis(options.transition)
   const margin = Duration.toMillis(options.margin)
   const scope = yield* Effect.scope
-  const clock = yield* Clock.Clock
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const identity = {}
   const eventReaders = new Set<ownerWatch.Reader>()
@@ -99,7 +98,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   /** `end` is when the owner's lease ends, in monotonic milliseconds. */
   const see = (owner: string | undefined, end: number) => {
-    observation = observe(observation, owner, end, instant(clock), transition)
+    observation = observe(observation, owner, end, now(), transition)
     publish()
   }
 
@@ -110,7 +109,7 @@ export const make = Effect.fnUntraced(function*(options: {
     return Object.create(lease, { protect: { value: protect } })
   }
 
-  const lastedMillis = ({ since }: Leadership) => instant(clock).monotonic - since
+  const lastedMillis = ({ since }: Leadership) => now().monotonic - since
 
   const annotate = Effect.annotateLogs({ mutex })
 
@@ -139,7 +138,7 @@ export const make = Effect.fnUntraced(function*(options: {
           number: contention.leadership,
           over: Deferred.makeUnsafe(),
           drained: Deferred.makeUnsafe(),
-          since: instant(clock).monotonic
+          since: now().monotonic
         }
       }),
       (leadership) =>
@@ -173,11 +172,11 @@ export const make = Effect.fnUntraced(function*(options: {
 
   // Interrupting the loop itself bypasses this handler
   const attempt = Effect.suspend(() => {
-    const began = instant(clock).monotonic
+    const began = now().monotonic
     const attempted = Effect.andThen(reached, Effect.ensuring(lead, Effect.sync(() => pollNow())))
     return Effect.catchCause(attempted, (cause) => {
       isOut = Option.exists(Cause.findErrorOption(cause), isTransient)
-      const pause = pauses.failed(instant(clock).monotonic - began)
+      const pause = pauses.failed(now().monotonic - began)
       return Effect.andThen(log.warning("Cannot contend; retrying:", log.why(cause)), pause)
     })
   })

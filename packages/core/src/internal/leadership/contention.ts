@@ -34,6 +34,7 @@ export const contend = (
       drainTimeout,
       logLevel,
       recorder: parts.recorder,
+      now: parts.now,
       acquire: parts.acquire(mutex, own),
       acquireIfAvailable: parts.acquireIfAvailable(mutex, own)
     })

@@ -15,7 +15,7 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { Ownership } from "../../MutexState.ts"
 import type { GuardResult, MutexStore, ReleaseRequest } from "../../MutexStore.ts"
-import { type Instant, instant } from "../lease/instant.ts"
+import type { Instant } from "../lease/instant.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
 import { LeaseTable } from "../lease/leaseTable.ts"
 import * as metricsRecorder from "../lease/metricsRecorder.ts"
@@ -206,8 +206,8 @@ export const make = Effect.fnUntraced(function*(
     })
 
   const sendRelease = (lease: HeldLease) =>
-    Clock.clockWith((clock) => {
-      const now = instant(clock)
+    Effect.suspend(() => {
+      const now = deadlines.now()
       table.check(lease, now)
       if (lease.isOpen()) {
         // Ends the lease before sending, so that a renewal in flight can no longer report a loss
