@@ -17,8 +17,8 @@ const windows = 5
 
 /**
  * How long to wait before counting. An effect-simba contender that queues while a grant is unconfirmed polls once more,
- * up to two confirm periods of 1.5 s later. If hundreds queue at the same time, these polls belong to their arrival,
- * not to the hand-offs.
+ * up to two confirm periods of 1.5 s later. If hundreds queue at the same time, these polls are not part of the cost of
+ * a hand-off.
  */
 const calmMillis = (contenders: number) => contenders > 100 ? 3000 : 0
 
@@ -29,8 +29,8 @@ const each = (of: (counted: Counted) => number) => (counted: Counted) =>
   counted.handOffs === 0 ? Number.NaN : of(counted) / counted.handOffs
 
 /**
- * Selects the entrants: all peers only with 100 contenders, because those that open a connection for each waiter would
- * overload the machine with a thousand.
+ * Selects the entrants. All peers take part with 100 contenders. With a thousand, peers that open a connection for each
+ * waiter would overload the machine.
  */
 const entrantsFor = (bench: Bench, contenders: number) =>
   contenders === 100

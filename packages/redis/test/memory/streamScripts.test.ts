@@ -393,8 +393,8 @@ describe("ids:", () => {
     })))
 })
 
-describe("the cost and the age of a count", () => {
-  it.effect("a count takes a call per thousand messages, or one if the stream's own counters suffice", () =>
+describe("counting the messages of a lag", () => {
+  it.effect("counting takes a call per thousand messages, or one if the stream's own counters suffice", () =>
     onFake(Effect.gen(function*() {
       const { scriptCalls, server, service } = yield* setup()
       const stream = streamOf("many")
@@ -412,7 +412,7 @@ describe("the cost and the age of a count", () => {
       assert.deepStrictEqual(yield* callsOf("9000-0", "9000-0"), [0, 1])
     })))
 
-  it.effect("a lag has the age of its first message by the server's clock", () =>
+  it.effect("a lag includes the age of its first message, measured by the server's clock", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")

@@ -100,7 +100,7 @@ describe("the table of dead messages", () => {
       assert.strictEqual(yield* send("EXISTS", StreamKeys.deadIds(held.stream)), 0)
     })))
 
-  it.effect("has letters with up to 3,500 fields unchanged, and packs larger ones", () =>
+  it.effect("keeps letters with up to 3,500 fields unchanged, and packs larger ones", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")

@@ -269,7 +269,7 @@ const killed = onPrimary("server killed", (stage, node) =>
       if (stage.topology.kind === "cluster") {
         for (const { server } of stage.topology.nodes.slice(0, 3)) {
           yield* until(
-            "the cluster is whole",
+            "all slots of the cluster are served",
             Effect.map(server.send("CLUSTER", "INFO"), (info) => String(info).includes("cluster_state:ok"))
           )
         }

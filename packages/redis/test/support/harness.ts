@@ -182,7 +182,7 @@ export const requestOf = (label: string): AcquireRequest => ({
 export const exitsOf = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
   Effect.forEach(effects, (effect) => Effect.exit(effect), { concurrency: "unbounded" })
 
-/** A plain ioredis client, as another program would use. */
+/** A plain ioredis client, like that of another program. */
 export const client = (server: Server): Effect.Effect<Client, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(() => {

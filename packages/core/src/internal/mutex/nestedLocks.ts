@@ -25,7 +25,7 @@ export const provide =
   (leases: HeldLeases, lease: HeldLease) => (context: Context.Context<never>): Context.Context<never> =>
     Context.add(context, Current, { leases, lease, outer: Context.get(context, Current) })
 
-/** Returns the error for the enclosing lock that an acquire would wait for. A lease that has ended does not count. */
+/** Returns the error for the enclosing lock that an acquire would wait for. Ignores leases that have ended. */
 export const find = (
   fiber: Fiber.Fiber<unknown, unknown>,
   leases: HeldLeases,

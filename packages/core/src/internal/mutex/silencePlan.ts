@@ -43,7 +43,7 @@ export const make = (): Silence => ({
 
 const isSilent = ({ phase }: Silence): boolean => phase !== "untried" && phase !== "replied"
 
-/** Called when a request is sent. A request that follows one without a reply does not restart the time. */
+/** Called when a request is sent. If an earlier request still has no reply, the period of silence continues. */
 export const asked = (silence: Silence, now: number, hasWaiters: boolean): void => {
   if (isSilent(silence)) return
   silence.phase = silence.phase === "untried" ? "firstPending" : "pending"

@@ -26,7 +26,7 @@ export const report = ({ config, metrics, store, table }: ClientContext): Effect
 
   /**
    * Returns undefined if the backend refuses, for example because the key has the wrong type. The other data streams
-   * still count.
+   * are still measured.
    */
   const lagOf = (stream: StreamName) =>
     Effect.catchIf(

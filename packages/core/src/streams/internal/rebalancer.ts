@@ -118,8 +118,8 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   })
 
   /**
-   * Releases streams that were offered to this member. Letting the leases expire would count as failures, even though
-   * no handler has started.
+   * Releases streams that were offered to this member. If the leases expired, failures would be counted although no
+   * handler has started.
    */
   const refuse = (offered: ReadonlyArray<Ownership>) =>
     Effect.forEach(

@@ -1,4 +1,4 @@
-/** Outages of a real server cause no unhandled rejection, and end. */
+/** Outages of a real server: they cause no unhandled rejection, and the client recovers. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
@@ -75,7 +75,10 @@ it.live("a new connection that hangs before it is ready is replaced", () =>
     assert.isFalse(relay.isHanging)
   }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
 
-/** A server whose first reply says that it is ready, and whose next says that it loads for another second. */
+/**
+ * A server whose first reply says that it is ready, and whose next reply says that it needs another second to load its
+ * data.
+ */
 const loadingOnce = Effect.acquireRelease(
   Effect.callback<{ readonly port: number; readonly sockets: Array<Socket>; readonly close: () => void }>((resume) => {
     const sockets: Array<Socket> = []
