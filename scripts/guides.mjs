@@ -44,7 +44,7 @@ const examples = new Set([...programs, ...tests].flatMap((name) => [...filesFrom
 
 const grafana = ["alerts.yml", "effect-simba.json"]
 
-/** Where a published file is in packages/core/docs. */
+/** The path of a published file in packages/core/docs. */
 const published = new Map([
   ["../README.md", "../README.md"],
   ...guides.map((name) => [`${name}.md`, `${name}.md`]),

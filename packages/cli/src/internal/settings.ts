@@ -72,7 +72,10 @@ const Sentinel = GlobalFlag.Setting("sentinel")({
 })
 
 const Master = GlobalFlag.Setting("master")({
-  flag: optional(Flag.String("master").pipe(Flag.withMetavar("NAME")), "The name of the primary at the Sentinels")
+  flag: optional(
+    Flag.String("master").pipe(Flag.withMetavar("NAME")),
+    "The name by which the Sentinels know the primary"
+  )
 })
 
 const Cluster = GlobalFlag.Setting("cluster")({

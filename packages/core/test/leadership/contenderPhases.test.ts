@@ -87,7 +87,7 @@ describe("the state of a contender", () => {
     assert.deepStrictEqual<unknown>(stateOf(unobserved, undefined, true, phases), { _tag: "Vacant", ...nothing })
   })
 
-  it("changes with its tag, its owners and its phase, but not with the end of a lease", () => {
+  it("changes when its tag, its owners or its phase change, but not when only the end of a lease changes", () => {
     const state = stateOf(following, undefined, true, phases)
     assert.isTrue(isSame(state, { ...state, until: undefined } as typeof state))
     const others = [

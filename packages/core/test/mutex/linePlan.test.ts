@@ -119,7 +119,7 @@ const explore = (length: number, see: (events: ReadonlyArray<linePlan.Event>, be
 describe("the line of the fibers that want one mutex", () => {
   const length = 7
 
-  /** After each event of each sequence. */
+  /** Asserts a property after each event of each sequence. */
   const always = (holds: (after: World, event: linePlan.Event, before: World) => boolean) =>
     explore(length, (events, before, after) => {
       if (!holds(after, events.at(-1)!, before)) assert.fail(events.join(", "))

@@ -70,7 +70,7 @@ it.effect("work whose fiber yields to the scheduler as its protection begins doe
 it.effect("work under two leases does not begin if the check of the second ends the first", () =>
   Effect.gen(function*() {
     const [first, second] = [leaseOf("a"), leaseOf("b")]
-    // Like a finalizer of overdue work that closes the scope of another lease
+    // Imitates a finalizer of overdue work that closes the scope of another lease
     const leases = {
       now: () => ({ monotonic: 1, wall: 1 }),
       check: (lease: HeldLease) => {

@@ -22,7 +22,7 @@ interface Entry extends Mutable<JobRecord> {
   requested: number | undefined
 }
 
-/** As many former schedules as the script `change` in jobs.lua keeps. */
+/** The maximum number of former schedules, as in jobs.lua. */
 const mostFormer = 8
 
 const inForce = (entry: JobRecord) => entry.override ?? entry.schedule

@@ -6,7 +6,7 @@ import type { StreamName } from "../StreamName.ts"
 import type { ServiceState } from "../StreamState.ts"
 
 export class Pauses {
-  /** From the backend's last reply. Before the first one, nothing counts as paused. */
+  /** The pauses in the backend's last reply. Before the first reply, nothing counts as paused. */
   private paused: ServiceState["paused"] = { service: false, streams: [] }
   private names: ReadonlySet<StreamName> = new Set()
 

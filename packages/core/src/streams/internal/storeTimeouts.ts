@@ -11,7 +11,9 @@ import type { StoreError } from "../../SimbaError.ts"
 import type { Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 
-/** For the last requests of a leaving consumer. The fleet works without them, so failures are only logged. */
+/**
+ * Adds a timeout to the last requests of a leaving consumer. The fleet works without them, so failures are only logged.
+ */
 export const leaving = (
   problem: string,
   call: Effect.Effect<unknown, StoreError>,
@@ -27,8 +29,8 @@ export const leaving = (
   )
 
 /**
- * For the requests of background loops, and `find`. Requests that claim a data stream, renew its lease or end it have
- * their own timeouts. All others have none, such as subscriptions and the requests of handlers.
+ * Adds timeouts to the requests of background loops, and to `find`. Requests that claim a data stream, renew its lease
+ * or end it have their own timeouts. The others, such as subscriptions and the requests of handlers, have none.
  */
 export const make = (store: Service, config: StreamConfig): Service => {
   const within = <A>(operation: string, call: Effect.Effect<A, StoreError>, limit = config.commandTimeout) =>

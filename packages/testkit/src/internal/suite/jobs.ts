@@ -243,7 +243,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a0", wanted!, { mode }))._tag, "Claimed")
       yield* end("job", "a0", "unstarted")
       assert.strictEqual((yield* claim(a, token, "job", "a1", wanted! - 1, { mode }))._tag, "Taken")
-      // Only runs that started count for a minimum interval, here an hour
+      // The minimum interval, here an hour, applies only to runs that started
       assert.strictEqual((yield* claim(a, token, "job", "a1", wanted!, { mode, minInterval: keep }))._tag, "Claimed")
       assert.strictEqual((yield* claim(a, token, "job", "a1", wanted!, { mode }))._tag, "Claimed", "asked again")
       yield* end("job", "a1", "success")

@@ -106,7 +106,7 @@ export const ofSilence = (limit: string, target: Target): DriverError =>
 
 export const noPrimary: DriverError = outage("no primary of the Cluster is known to be available")
 
-/** For a client that the application has closed: it never reconnects. */
+/** The error for a client that the application has closed. Such a client never reconnects. */
 export const closed = (address: string): DriverError =>
   mistake(`the client of Redis at ${address} is closed: close it after the layers that use it`)
 

@@ -27,7 +27,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
   let wasReplica = false
   const runLog = Effect.runForkWith(yield* Effect.context<never>())
   const report = (cause: unknown) => {
-    // Called because it removes the command's arguments, which may contain a password
+    // This call removes the command's arguments, which may contain a password
     refusedCommand(cause)
     runLog(log.debug("Redis connection (Sentinel)", cause))
   }
