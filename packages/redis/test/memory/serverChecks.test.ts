@@ -28,9 +28,20 @@ describe("a server check", () => {
     assert.deepStrictEqual(status("version", "redis_version:7"), ["ok", "Redis 7", undefined])
   })
 
+  it("names a fork of Redis with its own version", () => {
+    const compatible = (fork: string) => ["ok", `${fork}, compatible with Redis 7.2.4`, undefined]
+    const valkey = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2"
+    assert.deepStrictEqual(status("version", valkey), compatible("Valkey 9.1.2"))
+    const redict = "redict_version:7.3.6\r\nredis_version:7.2.4"
+    assert.deepStrictEqual(status("version", redict), compatible("Redict 7.3.6"))
+  })
+
   it("refuses a Sentinel, and a Cluster node unless the layer is for a Cluster", () => {
-    assert.strictEqual(status("mode", "redis_mode:sentinel")[0], "error")
-    assert.strictEqual(status("mode", "redis_mode:sentinel", true)[0], "error")
+    for (const field of ["redis_mode", "server_mode", "redict_mode"]) {
+      assert.strictEqual(status("mode", `${field}:sentinel`)[0], "error")
+      assert.strictEqual(status("mode", `${field}:sentinel`, true)[0], "error")
+      assert.strictEqual(status("mode", `${field}:cluster`)[0], "error")
+    }
     for (const node of ["redis_mode:cluster", "cluster_enabled:1", "redis_mode:standalone\ncluster_enabled:1"]) {
       assert.strictEqual(status("mode", node)[0], "error", node)
       assert.deepStrictEqual(status("mode", node, true), ["ok", "Redis Cluster", undefined])

@@ -29,17 +29,24 @@ export const finding = (check: string, status: Finding["status"], message: strin
   ...(advice === undefined ? {} : { advice })
 })
 
+/** A fork reports its own version, and in `redis_version` the Redis with which it is compatible. */
+const forks = ["Valkey", "Redict"] as const
+
 const version = (info: Info): Finding => {
   const text = info.get("redis_version") ?? "unknown"
   const [major = NaN, minor = NaN] = text.split(".").map(Number)
-  return major < oldest[0] || (major === oldest[0] && minor < oldest[1])
-    ? finding("version", "error", `Redis ${text} is too old`, `upgrade to ${oldest.join(".")} or newer`)
-    : finding("version", "ok", `Redis ${text}`)
+  if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {
+    return finding("version", "error", `Redis ${text} is too old`, `upgrade to ${oldest.join(".")} or newer`)
+  }
+  const fork = forks.find((name) => info.has(`${name.toLowerCase()}_version`))
+  const own = fork && `${fork} ${info.get(`${fork.toLowerCase()}_version`)}, compatible with `
+  return finding("version", "ok", `${own ?? ""}Redis ${text}`)
 }
 
 /** `isCluster` is true if the layer follows a Cluster's redirections. */
 const mode = (info: Info, isCluster: boolean): Finding => {
-  const found = info.get("redis_mode") ?? "standalone"
+  // Valkey calls the field `server_mode`
+  const found = info.get("redis_mode") ?? info.get("server_mode") ?? info.get("redict_mode") ?? "standalone"
   if (found === "sentinel") {
     return finding("mode", "error", "this is a Sentinel, not a server", "name it in client.sentinels, with client.name")
   }
