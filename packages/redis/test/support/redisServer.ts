@@ -13,7 +13,7 @@ import { join } from "node:path"
 import { RedisServerError, type Reply, send } from "./redisProtocol.ts"
 
 export interface StartOptions {
-  /** Additional arguments for redis-server, such as `["--maxmemory 10mb"]`. */
+  /** Additional arguments for the server, such as `["--maxmemory 10mb"]`. */
   readonly args?: ReadonlyArray<string>
   /** The port. Default: a free one. Starting fails if the port is taken. */
   readonly port?: number
@@ -55,7 +55,10 @@ export interface ClusterSetup {
 const fail = (message: string) => new RedisServerError({ message })
 const portTaken = (port: number) => fail(`port ${port} is taken`)
 
-const missing = "redis-server was not found on the PATH; the tests start their own servers.  "
+/** The program of the servers, `redis-server` unless the variable names another one, such as `valkey-server`. */
+const program = process.env["REDIS_SERVER"] ?? "redis-server"
+
+const missing = `${program} was not found on the PATH; the tests start their own servers.  `
   + "Debian, Ubuntu: apt-get install redis-server. Fedora: dnf install redis. macOS: brew install redis."
 
 const realSleep = (millis: number): Effect.Effect<void> =>
@@ -118,7 +121,7 @@ interface Running {
 const launch = (args: ReadonlyArray<string>, folder: string, port: number): Effect.Effect<Running> =>
   Effect.sync(() => {
     const ended = Deferred.makeUnsafe<RedisServerError>()
-    const child = spawn("redis-server", args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"] })
+    const child = spawn(program, args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"] })
     children.add(child)
     let log = ""
     const keep = (chunk: Buffer) => {
@@ -137,7 +140,7 @@ const launch = (args: ReadonlyArray<string>, folder: string, port: number): Effe
         end(
           /Address already in use/i.test(log)
             ? portTaken(port)
-            : fail(`redis-server ended (${signal ?? code}):\n${log}`)
+            : fail(`${program} ended (${signal ?? code}):\n${log}`)
         )
     )
     return { child, ended }
@@ -170,7 +173,7 @@ const startOn = Effect.fnUntraced(function*(port: number, folder: string, args: 
   const begin = Effect.gen(function*() {
     const begun = running = yield* launch(args, folder, port)
     yield* Effect.raceFirst(
-      until(`redis-server on port ${port} replies`, replies(port, begun.child)),
+      until(`${program} on port ${port} replies`, replies(port, begun.child)),
       Effect.flatMap(Deferred.await(begun.ended), Effect.fail)
     )
   })
