@@ -66,6 +66,8 @@ export interface Options<E> extends Omit<Simulation.Options<E>, "program" | "loc
   readonly config?: Mutex.Options | undefined
   /** Default: `Checker.all`, with bounds derived from `config`. */
   readonly checkers?: ReadonlyArray<Checker.Checker> | undefined
+  /** Accepts other keys that the program may leave behind. Keys of mutexes and tokens of `RedisFence` are accepted. */
+  readonly keep?: ((key: string, expires: boolean) => boolean) | undefined
 }
 
 /**
@@ -73,22 +75,18 @@ export interface Options<E> extends Omit<Simulation.Options<E>, "program" | "loc
  *
  * **Details**
  *
- * The program gets a `Mutex` that uses the production scripts and layers and records what the program does. The lock's
- * `keep` accepts mutex keys. A program that leaves other keys needs its own `keep`.
+ * The program gets a `Mutex` that uses the production scripts and layers and records what the program does.
  *
- * **Example** (A program that leaves a key behind)
+ * **Example** (A checker besides those of mutexes)
  *
  * ```ts
  * import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
- * import { Simulation } from "@effect-simba/testkit"
+ * import { type Checker, Simulation } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  *
- * const simulate = (options: RedisSimulation.Options<never>) =>
+ * const simulate = (options: RedisSimulation.Options<never>, noOverdraft: Checker.Checker) =>
  *   Effect.flatMap(RedisSimulation.make(options), (made) =>
- *     Simulation.run({
- *       ...made,
- *       lock: { ...made.lock, keep: (key, expires) => key === "total" || made.lock.keep!(key, expires) }
- *     }))
+ *     Simulation.run({ ...made, checkers: [...made.checkers, noOverdraft] }))
  * ```
  *
  * @category constructors
@@ -97,10 +95,11 @@ export interface Options<E> extends Omit<Simulation.Options<E>, "program" | "loc
 export const make = <E>(
   options: Options<E>
 ): Effect.Effect<Simulation.Options<E | BackendError | InvalidConfig>, InvalidConfig> => {
-  const { checkers, config, mutexes, program, ...rest } = options
+  const { checkers, config, keep, mutexes, program, ...rest } = options
+  const lock = lockModel.make(mutexes)
   return Effect.map(lockModel.bounds(config), (bounds) => ({
     ...rest,
-    lock: lockModel.make(mutexes),
+    lock: { ...lock, keep: (key, expires) => lock.keep(key, expires) || keep?.(key, expires) === true },
     checkers: checkers ?? Checker.all(bounds),
     program: (client) =>
       Effect.provide(
@@ -116,6 +115,22 @@ export const make = <E>(
  * **Details**
  *
  * The run is deterministic: the same options and seed produce the same result.
+ *
+ * **Example** (A program with data of its own)
+ *
+ * ```ts
+ * import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
+ * import { Simulation } from "@effect-simba/testkit"
+ *
+ * const simulate = (program: RedisSimulation.Options<never>["program"]) =>
+ *   RedisSimulation.run({
+ *     seed: 1,
+ *     program,
+ *     mutexes: ["invoices"],
+ *     keep: (key) => key.startsWith("invoice:"),
+ *     faults: Simulation.allFaults
+ *   })
+ * ```
  *
  * @category running
  * @since 0.1.0

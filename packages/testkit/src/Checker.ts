@@ -129,7 +129,7 @@ const nothingIsLeft: Checker = {
     onClosed: () => {
       const keep = view.lock.keep ?? (() => false)
       const keys = view.keys().filter(({ expiresAt, key }) => !keep(key, expiresAt !== undefined)).map(({ key }) => key)
-      if (keys.length > 0) view.violated(`keys are left: ${keys.join(", ")}`)
+      if (keys.length > 0) view.violated(`keys are left that \`keep\` does not accept: ${keys.join(", ")}`)
       const rest = {
         subscriptions: view.subscriptions(),
         connections: view.connections(),

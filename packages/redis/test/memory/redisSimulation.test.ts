@@ -1,5 +1,6 @@
 /** Simulations of ordinary programs, which write no notes for the checkers. */
 import { Leadership, Mutex } from "@effect-simba/core"
+import { RedisFence } from "@effect-simba/redis"
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -62,6 +63,18 @@ describe("RedisSimulation", () => {
         violations.map(({ checker }) => checker)
       )
       assert.include(found, Checker.rules.workNeverOverlaps.name)
+    }))
+
+  it.effect("reports the keys of a program that `keep` does not accept, but no tokens of RedisFence", () =>
+    Effect.gen(function*() {
+      const writing = Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "42"))
+      const options = { ...optionsOf(1), program: () => Effect.ignore(writing), faults: {} }
+      const messages = (result: Simulation.Result) => result.violations.map(({ message }) => message)
+      assert.deepStrictEqual(messages(yield* RedisSimulation.run(options)), [
+        "keys are left that `keep` does not accept: report:latest"
+      ])
+      const keep = (key: string) => key === "report:latest"
+      assert.deepStrictEqual(messages(yield* RedisSimulation.run({ ...options, keep })), [])
     }))
 
   it.effect("provides a lock model without which checkers report false violations", () =>

@@ -21,8 +21,8 @@ const placeOf = ({ kind, reply }: Call): number | undefined => {
 }
 
 /**
- * The waiters of one `Mutex` layer form one line. `keep` accepts the keys that a run may leave behind, which are the
- * mutexes' keys with an expiry.
+ * The waiters of one `Mutex` layer form one line. `keep` accepts the keys that a run may leave behind, which are those
+ * of mutexes and the tokens of `RedisFence`, all with an expiry.
  */
 export const make = (resources: ReadonlyArray<string>) => {
   const name = (resource: string) => resource as MutexName
@@ -74,7 +74,7 @@ export const make = (resources: ReadonlyArray<string>) => {
       const [id, end] = [args[9]!, reply.lastIndexOf("@@")]
       return end <= 0 || reply.slice(0, end) !== id ? [] : [{ resource, id }]
     },
-    keep: (key: string, expires: boolean) => expires && keys.has(key),
+    keep: (key: string, expires: boolean) => expires && (keys.has(key) || key.endsWith(":simba-token")),
     line: (id: string) => inboxOf(id) || id,
     spareTokens
   }
