@@ -4,8 +4,8 @@ import { Effect } from "effect"
 import { freshName, RedisServer, until } from "../../../redis/test/support/harness.ts"
 import * as commandLine from "../support/commandLine.ts"
 
-layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-simba", (it) => {
-  it.effect("ends silently when its reader closes the pipe", () =>
+layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: output", (it) => {
+  it.effect("ends silently when the reader of its output closes the pipe", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const run = yield* commandLine.start(["watch", "--poll-interval", "50ms"], server)
@@ -17,14 +17,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-si
       assert.strictEqual(run.errors(), "")
     }))
 
-  it.effect("fails with a single line if the disk is full", () =>
+  it.effect("fails with a single line if its output does not fit on the disk", () =>
     Effect.gen(function*() {
       const { code, errors } = yield* commandLine.run(["list"], { ...yield* RedisServer, output: "/dev/full" })
       assert.strictEqual(code, 74)
       assert.match(errors, /^effect-simba: cannot write the output: ENOSPC[^\n]*\n$/)
     }))
 
-  it.effect("may lose the reader of its standard error: a lost lease still kills the command, with code 79", () =>
+  it.effect("kills the command of a lost lease and exits with 79, even if nobody reads its standard error", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("unread errors")
@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-si
       assert.strictEqual(yield* run.ended, 79)
     }))
 
-  it.effect("of streams redrive lists the redriven letters even if the next one fails", () =>
+  it.effect("lists the dead letters that it has redriven before one fails", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const good = ["n", "1", "simba-reason", "r", "simba-id", "5-1", "simba-token", "1"]
@@ -57,7 +57,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the output of effect-si
       assert.strictEqual(lines.code, 69)
     }))
 
-  it.effect("of list is one JSON value with all readable mutexes, even if it exceeds a pipe's buffer", () =>
+  it.effect("lists all readable mutexes in one JSON value, even if that exceeds a pipe's buffer", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const foreign = freshName("foreign")

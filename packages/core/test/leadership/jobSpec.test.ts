@@ -49,7 +49,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
       })
     }))
 
-  it.effect("are refused if no such option or value exists, with what to write instead", () =>
+  it.effect("are refused if no such option or value exists, and the error says what to write instead", () =>
     Effect.gen(function*() {
       const refusals = yield* Effect.forEach(
         [
@@ -79,7 +79,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
       assert.strictEqual(`${option}: ${problem}`, "options: null is not an object")
     }))
 
-  it.effect("are refused by name if they are invalid", () =>
+  it.effect("are refused if they are invalid, and the error names them", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(
         yield* Effect.forEach(

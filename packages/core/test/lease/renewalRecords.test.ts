@@ -42,7 +42,7 @@ const setup = Effect.fnUntraced(function*(guard?: MutexSchedule.MutexSchedule) {
 const gaps = (at: ReadonlyArray<number>) => at.slice(1).map((each, i) => each - at[i]!)
 
 describe("a guard", () => {
-  it.effect("starts with its first pause after each series of failures", () =>
+  it.effect("restarts its backoff in each new series of failures", () =>
     Effect.gen(function*() {
       const { faults, here, renewals } = yield* setup()
       yield* here(Mutex.acquire("m"))

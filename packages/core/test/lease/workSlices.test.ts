@@ -193,7 +193,7 @@ describe("one slice", () => {
       }
     }))
 
-  it.effect("runs a task that another task adds after that task, never inside it", () =>
+  it.effect("runs a task that was added by another task after the other has ended, not inside it", () =>
     Effect.gen(function*() {
       const { clock } = yield* sliced
       const tasks = new SlicedTasks(clock, { scheduleTask: () => {}, flush: () => {} })

@@ -525,7 +525,7 @@ describe("an owner that is cut off", () => {
 })
 
 describe("losses, free capacity and unexpected entries", () => {
-  it.effect("a handler that waits for protected work is interrupted by the loss before it can continue after that work", () =>
+  it.effect("a loss interrupts a handler that waits for protected work, so it does not continue when that work ends", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const ends: Array<string> = []

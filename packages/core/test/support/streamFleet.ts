@@ -19,8 +19,8 @@ export const make = Effect.gen(function*() {
   })
 
   /**
-   * Opens a consumer in its own scope. `close` closes that scope. `kill` also does, but first makes the connection
-   * hang, and does not wait.
+   * Opens a consumer in its own scope. `close` closes that scope. `kill` makes the connection hang first, and does not
+   * wait until the scope has closed.
    */
   const open = Effect.fnUntraced(function*(
     processName: string,

@@ -53,7 +53,7 @@ describe("a failure of Redis", () => {
     assert.strictEqual(keysIn(["a", "b", "c", "d", "e"]), "a key")
   })
 
-  it("to accept another connection is an outage, whether its reply or the end of the connection is read", () => {
+  it("is an outage if it refuses another connection, whether its reply or the end of the connection is read first", () => {
     const target = { address: "a:1", tls: false }
     const [replied, closed] = [reply("ERR max number of clients reached"), new Error("Connection is closed.")].map((
       cause
@@ -86,7 +86,7 @@ describe("a failure of Redis", () => {
     for (const none of [undefined, null]) assert.strictEqual(errors.withoutArguments(none), none)
   })
 
-  it("is recognized as an error reply, and as a forgotten script, by name and code", () => {
+  it("is recognized as an error reply by its name, and as a forgotten script by its code", () => {
     assert.isTrue(errors.isForgotten(reply("NOSCRIPT No matching script")))
     assert.isFalse(errors.isForgotten(reply("ERR x")))
     assert.isTrue(errors.isReply(reply("x")))

@@ -60,7 +60,7 @@ type Held = ReturnType<typeof requestOf>
 
 const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
-describe("requests of one turn", () => {
+describe("requests of one event-loop turn", () => {
   it.effect("an interrupted caller does not affect other callers of the batch", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect

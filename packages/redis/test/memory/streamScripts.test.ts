@@ -174,7 +174,7 @@ describe("redriving", () => {
       assert.deepInclude(repeated, { entry: id(redriven![0]), isNew: false })
     })))
 
-  it.effect("after the end of its data stream, it remains ended unless the stream was deleted and written again", () =>
+  it.effect("after the end of a data stream, the stream stays ended unless it was deleted and written again", () =>
     Effect.forEach(
       [[10, "Ended"], [5, "Reopened"], [0, "Ended"]] as const,
       ([newest, end]) =>
@@ -668,7 +668,7 @@ describe("dead letters", () => {
       assert.isFalse(yield* redrive({ ...keys, group, letter: "1-0", stream: "", text: "" }))
     })))
 
-  it.effect("of small messages are redriven by one script, and packed ones are not duplicated", () =>
+  it.effect("are redriven by one script if they are small, and packed ones are not duplicated", () =>
     onFake(Effect.gen(function*() {
       const { own, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -687,7 +687,7 @@ describe("dead letters", () => {
       assert.include(refused.message, "is the load-balancer stream")
     })))
 
-  it.effect("after expired leases have the token of the last lease", () =>
+  it.effect("that follow from expired leases have the token of the last lease", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")

@@ -1,6 +1,6 @@
 /**
  * Divides work on thousands of subjects into slices, so that the event loop can run other work in between. Timers,
- * renewals and resumed waiters run in slices; leases are ended without them.
+ * renewals and resumed waiters run in slices; the end of a lease does not wait for a slice.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -26,7 +26,10 @@ export class Slice {
   private subjects = 0
   private endedAt: number | undefined
 
-  /** Grows with the time since the previous slice. If other work takes long, short slices would never catch up. */
+  /**
+   * The limit grows with the time since the previous slice: if other work takes long, short slices would never catch
+   * up.
+   */
   constructor(clock: Clock.Clock, previous?: Slice) {
     this.clock = clock
     const now = instant(clock).monotonic

@@ -64,7 +64,7 @@ export type Event =
 
 /**
  * - `ask`: send a request. `askAfterOthers`: the same, after other work of the process.
- * - `askNow`: if the request is pausing in an outage, repeat it now, because the grant lasts only one confirm period.
+ * - `askNow`: if the request is paused by an outage, repeat it now, because the grant lasts only one confirm period.
  * - `confirm`: send a request to confirm the grant of a message.
  * - `judge`: decide whether `grant` is recent enough to start work. `Granted` or `Doubted` follows.
  * - `win`: the place is over, and its first waiter owns the mutex.

@@ -1,8 +1,8 @@
 /**
  * When a waiter polls if nothing wakes it: a pure function of the last reply, used by `fleetPlace`. The first waiter
  * polls right after the owner's key expires, the next seven at intervals of 30 milliseconds, and the rest spread over
- * one confirm period. A waiter waits for at most `lease` of the time that is left of the owner's lease. The next owner
- * may have a shorter lease, and its grant wakes no other waiter.
+ * one confirm period. A waiter sleeps for at most `lease`, even if the owner's lease lasts longer, because the next
+ * owner may have a shorter lease, and its grant wakes no other waiter.
  */
 import * as Duration from "effect/Duration"
 import type { Refused } from "./attempt.ts"

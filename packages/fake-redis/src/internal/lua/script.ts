@@ -9,7 +9,8 @@ export interface ScriptHost {
   /** Whether the user may run a command. `undefined` if the command does not exist. */
   readonly mayRun: (args: ReadonlyArray<string>) => boolean | undefined
   /**
-   * Whether the script must pause to let other clients be served. If this is missing, a long script is killed instead.
+   * Whether the script must pause so that other clients are served. Without this function, a long script is killed
+   * instead.
    */
   readonly mustPause?: (() => boolean) | undefined
 }

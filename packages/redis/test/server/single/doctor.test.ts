@@ -99,7 +99,7 @@ describe("RedisDoctor", () => {
     }), 30_000)
 
   it.live(
-    "passes under the permissions of the documentation, and fails without any one of them",
+    "passes with the permissions that the documentation lists, and fails if any one of them is missing",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start({ args: ["--appendonly yes", "--notify-keyspace-events Ex"] })

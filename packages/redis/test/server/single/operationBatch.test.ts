@@ -16,7 +16,7 @@ import {
   until
 } from "../../support/harness.ts"
 
-layer(RedisServer.layer, { excludeTestServices: true })("requests of one turn on Redis", (it) => {
+layer(RedisServer.layer, { excludeTestServices: true })("requests of one event-loop turn on Redis", (it) => {
   it.effect("share calls of at most 64, and each has its own reply", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer

@@ -4,7 +4,8 @@
 ---   granted it.
 --- - The caller owns it: its lease is extended to full length, and it keeps its token.
 --- - Otherwise the caller is refused, and in mode 'wait' queued with its ticket. If the mutex is reserved for a Simba
----   waiter, a caller among the first eight is notified when to poll, because the Simba waiter may not respond.
+---   waiter, a caller among the first eight is sent the time of its next poll, because the Simba waiter may not
+---   respond.
 ---
 --- Returns the token of a grant. A refusal is { ownership, ticket or 0, position, 1 if Simba contenders take part }. In
 --- mode 'wait' it continues with the age of the ticket and the age of the last token, which show whether a grant

@@ -6,9 +6,9 @@
 --- confirm period.
 ---
 --- A fresh waiter is granted a whole lease. It queued within the last confirm period and its layer is subscribed, so it
---- is almost certainly responsive. Any other waiter is granted the confirm period, and the waiter behind it is notified
---- when to poll. The grant message has everything that the waiter needs to start immediately: the token, how far it is
---- ahead of the clock, and the grant's period. If no lease is passed, no waiter counts as fresh.
+--- is almost certainly responsive. Any other waiter is granted the confirm period, and the waiter behind it is sent the
+--- time of its next poll. The grant message has everything that the waiter needs to start immediately: the token, how
+--- far it is ahead of the clock, and the grant's period. If no lease is passed, no waiter counts as fresh.
 ---
 --- Callers ensure that the mutex is not reserved. The grant to an effect-simba owner deleted the reservation, `acquire`
 --- and `release` check it if the mutex is free, and `forceRelease` deletes it.

@@ -7,7 +7,8 @@
 ---   mutex is free. If there is none, the mutex is free.
 --- - The caller does not own it: the caller leaves the queue if it is in it. A free mutex is handed over, because the
 ---   waiters that were notified may be unresponsive, and a Simba release may have notified only the caller. If the
----   mutex is owned or reserved and the caller was first in the queue, the new first waiter is notified when to poll.
+---   mutex is owned or reserved and the caller was first in the queue, the new first waiter is sent the time of its
+---   next poll.
 ---
 --- `nextId` is the id that `requeue` has queued for the caller. If that id comes first, nobody is notified, and
 --- `requeue` grants it the mutex.
