@@ -20,7 +20,7 @@
  *   Effect.forever
  * )
  *
- * it.effect("holds", () =>
+ * it.effect("the program keeps all rules", () =>
  *   Effect.gen(function*() {
  *     const result = yield* RedisSimulation.run({
  *       seed: 1,

@@ -75,7 +75,7 @@ describe("the state of a contender", () => {
     assert.deepInclude(stateOf(following, lease, false, phases), { _tag: "Leading" })
   })
 
-  it("otherwise follows the last poll", () => {
+  it("follows the last poll while it holds no lease", () => {
     const { until, ...observed } = following
     const expected = { _tag: "Following", ...observed, leader: "b", until: DateTime.makeUnsafe(until!) }
     assert.deepStrictEqual<unknown>(stateOf(following, undefined, true, phases), expected)

@@ -161,7 +161,7 @@ describe("a leader's decision about a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(runs.map((run) => ran(run))), ["Miss", "Run", "Wait"])
   })
 
-  it("runs a requested job at once, or when its minimum interval allows, paused or not", () => {
+  it("runs a requested job at once or when its minimum interval has passed, even if it is paused", () => {
     const wanted = [noRun, ran({ start: 1000, end: 1001, outcome: "success" })].map((record) => ({
       ...record,
       wanted: 5

@@ -134,7 +134,7 @@ describe("withLock", () => {
   ]
 
   it.effect.each(ends)(
-    "interrupted from outside, ends as the body would without a lock: %s",
+    "ends as the body would without a lock when it is interrupted from outside: %s",
     ([, body]) =>
       Effect.gen(function*() {
         const endOf = Effect.fnUntraced(function*(effect: Effect.Effect<unknown, unknown, Mutex.Mutex>) {

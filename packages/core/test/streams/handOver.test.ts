@@ -122,7 +122,7 @@ describe("the log of hand-overs", () => {
 })
 
 describe("the confirmation of a hand-over", () => {
-  it.effect("a hand-over that sweeps and signals find again during its confirmation starts one handler, and nothing is lost", () =>
+  it.effect("a hand-over starts one handler even if sweeps and signals find it again during its confirmation, and nothing is lost", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })

@@ -58,7 +58,7 @@ export class Backend {
   readonly done: Array<string> = []
   /** The data streams passed to `keepCheckpoints`, in order of the calls. */
   readonly kept: Array<string> = []
-  /** The calls of `reap`: when each came, and the idle time that it passed. Milliseconds. */
+  /** The calls of `reap`: when each came, and the idle time that it passed, both in milliseconds. */
   readonly tidied: Array<{ readonly at: number; readonly idle: number }> = []
   /** The counts that the next call of `reap` returns. Each call resets them to zero. */
   rubbish = { consumers: 0, entries: 0 }

@@ -190,7 +190,7 @@ interface Part {
   readonly before: Work
   /** The producer's work during the exploration. */
   readonly produce: Work
-  /** When the second consumer joins, and how long it stays once the exploration has begun. Milliseconds. */
+  /** When the second consumer joins, and how long it stays once the exploration has begun, both in milliseconds. */
   readonly second: readonly [comes: number, stays: number]
   /** The id of the last message of each data stream. */
   readonly last: string

@@ -9,13 +9,13 @@ type Span = readonly [from: number, to: number]
 
 const never = -Infinity
 
-/** Maximum time for clients to reconnect and resubscribe. Milliseconds. */
+/** Maximum time in milliseconds for clients to reconnect and resubscribe. */
 const restored = 3000
 
-/** Maximum delay until a client notices that its subscription has ended. Milliseconds. */
+/** Maximum delay in milliseconds until a client notices that its subscription has ended. */
 const noticed = 5000
 
-/** An event-loop turn longer than this counts as a disturbance. Milliseconds. */
+/** An event-loop turn that is longer than this number of milliseconds counts as a disturbance. */
 const long = 150
 
 /**

@@ -12,8 +12,8 @@ export interface JobRules {
 }
 
 /**
- * A loss of data or a step of the server's clock excuses runs that started before it, or up to this long after it.
- * Milliseconds.
+ * A loss of data or a step of the server's clock excuses runs that started before it, or up to this many milliseconds
+ * after it.
  */
 const excuseFor = 10_000
 

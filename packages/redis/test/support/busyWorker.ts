@@ -18,7 +18,7 @@ export interface BusyConfig {
    */
   readonly kind: "withLock" | "watchdog" | "leader" | "streams" | "shared"
   readonly count: number
-  /** The bodies under mutexes end evenly distributed over this time. Milliseconds. */
+  /** The time in milliseconds over which the ends of the bodies under mutexes are evenly distributed. */
   readonly spread: number
   readonly periods: {
     readonly ttl: number
@@ -33,7 +33,7 @@ export type BusyReport =
   | { readonly _tag: "Working" }
   /** All work has ended: the number of bodies per outcome, which is an error's tag or `Done`. */
   | { readonly _tag: "Ended"; readonly exits: Readonly<Record<string, number>> }
-  /** CPU time used during one second after all work has ended. Milliseconds. */
+  /** CPU time in milliseconds that is used during one second after all work has ended. */
   | { readonly _tag: "Rested"; readonly cpu: number }
   | { readonly _tag: "Worked"; readonly spans: ReadonlyArray<Span>; readonly longestTurn: number }
   | { readonly _tag: "Fresh" }
@@ -46,7 +46,7 @@ export interface Span {
   to: number
 }
 
-/** A monotonic clock that all processes on the machine share. Milliseconds. */
+/** A monotonic clock in milliseconds that all processes on the machine share. */
 export const machineTime = (): number => Number(process.hrtime.bigint()) / 1e6
 
 /** Messages from the test to the process. */

@@ -13,7 +13,7 @@ export interface JobsConfig {
   readonly mutex: string
   /** The period of the job `rate`, in milliseconds. */
   readonly every: number
-  /** Each run whose number is a multiple of this fails, so that the process steps down. */
+  /** Each run whose number is a multiple of this one fails, so that the process steps down. */
   readonly stepsDownAfter: number
 }
 

@@ -242,7 +242,7 @@ const startSentinel = (name: string, primary: number, downAfter: number) =>
 const fieldsOf = (server: Server, ...args: ReadonlyArray<string>) =>
   Effect.map(server.send(...args), (info) => new Set(String(info).split("\r\n")))
 
-/** `downAfter` is how long the primary may be silent before a sentinel considers it down. Milliseconds. */
+/** `downAfter` is how many milliseconds the primary may be silent before a Sentinel considers it down. */
 const sentinel = Effect.fnUntraced(function*(
   { args = [], downAfter = 500 }: { readonly args?: ReadonlyArray<string>; readonly downAfter?: number } = {}
 ) {

@@ -11,7 +11,7 @@ export interface Relay {
   cut: string | undefined
   /** The server's port for new connections. */
   target: number
-  /** The delay of a connection's first reply. Milliseconds. */
+  /** The delay of a connection's first reply, in milliseconds. */
   greeting: number
   /** The next connection stays open, but receives nothing after its first reply. */
   isHanging: boolean

@@ -29,7 +29,7 @@ export const leaseOfGrant = (
   { id, now }: { readonly id: LeaseId; readonly now: Instant }
 ): HeldLease | undefined => {
   if (stamp === undefined || grant.token <= stamp.token) return undefined
-  // This is negative if the backend's clock was set back
+  // The difference is negative if the backend's clock was set back
   const after = (grant.micros - stamp.micros) / 1000
   if (after < 0) return undefined
   const { mutex, settings } = waiter.attempt

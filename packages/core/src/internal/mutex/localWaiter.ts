@@ -51,8 +51,8 @@ export class LocalWaiter implements LineFiber {
   }
 
   /**
-   * Sets the result. A fiber that is granted the mutex continues before this returns, unless too many have done so in
-   * this turn of the event loop.
+   * Sets the result. A fiber that is granted the mutex continues before `conclude` returns, unless too many have done
+   * so in this turn of the event loop.
    */
   conclude(end: End): void {
     this.end = end

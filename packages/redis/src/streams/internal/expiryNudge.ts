@@ -24,7 +24,7 @@ export const make = Effect.fnUntraced(function*(
   let touching: ReadonlyArray<string> = []
   const wanted = Latch.makeUnsafe(false)
 
-  /** Touches keys, and returns how many still exist. They expire even if this fails. */
+  /** Touches keys, and returns how many still exist. They expire even if the command fails. */
   const touch = (keys: ReadonlyArray<string>) =>
     Effect.catch(
       redis.send<number>("EXISTS", ...keys),

@@ -160,7 +160,8 @@ const ownedTwice = (size: Size) =>
     const figures = { ...size, taken, twice, longest, longestTurn, margin }
     if (process.env["SIMBA_TEST_FIGURES"] !== undefined) console.error(JSON.stringify(figures))
     assert.strictEqual(taken, size.count)
-    // Work must end within one turn and 50 ms after its deadline. The deadline is `margin` before the end of the lease.
+    // Work must end at most one event-loop turn plus 50 ms after its deadline. The deadline is `margin` before the end
+    // of the lease.
     assert.isAtMost(longest, Math.max(0, longestTurn + 50 - margin))
     if (longestTurn + 50 <= margin) assert.strictEqual(twice, 0)
   })

@@ -62,7 +62,7 @@ it.live(
   30_000
 )
 
-it.live("a lost connection logs one warning, and its return one line", () =>
+it.live("the loss of a connection is logged as one warning, and its return as one line", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     yield* Effect.gen(function*() {

@@ -202,7 +202,7 @@ export const servedInTurn = (options: {
         if (event._tag === "Command") {
           const { args, client, reply } = event.command
           for (const { id, resource } of all(view.lock.asked?.(args, reply))) {
-            // This is still the owner from before the command
+            // The view still has the owner from before the command
             const owner = view.owner(resource)?.id
             if (owner !== undefined && owner !== id && isWithin(race, resource, event.at)) lostRace(resource, id)
           }
