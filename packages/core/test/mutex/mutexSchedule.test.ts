@@ -99,7 +99,7 @@ describe("a user's guard", { tags: ["L5"] }, () => {
       yield* lease.ensure
     }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.fromStep(Effect.die("boom"))))))
 
-  it.effect("that is not a schedule is refused by name", () =>
+  it.effect("that is not a schedule is refused, and the error names the option", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(MutexConfig.make({ guard: "often" as never }))
       assert.strictEqual(error.option, "guard")

@@ -347,7 +347,7 @@ describe("expired leases", () => {
       assert.deepStrictEqual(yield* within("1 minute"), [])
     }))
 
-  it.effect("a release signal that arrives while an expired lease is checked is acted on at its own time", () =>
+  it.effect("a release signal that arrives while an expired lease is checked is handled at its own time", () =>
     Effect.gen(function*() {
       const { expired, released, within } = yield* setup({ drawn: 0.5, replyAfter: "100 millis" })
       yield* expired(entryOf(1))

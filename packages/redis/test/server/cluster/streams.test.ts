@@ -117,7 +117,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
       }), { tags: ["G24"] })
 
     it.effect(
-      "a data stream in another slot is refused by name, and nothing is announced",
+      "a data stream in another slot is refused, the error names it, and nothing is announced",
       () =>
         Effect.gen(function*() {
           const stage = yield* clusterStage(yield* Nodes)

@@ -43,8 +43,8 @@ export const drawPace = ({ stall, task, yieldAfter }: ProcessorFault, prng: Prng
     cost: () => each + (stalls.chance(chance) ? stalls.between(stall.by) : 0),
     shuffles,
     isOrdered: !shuffles && mean >= 2048,
-    // At least two: in Effect, a fiber runs at least one operation before it yields. With less, a fiber that is
-    // interrupted before it starts would yield, and its first task would start it anyway
+    // At least two: in Effect, a fiber runs at least one operation before it yields. With a budget of one, a fiber that
+    // is interrupted before it starts would yield, and its next task would start it
     budget: () => mean >= 2048 ? 2048 : Math.min(2048, Math.max(2, 1 + Math.floor(-Math.log(1 - yields.next()) * mean)))
   }
 }

@@ -209,7 +209,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("B33: a job that is paused by name stays paused when all resume, and an active job stays unchanged", () =>
+  it.effect("B33: a job that is paused by name stays paused when all jobs are resumed, and an active job stays unchanged", () =>
     Effect.gen(function*() {
       const { know, one, read, record, steer } = yield* setup("jobs paused twice")
       const at = yield* know("job")
