@@ -1,7 +1,7 @@
-/** What happens to commands when their connection is lost. The test's client only pretends to be connected. */
+/** What happens to commands when their connection is lost or silent. The test's clients only pretend to be connected. */
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
-import { Redis as Client } from "ioredis"
+import { type Cluster, Redis as Client } from "ioredis"
 import { EventEmitter } from "node:events"
 import * as commandTimeouts from "../../src/internal/client/ioredis/commandTimeouts.ts"
 
@@ -22,4 +22,34 @@ it.live("commands in flight fail when the connection is lost, and later commands
     const all = [...(yield* Fiber.join(failures)), yield* asked("d")]
     assert.strictEqual(all.length, 4)
     for (const failure of all) assert.match(failure, /connect/)
+  }))
+
+it.live("the connection to a node of a Cluster is destroyed if nothing arrives, but not if replies arrive late", () =>
+  Effect.gen(function*() {
+    let destroyed = 0
+    const stream = { bytesRead: 0, destroy: () => destroyed++ }
+    const commandQueue: Array<{ readonly command: object }> = []
+    const node = { commandQueue: { peekFront: () => commandQueue[0] }, stream }
+    const cluster = {
+      nodes: () => [node, { commandQueue: { peekFront: () => undefined } }],
+      sendCommand: (command: object) => commandQueue.push({ command }),
+      status: "ready"
+    }
+    const send = yield* commandTimeouts.withTimeouts(cluster as unknown as Cluster, Duration.millis(20))
+    const timesOut = Effect.callback<void>((resume) => {
+      send("GET", ["key"], (failure) => resume(failure === undefined ? Effect.die("a reply") : Effect.void))
+    })
+    for (let i = 0; i < 5; i++) {
+      yield* timesOut
+      stream.bytesRead++
+    }
+    assert.strictEqual(destroyed, 0)
+    yield* timesOut
+    yield* timesOut
+    assert.strictEqual(destroyed, 1)
+    // A command of the application may take long
+    commandQueue.unshift({ command: {} })
+    yield* timesOut
+    yield* timesOut
+    assert.strictEqual(destroyed, 1)
   }))

@@ -1,11 +1,11 @@
 /** The layer on a Cluster client that the application created. */
 import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer } from "effect"
+import { Context, type Duration, Effect, Exit, Fiber, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { Cluster, type ClusterNode, type Redis as Client } from "ioredis"
 import { slot } from "../../../src/internal/client/clusterSlot.ts"
-import { quiet, RedisServer } from "../../support/harness.ts"
+import { quiet, RedisServer, until } from "../../support/harness.ts"
 import type { ClusterSetup, Server } from "../../support/redisServer.ts"
 import { ownerOfSlot } from "../../support/resharding.ts"
 
@@ -24,9 +24,9 @@ const made = Effect.fnUntraced(function*(nodes: ReadonlyArray<ClusterNode>) {
   return client
 })
 
-const open = (client: Cluster) =>
+const open = (client: Cluster, commandTimeout: Duration.Input = "20 seconds") =>
   Effect.map(
-    Layer.build(Layer.fresh(IoRedis.layerClient(client, { commandTimeout: "20 seconds", serverChecks: false }))),
+    Layer.build(Layer.fresh(IoRedis.layerClient(client, { commandTimeout, serverChecks: false }))),
     (context) => Context.get(context, Redis)
   )
 
@@ -60,6 +60,40 @@ it.live(
     }).pipe(Effect.scoped, Effect.provide(quiet)),
   60_000
 )
+
+/** A client with a layer, the connection to one of its nodes, and a key there. */
+const onOneNode = Effect.gen(function*() {
+  const setup = yield* RedisServer.cluster()
+  const node = setup.nodes[1]!
+  const client = yield* made(setup.nodes.map(at))
+  const { stream } = client.nodes("master").find(({ options: { port } }) => port === node.port)!
+  return { client, key: yield* keyAt(setup, node), node, redis: yield* open(client, "200 millis"), stream }
+})
+
+it.live("a connection on which a node is silent for twice the timeout is replaced", () =>
+  Effect.gen(function*() {
+    const { client, key, node, redis, stream } = yield* onOneNode
+    yield* node.pause
+    for (let i = 0; i < 3; i++) assert.isTrue(Exit.isFailure(yield* Effect.exit(redis.send("GET", key))))
+    assert.isTrue(stream.destroyed)
+    yield* node.resume
+    yield* until("the node replies again", Effect.map(Effect.exit(redis.send("GET", key)), Exit.isSuccess))
+    // Other nodes keep their connections
+    assert.lengthOf(client.nodes("master").filter(({ stream }) => !stream.destroyed), 3)
+  }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
+
+it.live("a connection on which the application waits for a slow command stays open", () =>
+  Effect.gen(function*() {
+    const { client, key, node, redis, stream } = yield* onOneNode
+    const popped = yield* Effect.forkChild(Effect.promise(() => client.blpop(`{${key}}list`, 10)), {
+      startImmediately: true
+    })
+    for (let i = 0; i < 3; i++) assert.isTrue(Exit.isFailure(yield* Effect.exit(redis.send("GET", key))))
+    yield* node.send("RPUSH", `{${key}}list`, "x")
+    assert.deepStrictEqual(yield* Fiber.join(popped), [`{${key}}list`, "x"])
+    assert.isFalse(stream.destroyed)
+    assert.isNull(yield* redis.send("GET", key))
+  }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
 
 it.live("layers that close leave no listeners behind", () =>
   Effect.gen(function*() {

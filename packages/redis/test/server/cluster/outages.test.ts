@@ -187,11 +187,56 @@ it.live("blocking commands work although the only configured node is down", () =
     assert.strictEqual(yield* Effect.retry(pong, { times: 3 }), "PONG")
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
 
-it.live("a program whose Cluster cannot be reached exits soon", () =>
+it.live(
+  "the slots of a primary that was removed do not count for commands on all primaries",
+  () =>
+    Effect.gen(function*() {
+      const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
+      const [first, second, removed] = nodes
+      const context = yield* Layer.build(IoRedis.layerCluster({ nodes: nodes.map(({ port }) => `127.0.0.1:${port}`) }))
+      const redis = Context.get(context, Redis)
+      yield* first!.send("SET", "{06S}", "x")
+      assert.strictEqual(yield* redis.send("DBSIZE"), 1)
+      const id = String(yield* removed!.send("CLUSTER", "MYID"))
+      yield* removed!.kill()
+      for (const node of [first!, second!]) yield* node.send("CLUSTER", "FORGET", id)
+      const retried = Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 100 })
+      assert.strictEqual(yield* retried(redis.send("DBSIZE")), 1)
+      yield* retried(IoRedis.health.pipe(Effect.provide(context)))
+    }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
+  60_000
+)
+
+it.live(
+  "a Cluster whose only node does not know its own address is reached at the configured one",
+  () =>
+    Effect.gen(function*() {
+      const { port, send } = yield* RedisServer.start({ args: ["--cluster-enabled yes"] })
+      yield* send("CLUSTER", "ADDSLOTS", ...Array.from({ length: 16_384 }, (_, slot) => String(slot)))
+      yield* until(
+        "the Cluster is up",
+        Effect.map(send("CLUSTER", "INFO"), (text) => String(text).includes("state:ok"))
+      )
+      const context = yield* Layer.build(IoRedis.layerCluster({ nodes: [`127.0.0.1:${port}`] }))
+      const redis = Context.get(context, Redis)
+      const notices = yield* Context.get(context, Subscriber).subscribe("channel")
+      yield* redis.send("SET", "key", "value")
+      yield* redis.send("PUBLISH", "channel", "hello")
+      assert.deepInclude(yield* Queue.take(notices), { text: "hello" })
+      assert.strictEqual(yield* redis.send("DBSIZE"), 1)
+      assert.strictEqual(yield* Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("GET", "key"))), "value")
+    }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
+  30_000
+)
+
+it.live.each([
+  ["Cluster", "layerCluster({ nodes: [\"127.0.0.1:1\"] })"],
+  ["Sentinels", "layer({ client: { name: \"m\", sentinels: [{ host: \"127.0.0.1\", port: 1 }] } })"]
+])("a program whose %s cannot be reached exits soon", ([, layer]) =>
   Effect.gen(function*() {
     const program = `import { IoRedis } from "@effect-simba/redis"
       import { Effect, Layer } from "effect"
-      const layer = IoRedis.layerCluster({ nodes: ["127.0.0.1:1"] })
+      const layer = IoRedis.${layer}
       await Effect.runPromise(Effect.flip(Effect.scoped(Layer.build(layer))))
       setTimeout(() => console.log(process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length), 1000)`
     const args = ["--input-type=module", "--eval", program]

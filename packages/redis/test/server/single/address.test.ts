@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Queue } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { Redis as Client, type RedisOptions } from "ioredis"
-import { capturingLogs, until } from "../../support/harness.ts"
+import { capturingLogs, infoField, killConnections, until } from "../../support/harness.ts"
 import { RedisServer } from "../../support/redisServer.ts"
 import { relayTo } from "../../support/relay.ts"
 import { contract, mutexes } from "../../support/topologyContract.ts"
@@ -79,6 +79,51 @@ describe("one address", () => {
         assert.notMatch(list, /\bname=simba:(commands|subscriber)/)
         assert.deepStrictEqual(warnings, [])
       })).pipe(Effect.provide(capturingLogs([])))
+  )
+
+  it.live(
+    "subscriptions follow a client that reaches another server, but not one that only lost its connection",
+    () =>
+      Effect.gen(function*() {
+        const old = yield* RedisServer.start()
+        const next = yield* RedisServer.start()
+        const relay = yield* relayTo(old.port)
+        const client = yield* Effect.acquireRelease(
+          Effect.sync(() => {
+            const reconnectOnError = ({ message }: Error) => message.includes("READONLY") ? 2 : false
+            return new Client(relay.port, "127.0.0.1", { connectionName: "app", reconnectOnError })
+          }),
+          (client) => Effect.sync(() => client.disconnect())
+        )
+        const context = yield* Layer.build(IoRedis.layerClient(client))
+        const notices = yield* Context.get(context, Subscriber).subscribe("channel")
+        assert.strictEqual(yield* killConnections(old, "app"), 1)
+        yield* Effect.promise(() => client.set("key", "value"))
+        yield* Effect.promise(() => client.ping())
+        yield* Effect.sleep("200 millis")
+        assert.strictEqual(Queue.sizeUnsafe(notices), 0)
+        relay.target = next.port
+        yield* old.send("REPLICAOF", "127.0.0.1", String(next.port))
+        assert.strictEqual(yield* Effect.promise(() => client.set("key", "value")), "OK")
+        assert.deepStrictEqual(yield* Queue.take(notices), { _tag: "Gap" })
+        assert.deepStrictEqual(yield* next.send("PUBSUB", "NUMSUB", "channel"), ["channel", 1])
+      }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
+    60_000
+  )
+
+  it.live.each(Object.entries(providers).slice(0, 2))(
+    "if the server stays a replica, reconnects are rare (client %s)",
+    ([, provider]) =>
+      Effect.gen(function*() {
+        const server = yield* RedisServer.start()
+        const redis = Context.get(yield* Layer.build(Layer.fresh(provider(server.port))), Redis)
+        yield* server.send("REPLICAOF", "127.0.0.1", "1")
+        yield* server.send("CONFIG", "RESETSTAT")
+        const set = Effect.andThen(Effect.exit(redis.send("SET", "key", "value")), Effect.sleep("1 millis"))
+        yield* Effect.timeoutOption(Effect.forever(set), "3 seconds")
+        // One when the reply arrives, and more after 0.1, 0.3, 0.7, 1.5 and 3.1 seconds
+        assert.isAtMost(Number(yield* infoField(server, "stats", "total_connections_received")), 8)
+      }).pipe(Effect.scoped, Effect.provide(capturingLogs([])))
   )
 
   it.live("a client that never reconnects stays connected to a server that has become a replica", () =>

@@ -10,6 +10,7 @@ import * as connection from "./connection.ts"
 import { ofSingle } from "./driver.ts"
 import * as failover from "./failover.ts"
 import { type Common, timeouts } from "./options.ts"
+import { Pace } from "./pace.ts"
 
 type Send = CommandSink["Service"]["send"]
 
@@ -17,15 +18,18 @@ type Send = CommandSink["Service"]["send"]
  * Reconnects the client when a reply says that its server has become a replica, unless the client never reconnects. A
  * connection of this library does so by its options.
  */
-const leavingReplica = (client: Client, send: Send, onReplica: () => void): Send => (name, args, done) =>
-  send(name, args, (failure, reply) => {
-    if (failure !== undefined && isReply(failure.cause) && failure.cause.message.includes("READONLY")) {
-      onReplica()
-      const reconnects = typeof client.options.retryStrategy?.(1) === "number"
-      if (reconnects && client.status === "ready" && !client.stream.writableEnded) client.disconnect(true)
-    }
-    done(failure, reply)
-  })
+const leavingReplica = (client: Client, send: Send, onReplica: () => void): Send => {
+  const pace = new Pace()
+  return (name, args, done) =>
+    send(name, args, (failure, reply) => {
+      if (failure !== undefined && isReply(failure.cause) && failure.cause.message.includes("READONLY")) {
+        onReplica()
+        const reconnects = typeof client.options.retryStrategy?.(1) === "number"
+        if (reconnects && client.status === "ready" && pace.isDue()) client.disconnect(true)
+      }
+      done(failure, reply)
+    })
+}
 
 /** The caller owns the client: this driver neither closes it nor changes its options. */
 export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, options: Common) {
@@ -34,8 +38,9 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
   const settings = yield* timeouts(options)
   yield* Effect.mapError(applicationClient.ready(client, settings.connectTimeout), fromRedis("connect"))
   if (!connection.isCluster(client)) {
-    const { follow, onReplica } = yield* failover.watch({ client: client.options, ...settings })
+    const { follow, followServer, onReplica } = yield* failover.watch({ client: client.options, ...settings })
     yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
+    yield* followServer(client)
     const send = yield* withTimeouts(client, settings.commandTimeout)
     return yield* ofSingle(
       client,

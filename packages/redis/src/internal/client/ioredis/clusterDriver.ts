@@ -11,6 +11,7 @@ import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
 import { check, common, type Driver } from "./driver.ts"
 import type { Settings } from "./forcedSettings.ts"
+import { listen } from "./listeners.ts"
 import { type Common, defined, driverOptions, type SingleOptions, timeouts } from "./options.ts"
 import * as outages from "./outageLog.ts"
 import * as url from "./url.ts"
@@ -36,6 +37,7 @@ export const ofCluster = Effect.fnUntraced(function*(
       )
     }
   }
+  yield* listen(client, { refresh: () => commands.forgetUnserved(client) })
   yield* outages.watchCluster(client, yield* outages.make("commands", () => "a Cluster node"))
   return {
     ...parts,

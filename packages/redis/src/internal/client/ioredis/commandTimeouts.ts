@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { type Cluster, Command, type Redis as Client } from "ioredis"
+import type { Socket } from "node:net"
 import type { CommandSink } from "../commandSink.ts"
 import * as causes from "./causes.ts"
 import { addressOf, isCluster } from "./connection.ts"
@@ -22,17 +23,18 @@ const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
  * their string length.
  */
 class UntimedCommand extends Command {
-  /** Monotonic milliseconds, like all instants in this file. */
-  readonly sent = monotonicMillis()
+  /** When the command times out. Monotonic milliseconds, like all instants in this file. */
+  readonly due: number
   isDone = false
   /** The command that was sent after this one. */
   next: UntimedCommand | undefined
 
-  constructor(name: string, args: ReadonlyArray<string>) {
+  constructor(name: string, args: ReadonlyArray<string>, limit: number) {
     // A list of strings needs no copy. JavaScript callers may pass other values, which ioredis converts
     const isPlain = args.every((arg) => typeof arg === "string")
     super(name, isPlain ? [] : [...args], { replyEncoding: "utf8" })
     if (isPlain) this.args = args as Array<string>
+    this.due = monotonicMillis() + limit
   }
 
   override setTimeout(): void {}
@@ -88,6 +90,24 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
 })
 
 /**
+ * Returns a function that destroys each connection of a Cluster client on which a reply to a command of this library is
+ * overdue, and on which nothing has arrived for the timeout since then. Replies that arrive late keep the connection.
+ */
+const endSilentNodes = (cluster: Cluster, limit: number) => {
+  const overdue = new WeakMap<object, { readonly bytesRead: number; readonly since: number }>()
+  return (at: number) => {
+    for (const { commandQueue, stream } of cluster.nodes("all")) {
+      const command = commandQueue.peekFront()?.command
+      if (!(command instanceof UntimedCommand) || at < command.due) continue
+      const { bytesRead } = stream as Socket
+      const known = overdue.get(stream)
+      if (known?.bytesRead !== bytesRead) overdue.set(stream, { bytesRead, since: at })
+      else if (at >= known.since + limit) stream.destroy(new Error(`no data from the node for ${2 * limit} ms`))
+    }
+  }
+}
+
+/**
  * Fails a command that gets no reply within `commandTimeout` or whose connection is lost. Without a connection, a
  * command fails immediately. If ioredis sends a failed command again, it sends a PING instead.
  */
@@ -102,8 +122,8 @@ export const withTimeouts = (
     let oldest: UntimedCommand | undefined
     let newest: UntimedCommand | undefined
     const wake = () => busy.openUnsafe()
-    // For a Cluster node, ioredis itself detects silence
     const silence = isCluster(client) ? undefined : yield* watchSilence(client, limit, wake)
+    const endSilent = isCluster(client) ? endSilentNodes(client, limit) : undefined
 
     const forget = (command: UntimedCommand) => {
       command.isDone = true
@@ -138,17 +158,18 @@ export const withTimeouts = (
 
     /** Times out only commands that were already overdue before the sockets were read. */
     const endOverdue = (at: number) => {
-      while (oldest !== undefined && at >= oldest.sent + limit) {
-        silence?.noteSilence(oldest.sent)
+      while (oldest !== undefined && at >= oldest.due) {
+        silence?.noteSilence(oldest.due - limit)
         reject(oldest, causes.timedOut(Duration.format(commandTimeout), addressOf(client)))
       }
       if (silence !== undefined && at >= silence.due()) silence.end()
+      endSilent?.(at)
     }
 
     const watch = Effect.suspend(() => {
       busy.closeUnsafe()
       const at = monotonicMillis()
-      const next = Math.min(oldest === undefined ? Infinity : oldest.sent + limit, silence?.due() ?? Infinity)
+      const next = Math.min(oldest?.due ?? Infinity, silence?.due() ?? Infinity)
       if (next === Infinity) return busy.await
       return next > at
         ? Effect.sleep(Duration.millis(Math.max(1, Math.ceil(next - at))))
@@ -162,7 +183,7 @@ export const withTimeouts = (
       if (client.status !== "ready") return void fail(causes.notConnected(addressOf(client)))
       let command: UntimedCommand
       try {
-        command = new UntimedCommand(name, args)
+        command = new UntimedCommand(name, args, limit)
       } catch (cause) {
         return void fail(causes.unwritable(cause))
       }

@@ -67,6 +67,17 @@ const byAddress = (cluster: Cluster) =>
   new Map(cluster.nodes("master").map((primary) => [addressOf(primary), primary] as const))
 
 /**
+ * Forgets who served the slots that no node serves now, because ioredis never does. Called after each refresh of the
+ * topology, when every primary is known.
+ */
+export const forgetUnserved = (cluster: Cluster): void => {
+  const known = byAddress(cluster)
+  cluster.slots.forEach((nodes, slot) => {
+    if (!known.has(nodes[0]!)) cluster.slots[slot] = []
+  })
+}
+
+/**
  * ioredis forgets a node whose connection is lost, but not the slots that it serves. Refreshes the topology, which brings
  * the node back.
  */

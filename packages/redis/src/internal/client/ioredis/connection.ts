@@ -7,12 +7,13 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
-import { type Cluster, type ClusterOptions, Redis as Client, type RedisOptions } from "ioredis"
+import { type Cluster, type ClusterOptions, Redis as Client, type RedisOptions, SentinelConnector } from "ioredis"
 import * as Redis from "../effectRedis.ts"
 import { isReply } from "../errors.ts"
 import * as log from "../log.ts"
 import * as causes from "./causes.ts"
 import { type ClientOptions, reconnectDelay, type Role, type Settings, withForced } from "./forcedSettings.ts"
+import { Pace } from "./pace.ts"
 import { ClusterClient } from "./slotRefresh.ts"
 import type { Parts } from "./url.ts"
 import { onWallClock } from "./wallClock.ts"
@@ -74,6 +75,12 @@ const mistakes = new WeakMap<Client | Cluster, Error>()
 /** Returns the misconfiguration that keeps a client of this library from reconnecting, such as an old password. */
 export const mistakeOf = (client: Client): Error | undefined => mistakes.get(client)
 
+/** Disconnects. ioredis waits for `close`, and keeps the process alive meanwhile, even if it has already been emitted. */
+export const close = (client: Client | Cluster): void => {
+  client.disconnect()
+  if (!isCluster(client) && client.stream?.closed) client.stream.emit("close")
+}
+
 /**
  * Connects within the connect timeout or fails with the cause, and disconnects when the scope closes. ioredis has no
  * timeout for a server that accepts the connection and stays silent.
@@ -105,13 +112,7 @@ const opened = <C extends Client | Cluster>(
         client.on("ready", () => mistakes.delete(client))
         return client
       }),
-      (client) =>
-        Effect.sync(() => {
-          client.disconnect()
-          // ioredis now waits two seconds for `close`, and keeps the process alive, even if `close` has already been
-          // emitted
-          if (!isCluster(client) && client.stream?.closed) client.stream.emit("close")
-        })
+      (client) => Effect.sync(() => close(client))
     )
     const ready = Effect.callback<void, Redis.RedisError>((resume) => {
       // If only a later node was reachable, a Cluster emits `ready` but rejects `connect`
@@ -129,6 +130,17 @@ const opened = <C extends Client | Cluster>(
     return client
   })
 
+/** ioredis waits two seconds for each Sentinel that closes its connection, and keeps the process alive meanwhile. */
+class Sentinels extends SentinelConnector {
+  constructor(options: unknown) {
+    super(options as RedisOptions)
+    const connect: (endpoint: object, others?: object) => object = this["connectToSentinel"].bind(this)
+    const { disconnectTimeout } = this.options
+    this["connectToSentinel"] = (endpoint: object, others?: object) =>
+      connect(endpoint, { ...others, disconnectTimeout })
+  }
+}
+
 /** Connects to one server, directly or through Sentinel. Only the command connection reconnects on its own. */
 export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, targetOf({ ...settings.server, ...settings.client }), (random) => {
@@ -140,15 +152,16 @@ export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client
       // `withTimeouts` watches the silence of this connection
       delete options.socketTimeout
     }
-    // After a failover, the old primary is a replica. Disconnect only once, even if it refuses several commands
+    const pace = new Pace()
+    // After a failover, the old primary is a replica
     options.reconnectOnError = (error) => {
       if (!error.message.includes("READONLY")) return false
       settings.onReplica()
-      return !client.stream.writableEnded
+      return pace.isDue()
     }
+    if (options.sentinels) options.Connector ??= Sentinels
     // Without `enableTLSForSentinelMode`, ioredis ignores `tls` behind Sentinels and sends the password in plain text
-    const client = new Client({ enableTLSForSentinelMode: true, ...settings.server, ...options })
-    return client
+    return new Client({ enableTLSForSentinelMode: true, ...settings.server, ...options })
   })
 
 const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({

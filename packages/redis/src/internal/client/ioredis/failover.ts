@@ -11,7 +11,7 @@ import type * as Scope from "effect/Scope"
 import { Redis as Client } from "ioredis"
 import type { RedisError } from "../effectRedis.ts"
 import * as log from "../log.ts"
-import { refusedCommand } from "./connection.ts"
+import { close, refusedCommand } from "./connection.ts"
 import type { Settings } from "./forcedSettings.ts"
 import { listen } from "./listeners.ts"
 import { defined } from "./options.ts"
@@ -32,15 +32,15 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
     runLog(log.debug("Redis connection (Sentinel)", cause))
   }
 
-  const drop = (except?: Client) => {
+  const drop = (clients: Iterable<Client>) => {
     switches++
-    for (const client of connected) {
-      if (client === except) continue
+    for (const client of clients) {
       if (client.status === "ready" || client.status === "connect") client.disconnect(true)
       // ioredis would not reconnect a client that is disconnected while it connects
       else if (client.status === "connecting") stale.add(client)
     }
   }
+  const others = (client: Client) => [...connected].filter((other) => other !== client)
   const askSentinel = ({ host, port, family }: NonNullable<typeof options.sentinels>[number]) =>
     Effect.acquireRelease(
       Effect.sync(() => {
@@ -64,12 +64,12 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
         sentinel.on("error", report)
         // "<name> <old host> <old port> <new host> <new port>", once from each Sentinel
         sentinel.on("message", (_: string, text: string) => {
-          if (text.startsWith(`${options.name} `)) drop()
+          if (text.startsWith(`${options.name} `)) drop(connected)
         })
         sentinel.subscribe(channel).catch(report)
         return sentinel
       }),
-      (sentinel) => Effect.sync(() => sentinel.disconnect())
+      (sentinel) => Effect.sync(() => close(sentinel))
     )
 
   yield* Effect.forEach(options.sentinels ?? [], askSentinel, { discard: true })
@@ -84,7 +84,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
           client.info("replication").then((text) => {
             if (!wasReplica || !text.includes("role:master")) return
             wasReplica = false
-            drop(client)
+            drop(others(client))
           }, report)
         },
         connect: () => {
@@ -99,11 +99,34 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
       return client
     })
   /**
+   * Drops the connections that were open when this client lost its own, if the client then reaches another server. For a
+   * client of the application, which may reconnect because of a reply to the application.
+   */
+  const followServer = (client: Client) =>
+    Effect.suspend(() => {
+      let server: string | undefined
+      let before: ReadonlyArray<Client> = []
+      const identify = () => {
+        client.info("server").then((text) => {
+          const found = /^run_id:.*/m.exec(String(text))?.[0]
+          if (server !== undefined && found !== server) drop(before)
+          server = found
+        }, report)
+      }
+      identify()
+      return listen(client, {
+        close: () => {
+          before = others(client)
+        },
+        ready: identify
+      })
+    })
+  /**
    * Called when a server replies that it is a replica. That connection reconnects. The first connection that reaches a
    * primary afterwards drops all others.
    */
   const onReplica = () => {
     wasReplica = true
   }
-  return { follow, onReplica }
+  return { follow, followServer, onReplica }
 })

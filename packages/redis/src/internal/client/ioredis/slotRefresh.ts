@@ -1,24 +1,46 @@
 /**
- * A Cluster client that refreshes the topology with backoff, and always reconnects. ioredis would refresh the topology
- * for each refused command. `connection` creates it.
+ * A Cluster client that refreshes the topology with backoff, always reconnects, and reaches nodes that announce no
+ * address. ioredis would refresh the topology for each refused command. `connection` creates it.
  */
-import { Cluster } from "ioredis"
-import { monotonicMillis } from "./wallClock.ts"
+import { Cluster, type ClusterNode, type ClusterOptions, type Redis, type RedisOptions } from "ioredis"
+import { Pace } from "./pace.ts"
 
-/** The time between two refreshes. It doubles while requests are frequent, up to the longest. */
-const shortestMillis = 100
-const longestMillis = 2000
+type Done = (error: unknown, slots: ReadonlyArray<ReadonlyArray<unknown>> | undefined) => void
+
+/**
+ * A node that does not know its own address announces none, so its clients use the address at which they reached it.
+ * ioredis would skip the node. Returns a node whose copies reply to CLUSTER SLOTS with that address.
+ */
+const namingItself = (node: Redis): Redis =>
+  Object.create(node, {
+    duplicate: {
+      value: (options: RedisOptions) => {
+        const copy = node.duplicate(options)
+        const cluster = copy.cluster.bind(copy) as (command: string, done: Done) => void
+        const named = (command: string, done: Done) =>
+          cluster(command, (error, slots) => {
+            for (const [, , ...nodes] of slots ?? []) {
+              for (const announced of nodes as Array<[host: unknown]>) announced[0] ||= node.options.host
+            }
+            done(error, slots)
+          })
+        return Object.assign(copy, { cluster: named })
+      }
+    }
+  })
 
 export class ClusterClient extends Cluster {
-  private distance = shortestMillis
-  private next = 0
+  private readonly pace = new Pace()
+
+  constructor(nodes: Array<ClusterNode>, options: ClusterOptions) {
+    super(nodes, options as object)
+    const read: (node: Redis | undefined, done: object) => void = this["getInfoFromNode"].bind(this)
+    this["getInfoFromNode"] = (node: Redis | undefined, done: object) => read(node && namingItself(node), done)
+  }
 
   /** Skips a refresh that comes too soon. A moved slot needs none, because the reply names its new node. */
   override refreshSlotsCache(callback?: Parameters<Cluster["refreshSlotsCache"]>[0]): void {
-    const now = monotonicMillis()
-    if (this.status === "ready" && now < this.next) return callback?.()
-    this.distance = now < this.next + this.distance ? Math.min(2 * this.distance, longestMillis) : shortestMillis
-    this.next = now + this.distance
+    if (!this.pace.isDue() && this.status === "ready") return callback?.()
     super.refreshSlotsCache(callback)
   }
 
