@@ -178,16 +178,20 @@ describe("what happened between two polls", () => {
     Effect.sync(() => assert.deepStrictEqual(between("m", held("a", 100), held("a", 900), 50, false), [])))
 })
 
-it.effect("a reader that falls behind by 128 events gets a gap", () =>
+it.effect("a reader that falls behind by more than 128 events gets a gap in place of those that it misses", () =>
   Effect.gen(function*() {
-    const event = (token: number) => ({ _tag: "Acquired", mutex: "m", owner: `${token}` }) as const
-    for (const [count, gaps] of [[127, 0], [128, 1], [129, 2]] as const) {
+    const all = Array.from({ length: 300 }, (_, n) => ({ _tag: "Acquired", mutex: "m", owner: `${n}` }) as const)
+    const gap = { _tag: "Gap", mutex: "m" } as const
+    const expected = [
+      [128, all.slice(0, 128)],
+      [129, [gap, all[128]]],
+      [255, [gap, ...all.slice(128, 255)]],
+      [256, [gap, all[255]]]
+    ] as const
+    for (const [count, events] of expected) {
       const reader = yield* makeReader
-      serve(reader, Array.from({ length: count }, (_, token) => event(token)))
-      const all = yield* Queue.takeAll(reader)
-      assert.isAtMost(all.length, 128)
-      assert.lengthOf(tags(all).filter((tag) => tag === "Gap"), gaps)
-      assert.deepStrictEqual(all.at(-1), event(count - 1))
+      serve(reader, all.slice(0, count))
+      assert.deepStrictEqual<unknown>(yield* Queue.takeAll(reader), events)
     }
   }))
 

@@ -253,18 +253,19 @@ export const ofLayer = (parts: LayerParts): Effect.Effect<Follow> =>
       : Effect.map(Scope.provide(make(parts, parts.held), parts.scope), (follow) => parts.follow ??= follow)
   ).pipe(Effect.provideContext(parts.services))
 
-/**
- * The buffer size of a reader. A reader that falls further behind loses the oldest events and receives a `Gap` instead.
- */
+/** The buffer size of a reader. A reader that falls further behind receives a `Gap` instead of the buffered events. */
 const capacity = 128
 
 export type Reader = Queue.Queue<OwnerEvent, StoreError | Cause.Done>
 
-export const makeReader: Effect.Effect<Reader> = Queue.sliding<OwnerEvent, StoreError | Cause.Done>(capacity)
+export const makeReader: Effect.Effect<Reader> = Queue.bounded<OwnerEvent, StoreError | Cause.Done>(capacity)
 
 export const serve = (reader: Reader, events: ReadonlyArray<OwnerEvent>): void => {
   for (const event of events) {
-    if (Queue.sizeUnsafe(reader) >= capacity - 1) Queue.offerUnsafe(reader, { _tag: "Gap", mutex: event.mutex })
+    if (Queue.isFullUnsafe(reader)) {
+      while (Queue.sizeUnsafe(reader) > 0) Queue.takeUnsafe(reader)
+      Queue.offerUnsafe(reader, { _tag: "Gap", mutex: event.mutex })
+    }
     Queue.offerUnsafe(reader, event)
   }
 }
