@@ -217,6 +217,21 @@ describe("an operator", { tags: ["B59"] }, () => {
       assert.isTrue(state.ownership._tag === "Held" && state.ownership.owner === lease.id)
     }).pipe(Effect.provide(TestLive)))
 
+  it.effect("may ask for any number of waiters", () =>
+    Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const limits: Array<number> = []
+      const recording = Layer.succeed(MutexStore.MutexStore, {
+        ...store,
+        inspect: (mutex, limit) => Effect.suspend(() => (limits.push(limit), store.inspect(mutex, limit)))
+      })
+      yield* Effect.forEach([Infinity, 1.5, 0, -1, NaN], (limit) => Mutex.inspect("m", { limit })).pipe(
+        Effect.provide(Layer.provide(Mutex.layer(), recording))
+      )
+      // Redis takes only integers, and counts negative ones from the end
+      assert.deepStrictEqual(limits, [1_000_000_000, 1, 0, 0, 0])
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("lists owned mutexes, but not released ones", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("a")

@@ -228,8 +228,11 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
             )
         )
       ),
-    inspect: (name, options = {}) =>
-      Effect.flatMap(mutexName(name), (mutex) => store.inspect(mutex, options.limit ?? 100)),
+    inspect: (name, { limit = 100 } = {}) =>
+      Effect.flatMap(
+        mutexName(name),
+        (mutex) => store.inspect(mutex, Math.trunc(Math.max(0, Math.min(limit, 1_000_000_000))) || 0)
+      ),
     list: store.list,
     forceRelease: (name) => Effect.flatMap(mutexName(name), (mutex) => store.forceRelease(mutex, confirmTimeout)),
     owner: (name) => Effect.flatMap(mutexName(name), store.owner)
