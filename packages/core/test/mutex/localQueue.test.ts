@@ -274,6 +274,29 @@ describe("the memory that a layer keeps for its mutexes", () => {
       assert.isBelow((yield* use(500, 5000)) - before, 5000 * 200)
     }).pipe(Effect.provide(MemoryLive)))
 
+  it.effect("leaves no timer behind if its waiters give up while a request has no reply", () =>
+    Effect.gen(function*() {
+      const { parts: { timers } } = yield* Mutex.Mutex
+      const { at } = timers
+      const pending = new Set<() => void>()
+      Object.assign(timers, {
+        at: (monotonic: number, ring: () => void) => {
+          const unset = at(monotonic, ring)
+          pending.add(unset)
+          return () => {
+            pending.delete(unset)
+            unset()
+          }
+        }
+      })
+      const faults = yield* Faults
+      faults.acquire = "hang"
+      const waiting = yield* Effect.forEach([1, 2, 3], () => start(Mutex.acquire("m")))
+      assert.isAbove(pending.size, 1)
+      yield* Fiber.interruptAll(waiting)
+      assert.strictEqual(pending.size, 0)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
   it.effect("a fiber whose request is refused after its layer has closed fails, and does not wait", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

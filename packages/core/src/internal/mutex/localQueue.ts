@@ -305,6 +305,7 @@ export class LocalQueue implements QueueContext {
     else if (phase === "idle" && queues.get(this.mutex) === this) {
       queues.delete(this.mutex)
       this.selfDeadlock?.stop()
+      this.stopTimer?.()
     }
   }
 
