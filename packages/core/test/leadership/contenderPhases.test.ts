@@ -11,6 +11,7 @@ const transition = 600
 const leaseOf = (timeLeft: number, id = "1-aaaaaaaaaaaa:us") =>
   ({
     id,
+    token: 7,
     isHeld: Effect.succeed(timeLeft > 0),
     timeLeft: Effect.succeed(Duration.millis(timeLeft))
   }) as unknown as Lease.Lease
@@ -102,10 +103,11 @@ describe("the state of a contender", () => {
 })
 
 it("distinguishes the loss of its own lease from that of another, and from other failures", () => {
-  const lossOf = (id: string) =>
-    new LeaseLost({ kind: "mutex", resource: "m", id, token: 1, reason: { _tag: "Expired" } } as never)
   const lease = leaseOf(1)
+  const lossOf = (id: string, token: number = lease.token) =>
+    new LeaseLost({ kind: "mutex", resource: "m", id, token, reason: { _tag: "Expired" } } as never)
   assert.isTrue(isLossOf(lease, Cause.fail(lossOf(lease.id))))
+  assert.isFalse(isLossOf(lease, Cause.fail(lossOf(lease.id, lease.token - 1))))
   assert.isFalse(isLossOf(lease, Cause.fail(lossOf("2-aaaaaaaaaaaa:us"))))
   assert.isFalse(isLossOf(lease, Cause.fail({ id: lease.id })))
   assert.isFalse(isLossOf(lease, Cause.die(lossOf(lease.id))))

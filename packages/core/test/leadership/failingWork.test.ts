@@ -2,7 +2,7 @@
 import { Contender, Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Layer, Logger, Option, Scope, Stream } from "effect"
+import { Clock, Effect, Exit, Fiber, Latch, Layer, Logger, Option, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as Fleet from "../support/fleet.ts"
 import { start, TestLive } from "../support/setup.ts"
@@ -63,6 +63,25 @@ describe("a leader's work that fails", () => {
       yield* settle
       yield* TestClock.adjust("350 millis")
       assert.strictEqual(at.length, 14)
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("work that fails with the loss of an earlier lease ends the leadership, even if both leases have the same id", () =>
+    Effect.gen(function*() {
+      const jobs = yield* Mutex.contend("jobs")
+      yield* settle
+      const first = yield* Effect.fromOption(yield* jobs.lease)
+      const other = yield* Latch.make(false)
+      yield* start(Mutex.withLock("jobs")(other.await))
+      yield* jobs.stepDown
+      yield* settle
+      // Both hand-offs stay within the turn, so the backend knows only one lease
+      yield* other.open
+      yield* settle
+      const second = yield* Effect.fromOption(yield* jobs.lease)
+      assert.strictEqual(second.id, first.id)
+      yield* start(jobs.whileLeader(first.ensure))
+      yield* settle
+      assert.isFalse(yield* second.isHeld)
     }).pipe(Effect.provide(TestLive)))
 
   it.effect("a failure while the leadership ends does not end the next one", () =>

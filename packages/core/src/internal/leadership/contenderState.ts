@@ -43,7 +43,7 @@ export const observe = (
 
 export const isLossOf = (lease: Lease, cause: Cause.Cause<unknown>) => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  return error instanceof LeaseLost && error.id === lease.id
+  return error instanceof LeaseLost && error.id === lease.id && error.token === lease.token
 }
 
 /** Whether the lease is still held, according to the clock. Does not yield. */
