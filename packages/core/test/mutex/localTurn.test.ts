@@ -224,11 +224,10 @@ describe("localTurn", () => {
       }).pipe(Effect.provide(TestLive))
   )
 
-  it.effect("maxHold is measured from the hand-off", () =>
+  it.effect("each holder has its own maxHold, measured from the hand-off", () =>
     Effect.gen(function*() {
-      const options = { ...long, maxHold: "4 seconds" } as const
-      const holder = yield* hold(options)
-      const next = yield* hold(options)
+      const holder = yield* hold({ ...long, maxHold: "5 seconds" })
+      const next = yield* hold({ ...long, maxHold: "4 seconds" })
       yield* TestClock.adjust("3 seconds")
       yield* holder.letGo
       yield* settle

@@ -122,6 +122,26 @@ it.effect("a fiber that yields to the scheduler as it gives up releases a lease 
     assert.deepStrictEqual(left, [])
   }))
 
+it.effect("fibers that yield to the scheduler as they acquire get the mutex, although it is used in the meantime", () =>
+  Effect.gen(function*() {
+    const stuck: Array<number> = []
+    for (let ops = 3; ops < 40; ops++) {
+      yield* Effect.gen(function*() {
+        const acquiring = Effect.scoped(Effect.andThen(Mutex.acquire("m", { timeout: "1 minute" }), Effect.yieldNow))
+        const fibers = yield* Effect.forEach([1, 2], () =>
+          Effect.forkChild(
+            Effect.provideService(acquiring, References.MaxOpsBeforeYield, ops),
+            { startImmediately: true }
+          ))
+        yield* Mutex.withLockIfAvailable("m")(Effect.void)
+        for (let i = 0; i < 100; i++) yield* Effect.yieldNow
+        if (fibers.some((fiber) => fiber.pollUnsafe() === undefined)) stuck.push(ops)
+        yield* Fiber.interruptAll(fibers)
+      }).pipe(Effect.provide(TestLive))
+    }
+    assert.deepStrictEqual(stuck, [])
+  }))
+
 it.effect("work that asks for protection while a release begins does not outlast the lease", () =>
   Effect.gen(function*() {
     const unprotected: Array<number> = []
