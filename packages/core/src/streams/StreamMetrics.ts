@@ -135,10 +135,10 @@ export const stream = {
   /**
    * Shows how long the oldest message after a checkpoint has waited, in milliseconds, by its id and the backend's time.
    */
-  lagAge: gauge(
-    "simba_stream_lag_age",
-    "How long the oldest message after a checkpoint has waited"
-  ),
+  lagAge: Metric.gauge("simba_stream_lag_age", {
+    description: "How long the oldest message after a checkpoint has waited",
+    attributes: { time_unit: "milliseconds" }
+  }),
   /**
    * Counts gaps in data streams: messages that were deleted before they were read, recreated data streams, and newest
    * messages lost in a failover. See `Gap`.

@@ -61,6 +61,29 @@ for (const file of ["grafana/effect-simba.json", "grafana/alerts.yml"]) {
     }))
 }
 
+it("metrics of times say that they are in milliseconds, which OTLP exports as their unit", () => {
+  const times = metrics.filter(({ id }) => /_(?:time|latency|age|at_renewal|since)$|_last_/.test(id))
+  assert.isAtLeast(times.length, 10)
+  for (const { attributes, id } of times) assert.strictEqual(attributes?.["time_unit"], "milliseconds", id)
+})
+
+it("rules for events that may precede the first scrape also match series that are new", () => {
+  const rules = text("grafana/alerts.yml")
+  for (
+    const metric of [
+      "simba_job_runs",
+      "simba_job_missed",
+      "simba_stream_gaps",
+      "simba_stream_malformed_announcements",
+      "simba_stream_dead_messages"
+    ]
+  ) {
+    const [, series, period] = new RegExp(`increase\\((${metric}(?:\\{[^}]*\\})?)\\[(\\w+)\\]\\) > 0\n`).exec(rules) ??
+      []
+    assert.include(rules, `or ${series} unless ${series} offset ${period}\n`, metric)
+  }
+})
+
 it.effect("each metric is on the dashboard or in the monitoring guide, and every name there exists", () =>
   Effect.gen(function*() {
     const { names } = yield* exported
