@@ -53,7 +53,7 @@ describe("a release that fails", () => {
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(at, pauses)
         assert.lengthOf(lines, 1)
-        assert.match(lines[0]!, /^Warn: A release failed; the lease will expire: /)
+        assert.strictEqual(lines[0], `Warn: A release failed; the lease will expire: ${outage.message}`)
       }).pipe(Effect.scoped))
   }
 

@@ -15,7 +15,7 @@ import type { MutexConfig } from "../../MutexConfig.ts"
 import { type MutexStore, release, type Released, type ReleaseRequest } from "../../MutexStore.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import { instant } from "../lease/instant.ts"
-import { isTransient } from "../lease/storeFailure.ts"
+import { isTransient, toFailure } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
 import type { Parting } from "./heldLease.ts"
 
@@ -86,8 +86,8 @@ export const make = Effect.fnUntraced(function*(
     Cause.hasDies(cause)
       ? log.error("A release crashed; the lease will expire", cause)
       : held
-      ? log.warning(`A release failed; the lease will expire: ${Cause.squash(cause)}`)
-      : log.debug(`An attempt could not be undone; it will expire: ${Cause.squash(cause)}`)
+      ? log.warning(`A release failed; the lease will expire: ${toFailure("release", cause).message}`)
+      : log.debug(`An attempt could not be undone; it will expire: ${toFailure("release", cause).message}`)
 
   /** Retries until the request succeeds or the time is up. Tries once more when the layer closes. */
   const retry = Effect.fnUntraced(function*(request: Request, until: number, held: boolean) {
