@@ -80,8 +80,8 @@ const list = Command.make(
   }, onStore)
 ).pipe(Command.withDescription("List the services that share data streams"))
 
-/** The data streams that are announced, with or without an owner. */
-const dataStreams = (
+/** The announcements of data streams, with or without an owner. */
+const announcements = (
   of: { readonly name: ServiceName; readonly service: Service; readonly state: ServiceState },
   lease: Duration.Duration,
   limit: number
@@ -99,7 +99,7 @@ const dataStreams = (
             consumer: delivery?.consumer ?? null,
             idle: delivery === undefined ? null : Duration.toMillis(delivery.idle),
             isDelivered: delivery !== undefined,
-            isOrphan: delivery !== undefined && Duration.isGreaterThan(delivery.idle, lease),
+            isIdle: delivery !== undefined && Duration.isGreaterThan(delivery.idle, lease),
             isPaused: of.state.paused.service ||
               content._tag === "Announced" && of.state.paused.streams.includes(content.stream),
             /** The number of messages after the checkpoint, and how long the first one has waited. */
@@ -112,11 +112,21 @@ const dataStreams = (
       ), { concurrency: 8 })
   )
 
+/** If a data stream has an owner, another announcement of it waits for its end, and is no orphan. */
+const dataStreams = (...args: Parameters<typeof announcements>) =>
+  Effect.map(announcements(...args), (found) => {
+    const owned = new Set(found.flatMap(({ isDelivered, isIdle, stream }) => isDelivered && !isIdle ? [stream] : []))
+    return found.map(({ isIdle, ...announced }) => {
+      const isRepeated = isIdle && owned.has(announced.stream)
+      return { ...announced, isOrphan: isIdle && !isRepeated, isRepeated }
+    })
+  })
+
 type DataStream = Effect.Success<ReturnType<typeof dataStreams>>[number]
 
-const stateOf = ({ isDelivered, isOrphan, isPaused }: DataStream): string =>
+const stateOf = ({ isDelivered, isOrphan, isPaused, isRepeated }: DataStream): string =>
   isDelivered
-    ? isPaused ? "paused" : isOrphan ? "orphan" : "owned"
+    ? isPaused ? "paused" : isRepeated ? "announced again" : isOrphan ? "orphan" : "owned"
     : isPaused
     ? "paused, not delivered"
     : "not delivered"

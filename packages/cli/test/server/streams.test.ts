@@ -101,6 +101,27 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.strictEqual((yield* show).deadLetters.count, 0)
     }))
 
+  it.effect("an announcement of another program that waits for an owned data stream is no orphan", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const service = "twice"
+      const args = ["streams", "inspect", service, "--lease-duration", "1s"]
+      yield* Effect.gen(function*() {
+        yield* StreamClient.announce("twice:eu")
+        yield* server.send("XADD", "twice-input", "*", "lbs-input", `{"DataStreamName":"twice:eu","Info":{}}`)
+        yield* Effect.forkChild(StreamClient.run(Effect.never))
+        const states = Effect.map(commandLine.json(args, server), ({ orphans, streams }) => [
+          orphans,
+          ...streams.map(({ isRepeated }: { isRepeated: boolean }) => isRepeated)
+        ])
+        yield* until("one entry waits", Effect.map(states, (found) => `${found}` === "0,false,true"))
+        const { output } = yield* commandLine.run(args, server)
+        for (const part of ["owned", "announced again", "0 orphans"]) assert.include(output, part)
+      }).pipe(Effect.provide(
+        RedisStreams.layer({ service, redis: { url: server.url }, gracePeriod: 0, heartbeatInterval: "100 millis" })
+      ))
+    }))
+
   it.effect("the error for a service that never existed names it, and no key is created", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer

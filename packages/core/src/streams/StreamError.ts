@@ -30,7 +30,7 @@ export class AlreadyOwned extends Schema.TaggedError<AlreadyOwned>("@effect-simb
     return true
   }
   override get message(): string {
-    return `Data stream "${this.stream}" is owned by a consumer. Leave it to its owner.`
+    return `Data stream "${this.stream}" is owned by a consumer. Leave it to its owner, or use force.`
   }
 }
 

@@ -39,7 +39,9 @@ describe("seek", () => {
       const { ended, observed } = yield* consumer((n) => n === 3 ? Effect.sleep("10 minutes") : Effect.void)
       assert.deepStrictEqual(observed, [1, 2, 3])
       const [before] = yield* StreamClient.owned
-      assert.strictEqual((yield* Effect.flip(StreamClient.seek("orders:eu", "beginning")))._tag, "AlreadyOwned")
+      const refusal = yield* Effect.flip(StreamClient.seek("orders:eu", "beginning"))
+      assert.strictEqual(refusal._tag, "AlreadyOwned")
+      assert.include(refusal.message, "use force")
       assert.strictEqual(yield* StreamClient.seek("orders:eu", "beginning", { force: true }), "0-0")
       assert.strictEqual((yield* Effect.flip(before!.commit("9-0" as never)))._tag, "LeaseLost")
       yield* TestClock.adjust("10 seconds")
