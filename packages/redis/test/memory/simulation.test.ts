@@ -119,8 +119,8 @@ describe("simulations of mutexes", () => {
 
   it.effect("violate no rule if processes are busy, with seeds that once found a defect", () =>
     Effect.forEach(
-      // 40003532: after a suspension, a waiter slept for its length again. The others found cases that checkers had not
-      // considered: work that continued in the turn in which its process resumed; fibers whose requests were in a
+      // 40003532: after a suspension, a waiter started its whole sleep over. The others found cases that checkers had
+      // not considered: work that continued in the turn in which its process resumed; fibers whose requests were in a
       // different order from their notes (85002418, 85003522); fibers that yielded before they noted their leases
       // (63001996, 80005555); and forced releases during a gap of the subscription (66009031), just before a connection
       // is replaced (86001575), or before a failed renewal (66015736).

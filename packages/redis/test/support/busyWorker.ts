@@ -86,7 +86,7 @@ const countTags = (exits: ReadonlyArray<Exit.Exit<unknown, unknown>>) => {
 
 const names = ({ count }: BusyConfig) => Array.from({ length: count }, (_, i) => `busy-${i}`)
 
-/** A barrier: `first`, which each body runs, and `all` wait until all bodies have started. */
+/** A barrier. Each body runs `first`. Both `first` and `all` wait until all bodies have started. */
 const starting = (count: number) => {
   const all = Deferred.makeUnsafe<void>()
   let begun = 0

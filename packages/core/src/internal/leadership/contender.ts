@@ -235,7 +235,8 @@ export const make = Effect.fnUntraced(function*(options: {
     const left = plan.next(contention, { _tag: event }) === "interrupt" ? loop : undefined
     publish()
     if (left === undefined) return Effect.void
-    // Not synchronously, because work that calls this in its first step is not yet registered with its lease
+    // Interrupt in another fiber, because work that calls `leave` in its first step is not yet registered with its
+    // lease
     run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(left)))
     // Work that ends itself must not wait for its own end. It yields so that the interruption can arrive
     return asking.getRef(Inside).has(identity) ? Effect.yieldNow : Effect.asVoid(Fiber.await(left))

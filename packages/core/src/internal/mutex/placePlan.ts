@@ -31,8 +31,8 @@ export interface Place {
   /** The last reply, if it was not a grant. Always set in `asleep`, and for `judge`. */
   refused: Refused | undefined
   /**
-   * The message that decides the next step, of those received since the place last woke: the last `YourTurn`, unless a
-   * `Gap` came first. Never set in `asleep`.
+   * Of the messages since the place last woke, the one that decides the next step: the last `YourTurn`, unless a `Gap`
+   * came first. Never set in `asleep`.
    */
   heard: Hint | undefined
   /** The grant that `judge` examines. */

@@ -212,8 +212,8 @@ const brisk = {
 } as const
 
 /**
- * Kills an owner. The successor must find its data streams by the tested way alone, because the other ways are disabled
- * or too slow.
+ * Kills an owner. The successor must find the owner's data streams in the tested way alone, because the other ways are
+ * disabled or too slow.
  */
 const followed = (by: "event" | "sweep") =>
   Effect.gen(function*() {

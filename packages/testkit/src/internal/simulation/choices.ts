@@ -14,7 +14,9 @@ export interface Place {
 
 /** How schedules may deviate from the normal one, in which nothing goes wrong. Times are in milliseconds. */
 export interface Deviations {
-  /** The delays of a request, a reply or a published message. Everything behind it on its connection is delayed too. */
+  /**
+   * The delays of a request, a reply or a published message. Each also delays everything behind it on its connection.
+   */
   readonly delays: ReadonlyArray<number>
   /** Whether a request or a reply may be lost. */
   readonly losses: boolean
