@@ -191,7 +191,7 @@ export const cron = (
 export interface Run {
   /** The instant that this run is for, by the backend's clock. The run starts then or later. */
   readonly scheduledAt: DateTime.Utc
-  /** Whether this run is late: it makes up for an instant that nobody ran in time, or retries a run. */
+  /** Whether this run is late: it makes up for an instant that passed without a run, or retries a run. */
   readonly isCatchUp: boolean
   /** 1, or more if earlier runs for this instant did not succeed. See `attempts` of `Job`. */
   readonly attempt: number

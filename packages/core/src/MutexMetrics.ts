@@ -255,7 +255,7 @@ export const jobs = {
    */
   missed: counters(
     "simba_job_missed",
-    "Scheduled instants that nobody ran, by cause",
+    "Scheduled instants that passed without a run, by cause",
     "cause",
     ["noLeader", "running", "paused", "outage"]
   ),

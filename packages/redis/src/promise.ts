@@ -116,7 +116,10 @@ export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
   readonly cron?: string | undefined
   /** The IANA time zone of `cron`. Default: UTC. */
   readonly timeZone?: string | undefined
-  /** The maximum age of a missed `cron` instant that a new leader still runs. Default: none is run. */
+  /**
+   * The maximum age of a missed `cron` instant for which a new leader still runs the work. Default: missed instants are
+   * skipped.
+   */
   readonly catchUp?: Duration.Input | undefined
 }
 

@@ -65,7 +65,7 @@ describe("simulations of jobs", () => {
     })
   })
 
-  it.effect("reveal a store that lets an instant run twice", () => {
+  it.effect("reveal a store that lets a job run twice for an instant", () => {
     const generous = mistaken((jobs) => ({
       read: (request) =>
         Effect.map(jobs.read(request), (observed) => ({

@@ -1,9 +1,9 @@
 /**
  * Decides what a leader does with one job now, from the state of the job in the fleet. `jobRunner` calls it.
  *
- * Every instant after `record.at` is unsettled: neither run nor missed. Of the instants that came while this leader
- * could run the job, the last is on time, no matter how late the backend replies. All others are late: `misfire` says
- * which late ones run, and `catchUp` how old they may be. Those that do not run are missed, each with a cause.
+ * Every instant after `record.at` is unsettled: it had no run and is not missed. Of the instants that came while this
+ * leader could run the job, the last is on time, no matter how late the backend replies. All others are late: `misfire`
+ * says which late ones get a run, and `catchUp` how old they may be. Those without a run are missed, each with a cause.
  */
 import type { JobRecord } from "../../JobStore.ts"
 import { last, type Next } from "./cronInstants.ts"

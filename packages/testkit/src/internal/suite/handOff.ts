@@ -111,7 +111,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("H3: when the mutex is granted for the confirm period, the next waiter is notified when to poll", () =>
+  it.effect("H3: when the mutex is granted for the confirm period, the next waiter is sent the time of its next poll", () =>
     Effect.gen(function*() {
       const { confirm, parties } = yield* bench("poll after a grant", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -126,7 +126,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       else assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
     }))
 
-  it.effect("H3: when the first waiter leaves, the next one is notified when to poll; when another leaves, nobody is", () =>
+  it.effect("H3: when the first waiter leaves, the next one is sent the time of its next poll; when another leaves, nothing is sent", () =>
     Effect.gen(function*() {
       const { lease, parties } = yield* bench("poll after leaving")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]

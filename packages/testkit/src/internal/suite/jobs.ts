@@ -171,7 +171,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 1, { mode: "miss" }))._tag, "Running")
     }))
 
-  it.effect("B33: the minimum time between two runs is measured in the backend's time", () =>
+  it.effect("B33: the minimum time between two runs is measured by the backend's clock", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, token } = yield* setup("jobs apart")
       const at = yield* know("job")
@@ -187,7 +187,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 2, { minInterval }))._tag, "Claimed")
     }))
 
-  it.effect("B33: a paused job runs only on request, and instants that pass meanwhile do not run when it resumes", () =>
+  it.effect("B33: a paused job runs only on request, and instants that pass meanwhile are not caught up on when it is resumed", () =>
     Effect.gen(function*() {
       for (const job of ["job", undefined]) {
         const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs paused")
@@ -217,7 +217,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       yield* one.pass(Duration.millis(50))
       assert.isTrue(yield* steer({ _tag: "Resume", job: "job" }))
       assert.isTrue(yield* steer({ _tag: "Resume", job: undefined }))
-      assert.strictEqual((yield* record("job")).at, at, "its missed instants may still run")
+      assert.strictEqual((yield* record("job")).at, at, "its missed instants may still be caught up on")
       yield* steer({ _tag: "Pause", job: "job" })
       yield* steer({ _tag: "Pause", job: undefined })
       yield* steer({ _tag: "Resume", job: undefined })
@@ -276,7 +276,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       yield* one.pass(Duration.millis(10))
       yield* steer({ _tag: "Reschedule", job: "job", schedule: undefined })
       assert.deepStrictEqual([(yield* record("job")).override, ...yield* former], [undefined, "every 3000"])
-      // Their number is limited: the last one applies up to the next change
+      // The number of old schedules is limited: the last one applies up to the next change
       for (let i = 1; i <= 10; i++) yield* steer({ _tag: "Reschedule", job: "job", schedule: `every ${i}` })
       assert.deepStrictEqual(yield* former, [
         "every 3000",

@@ -65,7 +65,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       }
     }))
 
-  it.effect("H3: if the next attempt is first behind the new owner, it is notified when to poll", () =>
+  it.effect("H3: if the next attempt is first behind the new owner, it is sent the time of its next poll", () =>
     Effect.gen(function*() {
       const { confirm, parties } = yield* bench("requeue, poll", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]

@@ -29,7 +29,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* d.release, { _tag: "Free" })
     }))
 
-  it.effect("H3: the waiter behind a dead one is notified when to poll, and then gets the mutex", () =>
+  it.effect("H3: the waiter behind a dead one is sent the time of its next poll, and then gets the mutex", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("stopped listening", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -44,7 +44,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* c.confirm
     }))
 
-  it.effect("H3: the waiter behind several dead ones is notified when to poll", () =>
+  it.effect("H3: the waiter behind several dead ones is sent the time of its next poll", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("several stopped listening", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
