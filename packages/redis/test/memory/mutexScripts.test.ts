@@ -63,20 +63,17 @@ describe("a waiter", () => {
       assert.deepStrictEqual(yield* send("ZRANGE", queue, "0", "-1"), [id(2), id(3)])
     }).pipe(Effect.provide(server)))
 
-  it.effect("counts the waiters before it, and detects a Simba waiter among the first four", () =>
+  it.effect("counts the waiters before it, and detects a Simba contender that is the first waiter", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       const place = (n: number) => Effect.map(wait(id(n), 1000), (reply) => reply.slice(2, 4))
       assert.deepStrictEqual(yield* place(2), [0, 0])
       assert.deepStrictEqual(yield* place(3), [1, 0])
-      yield* send("ZADD", queue, "1750000010", simba)
+      yield* send("ZADD", queue, "1700000010", simba)
       assert.deepStrictEqual(yield* place(4), [3, 1])
-      assert.deepStrictEqual(yield* place(2), [0, 1])
-      const many = Array.from({ length: 20 }, (_, i) => [`1750000020.5000${i + 10}`, id(100 + i)]).flat()
-      yield* send("ZADD", queue, ...many)
-      assert.deepStrictEqual(yield* place(5), [24, 1])
-      yield* send("ZADD", queue, "1700000000.000001", id(6), "1700000000.000002", id(7))
-      assert.deepStrictEqual(yield* place(5), [26, 0])
+      assert.deepStrictEqual(yield* place(2), [1, 1])
+      yield* send("ZADD", queue, "1700000000.000001", id(5))
+      assert.deepStrictEqual(yield* place(4), [4, 0])
     }).pipe(Effect.provide(server)))
 
   it.effect("leaves a free mutex to the Simba contender that has a reservation, until that contender owns it", () =>

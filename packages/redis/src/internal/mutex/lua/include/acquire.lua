@@ -56,11 +56,8 @@ local function acquire(mutex, id, current, mode, lease, confirm, ticket)
   local mine, ahead = enter(queue, id, ticket)
   local left = redis.call('PTTL', owner)
   keepQueue(queue, left, lease, confirm)
-  -- Check four waiters for Simba ids. That suffices, because the others are notified when a Simba waiter's turn comes.
-  -- Scores are not read, because formatting them is slow
-  for _, waiter in ipairs(not foreign and redis.call('ZRANGE', queue, '0', '3') or {}) do
-    foreign = foreign or not layerOf(waiter)
-  end
+  -- The first waiter is enough: when the turn of a later Simba waiter comes, the others are notified
+  foreign = foreign or not layerOf(redis.call('ZRANGE', queue, '0', '0')[1])
   local inbox = holdsBack and ahead < 8 and inboxOf(id)
   if inbox then
 

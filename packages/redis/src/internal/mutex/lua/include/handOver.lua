@@ -15,19 +15,26 @@
 ---
 --- Some files are included inside a branch, so that the other branches do not pay for defining their functions.
 --- @include newOwner.lua
---- @include liveWaiters.lua
+--- @include contenderIds.lua
 --- @include wakeUp.lua
 
 -- Returns the id of the notified waiter, and the same id as the second result if it now owns the mutex. Returns nothing
 -- if the caller comes first or nobody waits
 local function handOver(mutex, from, confirm, lease, caller, ticket)
-  local head = live(mutex, '0')
-  local id = head[1]
-  if not id or id == caller or (ticket and ticket < tonumber(head[2])) then
+  local owner, skipDead = mutex.owner, mutex.skipDead
+  local id, score = unpack(redis.call('ZRANGE', mutex.queue, '0', '0', 'WITHSCORES'))
+  if not id or id == caller or (ticket and ticket < tonumber(score)) then
     return
   end
-  local owner, inbox = mutex.owner, inboxOf(id)
-  if not inbox then
+  local inbox = inboxOf(id)
+  local canBeDead = skipDead == '1' or (skipDead and inbox)
+  if canBeDead and redis.call('PUBSUB', 'NUMSUB', inbox or owner .. ':' .. id)[2] == 0 then
+
+    --- @include liveWaiters.lua
+
+    live(mutex, '15')
+    return handOver(mutex, from, confirm, lease, caller, ticket)
+  elseif not inbox then
 
     --- @include simbaTurn.lua
 
@@ -35,8 +42,8 @@ local function handOver(mutex, from, confirm, lease, caller, ticket)
     return id
   end
   -- The age is measured by the server's clock alone. If it was set back, no waiter is fresh
-  local age = micros() - math.floor(head[2] * 1000000 + 0.5)
-  local isWhole = lease and mutex.skipDead and age >= 0 and age <= confirm * 1000
+  local age = micros() - math.floor(score * 1000000 + 0.5)
+  local isWhole = lease and skipDead and age >= 0 and age <= confirm * 1000
   local period = isWhole and lease or confirm
   local done, token = pcall(own, owner, mutex.fence, id, period)
   if not done then

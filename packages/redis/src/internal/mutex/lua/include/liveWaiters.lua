@@ -28,5 +28,5 @@ local function live(mutex, last)
   if dead[1] then
     redis.call('ZREM', mutex.queue, unpack(dead))
   end
-  return alive[1] and alive or live(mutex, last == '0' and '15' or '127')
+  return alive[1] and alive or live(mutex, '127')
 end
