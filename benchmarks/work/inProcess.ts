@@ -1,5 +1,6 @@
 /**
- * Measures many fibers of one process that contend for one mutex, compared with a hand-over through Redis each time.
+ * Measures many fibers of one process that contend for one mutex, and compares that with handing each lease over
+ * through Redis.
  */
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
@@ -8,7 +9,10 @@ import { cpu } from "./uncontended.ts"
 
 const fibers = 64
 
-/** Measures pairs on one mutex, except for the variant that shows how fast Redis is without waiters. */
+/**
+ * Measures pairs of an acquire and a release, on one mutex. The variant `free`, which shows how fast Redis is without
+ * waiters, uses many mutexes.
+ */
 export const inProcessPairs = Effect.fnUntraced(function*(
   bench: Bench,
   entrant: Entrant,
@@ -24,7 +28,9 @@ export const inProcessPairs = Effect.fnUntraced(function*(
 /** effect-simba with default options: the fibers of a turn pass the lease on to one another. */
 export const handingOver: Entrant = ours
 
-/** Every lease comes from Redis: it is released, granted to the next in the queue, and published. */
+/**
+ * Every lease comes from Redis: each release grants the mutex to the next waiter in the queue and publishes a message.
+ */
 export const queueing: Entrant = { ...raw, variant: "queued" }
 
 const free = variantOf(raw, `raw, ${fibers} free mutexes`, {})

@@ -96,7 +96,7 @@ describe("a grant by message", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 440)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("starts at the latest when its message arrives", () =>
+  it.effect("starts when its message arrives, at the latest", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       // The backend's clock was set forward

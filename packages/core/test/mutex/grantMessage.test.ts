@@ -7,7 +7,7 @@ import { leaseOfGrant } from "../../src/internal/mutex/grantMessage.ts"
 import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import type { LocalWaiter } from "../../src/internal/mutex/localWaiter.ts"
 
-it("a grant starts at the latest when its message arrives, even if the server's and the waiter's clocks were set forward", () => {
+it("a grant starts when its message arrives, at the latest, even if the server's and the waiter's clocks were set forward", () => {
   const mutex = MutexName.MutexName.make("m")
   const settings = settingsOf({
     ttl: Duration.seconds(10),

@@ -9,7 +9,7 @@ import { Redis } from "effect/persistence/Redis"
 import { offsets } from "./streamHandler.ts"
 import { draftId, draftsOver, insisting, optionsOf, service, type Settings, tools, usesOf } from "./streamSettings.ts"
 
-/** Adds a draft unless drafts are over. KEYS: stream, mark. ARGV: the draft's id. */
+/** Adds a draft unless the drafts have ended. KEYS: stream, mark. ARGV: the draft's id. */
 const appendDraft = `
 if redis.call('EXISTS', KEYS[2]) == 0 then
   redis.pcall('XADD', KEYS[1], ARGV[1], 'n', '0')
@@ -18,8 +18,8 @@ return 1
 `
 
 /**
- * Ends the drafts, and deletes the data stream if it had any. Its last id shows that even after a trim. KEYS: stream,
- * mark. ARGV: an id below all drafts.
+ * Ends the drafts, and deletes the data stream if it had any: their ids are larger than those of messages, and the last
+ * id of the data stream survives a trim. KEYS: stream, mark. ARGV: an id below all drafts.
  */
 const endDrafts = `
 redis.call('SET', KEYS[2], '1', 'PX', '600000')

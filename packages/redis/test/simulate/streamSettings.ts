@@ -59,7 +59,7 @@ export const draftId = (n: number) => `${draftBase + n}-0`
 
 export const isDraft = (message: string) => Number.parseInt(message) > draftBase
 
-/** A key that marks the end of a data stream's drafts. */
+/** The key whose existence means that a data stream's drafts have ended. */
 export const draftsOver = (stream: string) => `drafts-over:${stream}`
 
 /**

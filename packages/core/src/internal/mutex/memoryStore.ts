@@ -239,7 +239,7 @@ export class MemoryMutex {
     return this.queue[0]
   }
 
-  /** Notifies the waiter when to poll, in case the owner's lease ends without a release. */
+  /** Sends the waiter the time of its next poll, in case the owner's lease ends without a release. */
   private schedulePoll(waiter: Waiter | undefined, millis: number): void {
     if (waiter !== undefined) {
       this.listeners.get(waiter.id)!({ _tag: "PollAfter", delay: Duration.millis(Math.max(0, millis)) })
