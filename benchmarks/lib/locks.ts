@@ -21,7 +21,9 @@ export interface Locks {
   readonly acquire: (name: string) => Promise<Release>
   /** Like `acquire`, for a lock that is held for a long time. Needed if the library does not renew locks by default. */
   readonly hold?: (name: string) => Promise<Release>
-  /** Measures acquire and release in a faster way than by `acquire` and `Release`, if the contestant has one. */
+  /**
+   * Measures pairs of an acquire and a release. Set if the contestant has a faster way than `acquire` and `Release`.
+   */
   readonly pairs?: (request: PairsRequest) => Promise<Pairs>
   readonly close: () => Promise<unknown> | void
 }

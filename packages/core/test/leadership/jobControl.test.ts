@@ -146,7 +146,7 @@ describe("jobs of a fleet", () => {
       const { here } = yield* node("a", (name) => [job(name, { schedule: Leadership.every("7 seconds") })])
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(take(), ["a@0", "a@4"])
-      // The leader has read the job a second ago, and the next instant is a second away
+      // The leader read the job a second ago, and the next instant is a second away
       yield* here(Jobs.reschedule("jobs", "job", Leadership.cron("30 * * * * *")))
       yield* TestClock.adjust("21 seconds")
       assert.deepStrictEqual(take(), ["a@30"])

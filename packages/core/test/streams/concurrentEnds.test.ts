@@ -17,7 +17,7 @@ it.effect("a message that cannot be decoded is committed, even if no other messa
     yield* processing(lease.layer, options)
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual([commits(lease), lease.end], [["commit 1-0"], "Open"])
-    // Between two commits, the checkpoint stays
+    // Between two commits, the checkpoint does not move
     lease.add(numbered(2))
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(commits(lease), ["commit 1-0", "commit 2-0"])

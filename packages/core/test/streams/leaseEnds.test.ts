@@ -30,7 +30,7 @@ describe("a lease that the backend no longer has", () => {
       assert.isTrue(error._tag === "LeaseLost" && error.reason._tag === "TakenOver")
     })))
 
-  it.effect("`done` fails with LeaseLost, and the announcement stays", () =>
+  it.effect("`done` fails with LeaseLost, and the announcement is kept", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.serve(1)

@@ -102,7 +102,7 @@ describe("an owned data stream", () => {
     succeed()
     one.failures = 2
     succeed()
-    // Without progress, the count of failures stays
+    // Without progress, the count of failures does not change
     assert.deepStrictEqual([sent(), one.failures], [[undefined, false], 2])
     one.inHand++
     assert.deepStrictEqual(sent(), [true, false])

@@ -100,7 +100,7 @@ it.effect("a message that arrives while `onGap` runs does not interrupt it", () 
       onGap: ({ missed }) => Effect.delay(Effect.sync(() => reported.push(missed)), "200 millis")
     })
     yield* TestClock.adjust("500 millis")
-    // Too soon after the first check for another one
+    // It is too soon after the first check for another one
     lease.burst(1, numbered(2), numbered(3))
     yield* TestClock.adjust("1100 millis")
     assert.deepStrictEqual([observed, reported], [[1, 3], []])

@@ -64,8 +64,8 @@ export class MessageCommits {
 
   /**
    * Commits if enough messages are uncommitted, or if the oldest has waited long enough. Otherwise only restarts the
-   * progress timeout. The count of failures stays, because an earlier message may fail repeatedly and only a commit
-   * proves progress.
+   * progress timeout. The count of failures does not change, because an earlier message may fail repeatedly and only a
+   * commit proves progress.
    */
   get afterMessage(): Effect.Effect<void, LeaseError> {
     return Effect.suspend(() => {

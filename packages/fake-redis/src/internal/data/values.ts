@@ -28,7 +28,7 @@ export interface Entry<T extends TypeName = TypeName> {
   accessedAt: number
 }
 
-/** Copies a value. A collection that has outgrown its compact encoding stays so in the copy. */
+/** Copies a value. A collection that has outgrown its compact encoding does not return to it in the copy. */
 export const cloneValue = ({ value }: Entry): ValueTypes[TypeName] => {
   if (typeof value === "string") return value
   const copy = copyOf(value)

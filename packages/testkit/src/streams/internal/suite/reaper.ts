@@ -56,7 +56,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       assert.strictEqual(after.pending, 1)
     }))
 
-  it.effect("unfinished entries stay, no matter how often old data is removed", () =>
+  it.effect("unfinished entries are kept, no matter how often old data is removed", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("unfinished")
       const a = party()
