@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config"
 
-/** The tests that start servers. They wait most of the time, so that many fit beside each other. */
+/** The tests that start servers. They wait most of the time, so many of them can run at once. */
 const server = [
   "packages/core/test/server/*.test.ts",
   "examples/test/programs.test.ts",
@@ -19,12 +19,12 @@ export default defineConfig({
   test: {
     tags: [...tags, {
       name: "long",
-      description: "Computes for long: `npm test` runs it, `pnpm test` does not.",
+      description: "Needs much CPU time: `npm test` runs it, `pnpm test` does not.",
       timeout: 600_000
     }],
     pool: "forks",
     isolate: false,
-    // Some mistakes only hang: a test that does fails by this limit
+    // Some mistakes only make a test hang, which then fails after this time
     testTimeout: 180_000,
     hookTimeout: 60_000,
     projects: [

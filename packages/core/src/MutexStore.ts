@@ -160,7 +160,7 @@ export type GuardResult =
  *
  * A mutex that the caller owned, or that is free, passes to the first live waiter. A fresh waiter is granted a full
  * `lease`: it queued at most `confirm` ago, by the backend's clock, and the backend knows that it is subscribed. Any
- * other waiter is granted `confirm`, and the waiter behind it is notified to poll after that.
+ * other waiter is granted `confirm`, and the waiter behind it is sent a message to poll once that time has passed.
  *
  * @see {@link MutexStore}
  * @category models

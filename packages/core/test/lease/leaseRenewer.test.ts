@@ -283,7 +283,7 @@ describe("renewing many leases", () => {
         yield* Mutex.acquire(`m${i}`, { ttl: 10_000 + 700 * i, transition: "1 minute" })
       }
       yield* TestClock.adjust("30 seconds")
-      // By now the pause has reached a second, less up to a fifth
+      // By now the pause has reached a second, minus a jitter of up to a fifth
       const late = asked.filter((at) => at > 9000)
       assert.isAbove(late.length, 10)
       for (const [i, at] of late.slice(1).entries()) assert.isAtLeast(at - late[i]!, 750)

@@ -92,7 +92,7 @@ const setAside = <A, E>(before: number, effect: Effect.Effect<A, E>) =>
     { startImmediately: true }
   )
 
-it.effect("between a granted end of a lease and its local end, no renewal can report the lease as lost", () =>
+it.effect("no renewal can report a lease as lost after the backend has ended it and before it ends locally", () =>
   Effect.gen(function*() {
     const exposed: Array<number> = []
     for (let before = 0; before < 40; before++) {

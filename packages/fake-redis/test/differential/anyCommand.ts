@@ -9,8 +9,8 @@ import { choices } from "./choices.ts"
 import type { Draw } from "./draw.ts"
 
 /**
- * Commands that are not drawn here, with the reason. For most of them, `templates.ts` has arguments for which both
- * servers must reply the same.
+ * Commands that are not drawn here, with the reason. For most of them, `templates.ts` has arguments with which both
+ * servers must return the same reply.
  */
 const elsewhere: Readonly<Record<string, string>> = {
   "blpop brpop blmove brpoplpush blmpop bzpopmin bzpopmax bzmpop wait": "may block forever",

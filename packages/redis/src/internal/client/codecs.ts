@@ -7,7 +7,7 @@ import * as SchemaTransformation from "effect/SchemaTransformation"
 
 /**
  * Separates the fields of stored values, replies and messages. The Lua scripts contain the same text. A name or an id
- * before it must not contain it.
+ * that is followed by the separator must not contain it.
  */
 export const separator = "@@"
 
