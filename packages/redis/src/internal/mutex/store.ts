@@ -146,7 +146,7 @@ const isCounted = (reply: unknown): boolean => {
 
 /**
  * Checks whether scripts on all servers can count the subscribers of a waiter's channel, by subscribing to a test
- * channel. They cannot behind a proxy or on a replica.
+ * channel. Scripts cannot count them behind a proxy or on a replica.
  */
 const seesSubscribers = Effect.fnUntraced(function*(
   servers: ReadonlyArray<Redis["Service"]["send"]>,

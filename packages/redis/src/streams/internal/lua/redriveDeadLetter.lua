@@ -5,8 +5,8 @@
 --- If the data stream was announced in the meantime, the letter is only deleted, because that announcement continues
 --- after the checkpoint.
 ---
---- The letter stands for all announcements up to now, because one that was repeated becomes a single letter. So `done`
---- announces the messages after the end of the first round again.
+--- The letter stands for all announcements up to now, because a repeated announcement becomes a single letter. So
+--- `done` announces the messages after the end of the first round again.
 ---
 --- The fields that `addDeadLetter.lua` added are left out. `simba-id` is the id of the former announcement. If the data
 --- stream ended under it, the checkpoint is changed to the new announcement, so that the data stream remains ended,

@@ -1,7 +1,7 @@
 --- Reads the live waiters at the head of the queue.
 ---
 --- A waiter is dead if nobody is subscribed to its channel. On a Cluster, a Simba waiter may be subscribed at another
---- node, so it counts as alive. Without `skipDead`, every waiter does.
+--- node, so it counts as alive. Without `skipDead`, every waiter counts as alive.
 --- @include contenderIds.lua
 
 -- Removes dead waiters up to index `last` of the queue. Returns the live ones as a list of alternating ids and tickets.
