@@ -135,8 +135,8 @@ export interface StreamLease extends Pipeable, Inspectable {
    */
   readonly seek: (to: Checkpoint) => Effect.Effect<void, LeaseLost | StoreError>
   /**
-   * Adds a message that cannot be processed to the data stream's dead letters, once, however often it is sent. It does
-   * not move the checkpoint: commit the message too.
+   * Adds a message that cannot be processed to the data stream's dead letters. Repeated calls add it only once. The
+   * checkpoint does not move, so commit the message too.
    */
   readonly deadLetter: (message: RawMessage, reason: string) => Effect.Effect<void, LeaseLost | StoreError>
   /** Waits until there is a message after `after`, and reads up to `count` of them. */

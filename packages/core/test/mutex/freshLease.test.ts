@@ -95,7 +95,7 @@ it("a grant by message is renewed within its period, and a whole lease when it i
   assert.strictEqual(whole.expiry(), "BackendGone")
   whole.dead = short.dead = true
   assert.deepStrictEqual([short.expiry(), whole.expiry()], ["Expired", "Expired"])
-  // The time left on the server, by the clock that shows less time
+  // The time left on the server, by the clock that reaches the end first
   assert.strictEqual(whole.serverLeft({ monotonic: 5000, wall: 500 }), 12_000)
   assert.strictEqual(whole.serverLeft({ monotonic: 1000, wall: 6500 }), 10_000)
 })

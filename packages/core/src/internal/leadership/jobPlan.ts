@@ -112,7 +112,7 @@ export const plan = (
     : runAt(chosen, 1, chosen !== latest || chosen < leader.free, missed, cause)
 }
 
-/** The instant after `at` to run next, if any. */
+/** The instant after `at` that gets the next run, if any. */
 const choose = (
   { catchUp, misfire }: Pick<JobSpec, "misfire" | "catchUp">,
   next: Next,

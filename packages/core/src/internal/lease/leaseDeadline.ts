@@ -116,7 +116,10 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     this.longestPace = Math.min(this.longestPace, renewAfter)
   }
 
-  /** Milliseconds until the deadline, by the clock that shows less. Setting a clock back does not extend the lease. */
+  /**
+   * Milliseconds until the deadline, by the clock that reaches it first. Setting a clock back does not extend the
+   * lease.
+   */
   left(now: Instant): number {
     const monotonic = this.monotonicDeadline - now.monotonic
     const wall = this.wallDeadline - now.wall

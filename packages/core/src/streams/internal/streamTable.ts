@@ -136,7 +136,10 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return Math.max(0, this.config.capacity - this.entries.size - this.lingering.size - this.reserved)
   }
 
-  /** Reserves capacity for up to `wanted` data streams, and returns for how many. Claims by name ignore capacity. */
+  /**
+   * Reserves capacity for up to `wanted` data streams, and returns the number of those that fit. Claims by name ignore
+   * capacity.
+   */
   reserve(wanted: number, isClaimed: boolean): number {
     const kept = isClaimed ? wanted : Math.min(wanted, this.free())
     this.reserved += kept
