@@ -29,8 +29,8 @@ const book = (what: string) =>
 const program = Effect.gen(function*() {
   const orders = yield* Orders
   const refunds = yield* Refunds
-  yield* orders.announceAll([{ stream: "orders:eu" }])
-  yield* refunds.announceAll([{ stream: "refunds:eu" }])
+  yield* orders.announce("orders:eu")
+  yield* refunds.announce("refunds:eu")
   return yield* Effect.all([orders.run(book("orders")), refunds.run(book("refunds"))], { concurrency: "unbounded" })
 })
 

@@ -92,6 +92,10 @@ export class StreamClient extends Context.Service<StreamClient, {
     options?: RunOptions<RS, RH>
   ) => Effect.Effect<never, InvalidConfig | StoreError, Exclude<R | HookServices<RS | RH>, StreamLease>>
   readonly notifications: Stream.Stream<StreamNotification, InvalidConfig>
+  readonly announce: (
+    stream: string,
+    info?: Readonly<Record<string, unknown>>
+  ) => Effect.Effect<Announced, InvalidName | StoreError>
   readonly announceAll: (
     announcements: ReadonlyArray<Announcing>
   ) => Effect.Effect<ReadonlyArray<Announced>, InvalidName | StoreError>
@@ -433,7 +437,7 @@ export const announce = (
   stream: string,
   info?: Readonly<Record<string, unknown>>
 ): Effect.Effect<Announced, InvalidName | StoreError, StreamClient> =>
-  StreamClient.use((client) => Effect.map(client.announceAll([{ stream, info }]), ([announced]) => announced!))
+  StreamClient.use((client) => client.announce(stream, info))
 
 /**
  * Announces many data streams in one call, in order.

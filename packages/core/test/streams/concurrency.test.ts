@@ -363,7 +363,7 @@ describe("batches", () => {
       lease.add(order(1), order(2), order(3), message("4-0", { customer: "a", n: "0" }))
       const options = {
         attempts: 2,
-        backoff: Schedule.spaced("1 second"),
+        backoff: Schedule.spaced(Duration.millis(1000.4)),
         until: ({ value }: { value: { n: number } }) => value.n === 0
       }
       const lines: Array<string> = []

@@ -32,6 +32,16 @@ it.effect("one client processes announced messages, and FakeRedis shows the serv
     assert.include((yield* server.keys).map(({ key }) => key), "orders:eu")
   }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
 
+it.effect("a client has each operation of the module, and so have the clients of an application's own classes", () =>
+  Effect.gen(function*() {
+    const client = yield* StreamClient.StreamClient
+    const operations = Object.keys(StreamClient).filter((name) => /^[a-z]/.test(name) && !name.startsWith("layer"))
+    assert.includeMembers(Object.keys(client), operations)
+    const { isNew, stream } = yield* client.announce("orders:eu", { region: "eu" })
+    assert.deepStrictEqual([isNew, stream], [true, "orders:eu"])
+    assert.strictEqual((yield* client.inspect).announced, 1)
+  }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
+
 it.effect("a dead message is redriven and processed after the others", () =>
   Effect.gen(function*() {
     const observed: Array<number> = []

@@ -73,7 +73,7 @@ type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
  *
  * const program = Effect.scoped(Effect.gen(function*() {
  *   const [a, b] = yield* Effect.all([processOf("a"), processOf("b")])
- *   yield* a.announceAll([{ stream: "orders:eu", info: {} }])
+ *   yield* a.announce("orders:eu")
  *   yield* Effect.forkChild(a.run(Effect.never))
  *   yield* Effect.forkChild(b.run(Effect.never))
  *   yield* TestClock.adjust("1 second")

@@ -244,6 +244,7 @@ export const make = Effect.fnUntraced(function*(
     id: config.consumer,
     run,
     notifications,
+    announce: (stream, info) => Effect.map(announceAll([{ stream, info }]), ([announced]) => announced!),
     announceAll,
     acquireIfAvailable,
     owned: Effect.sync(() => table.owned().map(leaseOf)),

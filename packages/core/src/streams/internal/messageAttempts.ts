@@ -83,7 +83,7 @@ export const make = (
         step ??= yield* Schedule.toStep(backoff)
         const next = yield* Pull.catchDone(step(yield* Clock.currentTimeMillis, cause), () => Effect.undefined)
         if (next === undefined) return { cause, count }
-        const pause = next[1]
+        const pause = Duration.millis(Math.round(Duration.toMillis(next[1])))
         yield* log.warning(
           `${messages.length === 1 ? "A message" : `A batch of ${messages.length} messages`} failed ` +
             `(attempt ${count} of ${attempts}); retrying in ${Duration.format(pause)}`,
