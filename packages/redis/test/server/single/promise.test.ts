@@ -4,6 +4,7 @@ import { RedisMutex } from "@effect-simba/redis"
 import { createSimba, type Lease, type LogLine, type Simba } from "@effect-simba/redis/promise"
 import { afterAll, assert, beforeAll, describe, it, vi } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Exit, Layer, Scope } from "effect"
+import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { Redis } from "ioredis"
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
@@ -198,6 +199,17 @@ describe("@effect-simba/redis/promise", () => {
       printed.mockRestore()
     }
   })
+
+  it("reports its metrics to the registry of the process, which a program without Effect can export", () =>
+    withSimba(async (simba) => {
+      const granted = async () => {
+        const text = await Effect.runPromise(PrometheusMetrics.format())
+        return Number(/^simba_mutex_acquire_attempts\{outcome="granted"\} (\d+)$/m.exec(text)?.[1] ?? 0)
+      }
+      const before = await granted()
+      await simba.withLock(freshName(), async () => {})
+      assert.strictEqual(await granted(), before + 1)
+    }))
 
   it("stops waiting when the caller's signal aborts, and leaves the queue", () =>
     withSimba(async (simba) => {
