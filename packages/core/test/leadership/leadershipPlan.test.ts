@@ -139,6 +139,12 @@ describe("a contender", () => {
         (before.hasLease ? command === "nothing" : !before.hasLoop || isInterrupted))
     ))
 
+  it("that is started again after it left rejoins the queue, and otherwise keeps its place", () =>
+    always((_, { command, event: { _tag } }, before) =>
+      _tag !== "Start" || !before.hasLoop || before.isInterrupted ||
+      (command === "interrupt") === (before.contention.isLeaving && !before.hasLease)
+    ))
+
   it("starts no run after the work has failed", () =>
     always(({ contention, drains }) => !plan.mayStart(contention) || !drains.includes(contention.leadership)))
 

@@ -101,10 +101,14 @@ const interrupt = (contention: Contention): Command => hasLoop(contention) ? "in
 /** Applies an event and returns the command to execute. Throws if the event cannot occur in this phase. */
 export const next = (contention: Contention, event: Event): Command => {
   switch (event._tag) {
-    case "Start":
+    case "Start": {
+      const { isLeaving } = contention
       contention.isWanted = !contention.isClosed
       contention.isLeaving = false
-      return hasLoop(contention) ? "nothing" : begin(contention)
+      if (!hasLoop(contention)) return begin(contention)
+      // The restarted loop queues at once, not after its next attempt without queueing
+      return isLeaving && contention.phase === "contending" ? "interrupt" : "nothing"
+    }
     case "Stop":
       contention.isWanted = false
       return interrupt(contention)
