@@ -429,14 +429,16 @@ export const withLockIfAvailable = <RA = never>(name: string, options?: LeaseOpt
 ): Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R | HookServices<RA> | Mutex> =>
   Mutex.use((mutex) => mutex.withLockIfAvailable(name, options)(body))
 
-type Failure<O> =
-  | StoreError
-  | (O extends { readonly ttl: {} } | { readonly transition: {} } | { readonly isAlive: {} } ? InvalidConfig : never)
+/** `E`, if these options may include one of the named ones. */
+type IfSet<O, Names, E> = O extends unknown ? Names extends keyof O ? O[Names] extends undefined ? never : E : never
+  : never
+
+type Failure<O> = StoreError | IfSet<O, "ttl" | "transition" | "isAlive", InvalidConfig>
 
 /** The services that the hooks in these options require. */
-type Needs<O> = O extends { readonly isAlive: Effect.Effect<boolean, unknown, infer R> } ? R : never
+type Needs<O> = O extends { readonly isAlive?: infer Hook } ? Effect.Services<Hook> : never
 
-type WaitFailure<O> = Failure<O> | AlreadyHeld | (O extends { readonly timeout: {} } ? AcquireTimeout : never)
+type WaitFailure<O> = Failure<O> | AlreadyHeld | IfSet<O, "timeout", AcquireTimeout>
 
 /**
  * A mutex whose name and options are validated once.

@@ -1,6 +1,6 @@
 import { type Lease, Mutex, type SimbaError } from "@effect-simba/core"
 import { assert, describe, expectTypeOf, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Context, Effect, Option, type Scope } from "effect"
 import * as leaseOptions from "../../src/internal/mutex/leaseOptions.ts"
 import { start, TestLive } from "../support/setup.ts"
 
@@ -55,6 +55,18 @@ describe("a named mutex", () => {
     expectTypeOf(Plain.withLock((lease) => Effect.succeed(lease))).toExtend<
       Effect.Effect<Lease.Lease, unknown, Mutex.Mutex>
     >()
+  })
+
+  it("has the errors and the services of options that may be set", () => {
+    class Probe extends Context.Service<Probe, { readonly isAlive: boolean }>()("test/Probe") {}
+    const anyOptions: Mutex.AcquireOptions<Probe> = {}
+    const Any = Mutex.named("any", anyOptions)
+    expectTypeOf<Effect.Error<typeof Any.acquire>>().toEqualTypeOf<
+      Exclude<SimbaError.AcquireError, SimbaError.InvalidName>
+    >()
+    expectTypeOf<Effect.Services<typeof Any.acquireIfAvailable>>().toEqualTypeOf<Mutex.Mutex | Scope.Scope | Probe>()
+    const Unset = Mutex.named("unset", { timeout: undefined, ttl: undefined })
+    expectTypeOf<Effect.Error<typeof Unset.acquire>>().toEqualTypeOf<Effect.Error<typeof Plain.acquire>>()
   })
 })
 
