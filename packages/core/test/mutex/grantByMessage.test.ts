@@ -263,7 +263,9 @@ describe("the confirmation of a grant by message", () => {
       const { done, fiber } = yield* granted(Mutex.withLock("m")(Effect.void))
       yield* Fiber.join(fiber)
       done(Exit.succeed(refusal(undefined)))
-      yield* settle
+      // These would renew the lease, which throws
+      done(Exit.succeed({ _tag: "Granted", token: next }))
+      done(Exit.fail(outage))
     }).pipe(Effect.provide(GrantingLive)))
 
   it.effect("is not sent for a waiter that has left; its place is released", () =>
