@@ -1,14 +1,19 @@
-/** A server that replies to one command with an error, and to others as an idle Redis does. */
+/** A server that replies to one command with an error, and to others as an idle Redis or Sentinel does. */
 import { Effect, type Scope } from "effect"
 import { createServer, type Socket } from "node:net"
 
 export interface RefusingServer {
+  readonly port: number
   readonly url: string
+  /** The names of the commands that have arrived. */
+  readonly received: Array<string>
+  /** Whether the server sends no reply at all. */
+  isSilent: boolean
   /** The error reply, such as `LOADING the dataset`, to commands of this name. */
   refuse: { readonly command: string; readonly reply: string } | undefined
 }
 
-const replyTo = (command: string): string => {
+const replyTo = (command: string, port: number): string => {
   switch (command) {
     case "HELLO":
       return "-ERR unknown command 'HELLO'"
@@ -19,6 +24,8 @@ const replyTo = (command: string): string => {
       return "$2\r\n{}"
     case "SUBSCRIBE":
       return "*3\r\n$9\r\nsubscribe\r\n$7\r\nchannel\r\n:1"
+    case "SENTINEL":
+      return `*2\r\n$9\r\n127.0.0.1\r\n$${String(port).length}\r\n${port}`
     case "UNSUBSCRIBE":
       return "*3\r\n$11\r\nunsubscribe\r\n$7\r\nchannel\r\n:0"
     case "XREAD":
@@ -38,14 +45,23 @@ export const refusingServer: Effect.Effect<RefusingServer, never, Scope.Scope> =
           // Every request of a client is an array. Its first bulk string is the command
           for (const [, command] of String(data).matchAll(/\*\d+\r\n\$\d+\r\n(\w+)\r\n/g)) {
             const name = command!.toUpperCase()
-            const { refuse } = server
-            socket.write(`${refuse?.command === name ? `-${refuse.reply}` : replyTo(name)}\r\n`)
+            server.received.push(name)
+            if (server.isSilent) continue
+            const { port, refuse } = server
+            socket.write(`${refuse?.command === name ? `-${refuse.reply}` : replyTo(name, port)}\r\n`)
           }
         })
       })
-      const server = { url: "", refuse: undefined as RefusingServer["refuse"] }
+      const server = {
+        port: 0,
+        url: "",
+        received: [] as Array<string>,
+        isSilent: false,
+        refuse: undefined as RefusingServer["refuse"]
+      }
       listener.listen(0, "127.0.0.1", () => {
-        server.url = `redis://127.0.0.1:${(listener.address() as { readonly port: number }).port}`
+        server.port = (listener.address() as { readonly port: number }).port
+        server.url = `redis://127.0.0.1:${server.port}`
         resume(Effect.succeed({
           server,
           close: () => {

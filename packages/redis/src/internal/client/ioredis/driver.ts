@@ -110,7 +110,10 @@ export const single = Effect.fnUntraced(function*(options: SingleOptions) {
   if (client.db !== undefined && (!Number.isInteger(client.db) || client.db < 0)) {
     return yield* new InvalidConfig({ option: "db", problem: "it must be a whole number of at least 0" })
   }
-  if (client.sentinels !== undefined && client.name === undefined) {
+  if (client.sentinels?.length === 0) {
+    return yield* new InvalidConfig({ option: "client.sentinels", problem: "name at least one Sentinel" })
+  }
+  if (client.sentinels && !client.name) {
     return yield* new InvalidConfig({
       option: "client.name",
       problem: "it is missing: Sentinels know a primary by its name, such as \"mymaster\""

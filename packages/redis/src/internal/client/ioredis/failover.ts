@@ -47,10 +47,10 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
         const sentinel = new Client({
           host: host ?? "localhost",
           port: port ?? 26379,
+          autoResubscribe: false,
           connectionName: "simba:sentinel",
           connectTimeout: Duration.toMillis(connectTimeout),
           enableReadyCheck: false,
-          lazyConnect: true,
           maxRetriesPerRequest: null,
           retryStrategy: reconnectDelay,
           ...defined({
@@ -66,7 +66,8 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
         sentinel.on("message", (_: string, text: string) => {
           if (text.startsWith(`${options.name} `)) drop(connected)
         })
-        sentinel.subscribe(channel).catch(report)
+        // After each connect, because ioredis drops a waiting command if the Sentinel refuses the connection
+        sentinel.on("ready", () => void sentinel.subscribe(channel).catch(report))
         return sentinel
       }),
       (sentinel) => Effect.sync(() => close(sentinel))

@@ -1,0 +1,54 @@
+/** How a layer deals with Sentinels that refuse a connection or do not reply. */
+import { Subscriber } from "@effect-simba/core/Subscriber"
+import { IoRedis } from "@effect-simba/redis"
+import { assert, it } from "@effect/vitest"
+import { Context, Duration, Effect, Exit, Layer } from "effect"
+import { Redis as Client } from "ioredis"
+import * as failover from "../../src/internal/client/ioredis/failover.ts"
+import { quiet, until } from "../support/harness.ts"
+import { refusingServer } from "../support/refusingServer.ts"
+
+it.live("failovers are reported by a Sentinel that refused the first connection", () =>
+  Effect.gen(function*() {
+    const sentinel = yield* refusingServer
+    sentinel.refuse = { command: "HELLO", reply: "ERR max number of clients reached" }
+    yield* failover.watch({
+      client: { name: "main", sentinels: [{ host: "127.0.0.1", port: sentinel.port }] },
+      commandTimeout: Duration.seconds(1),
+      connectTimeout: Duration.seconds(1)
+    })
+    const receives = (command: string) => until(command, Effect.sync(() => sentinel.received.includes(command)))
+    yield* receives("HELLO")
+    sentinel.refuse = undefined
+    yield* receives("SUBSCRIBE")
+  }).pipe(Effect.scoped, Effect.provide(quiet)))
+
+it.live("subscriptions of an application's client are opened although most Sentinels do not reply", () =>
+  Effect.gen(function*() {
+    const sentinels = [yield* refusingServer, yield* refusingServer, yield* refusingServer]
+    for (const silent of sentinels.slice(0, 2)) silent.isSilent = true
+    const client = yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        new Client({
+          name: "main",
+          sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })),
+          sentinelCommandTimeout: 50
+        }).on("error", () => undefined)
+      ),
+      (client) => Effect.sync(() => client.disconnect())
+    )
+    const context = yield* Layer.build(IoRedis.layerClient(client))
+    const subscribed = yield* Effect.exit(Context.get(context, Subscriber).subscribe("channel"))
+    assert.isTrue(Exit.isSuccess(subscribed), String(subscribed))
+  }).pipe(Effect.scoped, Effect.provide(quiet)))
+
+it.live.each(
+  [
+    ["no Sentinel", { name: "main", sentinels: [] }, "client.sentinels"],
+    ["an empty name", { name: "", sentinels: [{ port: 1 }] }, "client.name"]
+  ] as const
+)("%s is refused", ([, client, option]) =>
+  Effect.gen(function*() {
+    const error = yield* Effect.flip(Layer.build(Layer.fresh(IoRedis.layer({ client: { ...client } as object }))))
+    assert.include(error.message, `Configuration "${option}"`)
+  }).pipe(Effect.scoped))
