@@ -6,7 +6,8 @@
  * a transaction with a smaller one fails with `StaleToken` before it reads or writes. The resource's row in that table
  * stays locked until the transaction ends, so transactions on one resource run one after another.
  *
- * Leases of data streams work the same way. `docs/data-streams.md` uses one to process each message exactly once.
+ * Leases of data streams work the same way. `docs/data-streams.md` shows how such a lease helps to process each message
+ * exactly once.
  *
  * Supports Postgres, SQLite, MySQL and MariaDB. Import this module by its path: the package's index does not export it,
  * so that only its users load `effect/sql`.

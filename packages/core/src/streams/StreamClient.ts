@@ -592,7 +592,7 @@ type RedriveOptions = {
 }
 
 /**
- * Announces dead letters of the service again, with their failures reset, and returns how many.
+ * Announces dead letters of the service again, with their failures reset, and returns the number of announced ones.
  *
  * **Details**
  *
@@ -751,7 +751,7 @@ type TrimOptions = {
 }
 
 /**
- * Removes the processed messages of a data stream, and returns how many.
+ * Removes the processed messages of a data stream, and returns their number.
  *
  * **Details**
  *

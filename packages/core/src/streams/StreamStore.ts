@@ -218,9 +218,9 @@ export interface Service {
     offset?: number
   ) => Effect.Effect<"Committed" | "Behind" | "Beyond" | "NotOwner", StoreError>
   /**
-   * If the stream lease is the caller's: adds the message to the dead letters of the data stream with the reason, once.
-   * The dead letter has the exact bytes from the data stream, or `fields` if the message was deleted. The checkpoint
-   * does not move.
+   * If the stream lease is the caller's: adds the message to the dead letters of the data stream with the reason,
+   * unless it is already there. The dead letter has the exact bytes from the data stream, or `fields` if the message
+   * was deleted. The checkpoint does not move.
    */
   readonly deadLetterMessage: (
     ownership: Ownership,
@@ -257,8 +257,8 @@ export interface Service {
   /** Counts the messages after the checkpoint, or all of them if there is none. Trimmed messages are not counted. */
   readonly lag: (stream: StreamName) => Effect.Effect<Lag, StoreError>
   /**
-   * Removes messages up to the checkpoint, and returns how many: none if there is no checkpoint, none younger than
-   * `keep`, and none that a consumer group of the data stream has not yet read or acknowledged.
+   * Removes messages up to the checkpoint, and returns their number. Removes none if there is no checkpoint, none
+   * younger than `keep`, and none that a consumer group of the data stream has not yet read or acknowledged.
    */
   readonly trim: (stream: StreamName, keep: Duration.Duration) => Effect.Effect<number, StoreError>
   /** Extends the retention of the checkpoints of these data streams. Owners call it once a day. */

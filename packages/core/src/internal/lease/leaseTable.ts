@@ -63,7 +63,7 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
     return true
   }
 
-  /** Reports the loss of the lease, once. */
+  /** Reports the loss of the lease, unless that was done before. */
   report(lease: L, now: Instant): void {
     const reason = this.unreported.get(lease)
     if (reason === undefined) return

@@ -169,7 +169,7 @@ export const deadLetterMalformed = script(
   }) => [[input, failures, deadLetters], [group, entry, consumer, reason]]
 )
 
-/** Adds a message to the dead letters of its data stream, once. The checkpoint does not move. */
+/** Adds a message to the dead letters of its data stream, unless it is already there. The checkpoint does not move. */
 export const deadLetterMessage = script(
   "\nlocal streamLease, stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3], KEYS[4]\nlocal leaseValue, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\n" + addDeadLetterText + compareIdsText + idProblemText + "if redis.call('GET', streamLease) ~= leaseValue then\nreturn 'NotOwner'\nend\nif idProblem(id) then\nreturn { err = idProblem(id) }\nend\nlocal found = redis.call('XRANGE', stream, id, id)[1]\nlocal fields = found and found[2] or {}\nif not found then\nfor i = 5, #ARGV do\nfields[#fields + 1] = ARGV[i]\nend\nend\nfields = packed(fields)\nlocal function isLetterOf(letter)\nif not letter or #letter[2] ~= #fields + 6 then\nreturn false\nend\nfor i, text in ipairs(fields) do\nif letter[2][i] ~= text then\nreturn false\nend\nend\nreturn true\nend\nlocal before = redis.call('HGET', deadIds, id)\nif before and isLetterOf(redis.call('XRANGE', deadMessages, before, before)[1]) then\nreturn 'DeadLettered'\nend\nif redis.call('HLEN', deadIds) >= 20000 then\nredis.call('DEL', deadIds)\nend\nredis.call('HSET', deadIds, id, addDead(deadMessages, fields, reason, id, token))\nredis.call('PEXPIRE', deadIds, deadMillis)\nreturn 'DeadLettered'\n",
   Schema.Literals(["DeadLettered", "NotOwner"]),

@@ -1,4 +1,4 @@
---- Adds a message to the dead letters of its data stream, once. The checkpoint does not move.
+--- Adds a message to the dead letters of its data stream, unless it is already there. The checkpoint does not move.
 ---
 --- The server copies the message unchanged. `fields` are used if the message was deleted from the data stream.
 ---
