@@ -49,7 +49,8 @@ export interface Observed {
 
 const escapes: Record<string, string> = { n: "\n", r: "\r", t: "\t", a: "\u0007", b: "\b" }
 
-const quoted = /"((?:[^"\\]|\\x[0-9a-f]{2}|\\[^x])*)"/g
+/** Valkey 8.1.1 does not escape quotes, so a quote ends an argument only before the next argument or the line's end. */
+const quoted = /"((?:[^"\\]|\\x[0-9a-f]{2}|\\[^x]|"(?! "|$))*)"/g
 
 const unescape = (text: string) =>
   text.includes("\\")
