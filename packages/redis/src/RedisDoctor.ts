@@ -201,6 +201,17 @@ const streamCommands = (stream: string): ReadonlyArray<Command> => {
   ]
 }
 
+/** Servers for the protocol of Redis may lack commands, and `rename-command` removes them. */
+const known = (sent: ReadonlyArray<Command>, replies: ReadonlyArray<string>): Finding => {
+  const unknown = sent.flatMap(([name, subcommand], index) => {
+    const refusal = /unknown (sub)?command/i.exec(replies[index]!)
+    return refusal === null ? [] : refusal[1] === undefined ? [name] : [`${name} ${subcommand}`]
+  })
+  if (unknown.length === 0) return finding("commands", "ok", "the server knows all commands")
+  const problem = `the server does not know ${[...new Set(unknown)].join(", ")}`
+  return finding("commands", "error", problem, "use a server that has these commands")
+}
+
 const permissions = (replies: ReadonlyArray<string>) => {
   const refusals = new Set(replies.filter((text) => text.includes("NOPERM")))
   if (refusals.size === 0) return finding("permissions", "ok", "all commands are permitted")
@@ -352,11 +363,12 @@ export const examine = Effect.fnUntraced(function*(
       ...(options.streams === true ? [yield* pauses(redis, topology)] : []),
       ...(Option.isSome(subscriber) ? [yield* messages(send, subscriber.value, [inbox, key])] : [])
     ]
+    const commands = [...mutexCommands(key, inbox), ...(options.streams === true ? streamCommands(`${key}:input`) : [])]
     const replies = yield* Effect.forEach(
-      [...mutexCommands(key, inbox), ...(options.streams === true ? streamCommands(`${key}:input`) : [])],
+      commands,
       (command) => Effect.match(send(...command), { onFailure: causeOf, onSuccess: () => "" })
     )
-    findings.push(permissions(replies), writes(replies), ...reads)
+    findings.push(known(commands, replies), permissions(replies), writes(replies), ...reads)
   }
   return {
     findings,

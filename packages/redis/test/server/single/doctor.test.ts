@@ -41,6 +41,7 @@ describe("RedisDoctor", () => {
           "jobs",
           "clock",
           "latency",
+          "commands",
           "permissions",
           "writes",
           "pauses",
@@ -80,6 +81,19 @@ describe("RedisDoctor", () => {
       assert.match(find(onReplica, "role")!.advice!, /Sentinels/)
       assert.deepInclude(find(onReplica, "writes"), { status: "error", advice: "connect to the primary" })
       for (const check of ["pauses", "messages"]) assert.deepInclude(find(onReplica, check), { status: "ok" })
+    }), 30_000)
+
+  it.live("the report names the commands that a server lacks", () =>
+    Effect.gen(function*() {
+      const removed = ["ZADD", "XCLAIM"].flatMap((name) => ["--rename-command", name, ""])
+      const server = yield* RedisServer.start({ args: removed })
+      const report = yield* examine(server, { streams: true })
+      assert.isFalse(report.isUsable)
+      assert.deepInclude(find(report, "commands"), {
+        status: "error",
+        message: "the server does not know ZADD, XCLAIM",
+        advice: "use a server that has these commands"
+      })
     }), 30_000)
 
   it.live("the report names the permissions that a user lacks", () =>
