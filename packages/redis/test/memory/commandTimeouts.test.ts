@@ -29,7 +29,7 @@ it.live("the connection to a node of a Cluster is destroyed if nothing arrives, 
     let destroyed = 0
     const stream = { bytesRead: 0, destroy: () => destroyed++ }
     const commandQueue: Array<{ readonly command: object }> = []
-    const node = { commandQueue: { peekFront: () => commandQueue[0] }, stream }
+    const node = { commandQueue: { peekFront: () => commandQueue[0] }, status: "ready", stream }
     const cluster = {
       nodes: () => [node, { commandQueue: { peekFront: () => undefined } }],
       sendCommand: (command: object) => commandQueue.push({ command }),
@@ -51,5 +51,14 @@ it.live("the connection to a node of a Cluster is destroyed if nothing arrives, 
     commandQueue.unshift({ command: {} })
     yield* timesOut
     yield* timesOut
+    yield* timesOut
     assert.strictEqual(destroyed, 1)
+    // A node whose process hangs accepts connections, but does not reply to the handshake
+    stream.bytesRead++
+    node.status = "connect"
+    yield* timesOut
+    assert.strictEqual(destroyed, 1)
+    yield* timesOut
+    yield* timesOut
+    assert.strictEqual(destroyed, 2)
   }))

@@ -90,19 +90,20 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
 })
 
 /**
- * Returns a function that destroys each connection of a Cluster client on which a reply to a command of this library is
- * overdue, and on which nothing has arrived for the timeout since then. Replies that arrive late keep the connection.
+ * Returns a function that destroys the connections of a Cluster client on which nothing arrives for twice the timeout,
+ * although a reply to a command of this library or to the handshake is due. Replies that arrive late keep a connection.
  */
 const endSilentNodes = (cluster: Cluster, limit: number) => {
-  const overdue = new WeakMap<object, { readonly bytesRead: number; readonly since: number }>()
+  const silent = new WeakMap<object, { readonly bytesRead: number; readonly since: number }>()
   return (at: number) => {
-    for (const { commandQueue, stream } of cluster.nodes("all")) {
+    for (const { commandQueue, status, stream } of cluster.nodes("all")) {
       const command = commandQueue.peekFront()?.command
-      if (!(command instanceof UntimedCommand) || at < command.due) continue
+      const isOverdue = command instanceof UntimedCommand && at >= command.due
+      if (!isOverdue && (command === undefined || status !== "connect")) continue
       const { bytesRead } = stream as Socket
-      const known = overdue.get(stream)
-      if (known?.bytesRead !== bytesRead) overdue.set(stream, { bytesRead, since: at })
-      else if (at >= known.since + limit) stream.destroy(new Error(`no data from the node for ${2 * limit} ms`))
+      const known = silent.get(stream)
+      if (known?.bytesRead !== bytesRead) silent.set(stream, { bytesRead, since: isOverdue ? at - limit : at })
+      else if (at >= known.since + 2 * limit) stream.destroy(new Error(`no data from the node for ${2 * limit} ms`))
     }
   }
 }
