@@ -128,13 +128,13 @@ const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Ou
 const confirming = variantOf(raw, "raw, confirmed by a reply", { protocol: "confirmed" })
 
 /** The difference between this variant and raw is the cost of the protocol. */
-const byOurScripts = variantOf(raw, "raw, by our scripts and messages", { protocol: "ours" })
+const byOurScripts = variantOf(raw, "raw, with our scripts and messages", { protocol: "ours" })
 
 /**
  * The difference between this variant and `byOurScripts` is the minimum cost of Effect. The difference between
  * effect-simba and this variant is the cost of the library.
  */
-const inEffect = variantOf(raw, "raw, by our scripts and messages, in Effect", { protocol: "effect" })
+const inEffect = variantOf(raw, "raw, with our scripts and messages, in Effect", { protocol: "effect" })
 
 /** Each turn serves only one owner. */
 const inStrictOrder = variantOf(ours, "ours, strict order", { localTurn: 0 })

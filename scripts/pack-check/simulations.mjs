@@ -20,7 +20,7 @@ const copyPlans = (folder) => {
 /** Runs `seeds` seeds of each plan. */
 export const simulate = async (folder, seeds) => {
   copyPlans(folder)
-  // Few workers: loading the packages takes each as long as several seeds
+  // Use few workers, because loading the packages takes a worker as long as several seeds
   const workers = Math.min(availableParallelism(), Math.ceil(seeds / 10))
   for (const plan of plans) {
     const args = [simulator, "--plan", plan, "--seeds", `${seeds}`, "--workers", `${workers}`]

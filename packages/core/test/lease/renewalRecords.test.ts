@@ -93,7 +93,7 @@ describe("a guard", () => {
       assert.lengthOf(errors, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("that ends makes the renewal retry a second after each failure", () =>
+  it.effect("that has ended causes a retry one second after each failure", () =>
     Effect.gen(function*() {
       const { faults, here, renewals } = yield* setup(Schedule.recurs(0))
       yield* here(Mutex.acquire("m"))

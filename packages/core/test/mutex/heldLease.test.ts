@@ -354,7 +354,7 @@ describe("the guard", { tags: ["L2"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "ends the lease when the server knows no owner, and does not reacquire the mutex",
+    "ends the lease when the server reports no owner, and does not reacquire the mutex",
     () =>
       Effect.gen(function*() {
         const lease = yield* Mutex.acquire("m")

@@ -154,7 +154,7 @@ describe("what happened between two polls", () => {
       ["still free", nobody, nobody, 0, []],
       ["renewed", held("a", 100), held("a", 300), 50, ["Renewed"]],
       ["the same lease, a little later", held("a", 100), held("a", 150), 50, []],
-      ["the same lease, later than the time of a request varies", held("a", 100), held("a", 151), 50, ["Renewed"]],
+      ["the same lease, later by more than the round trip varies", held("a", 100), held("a", 151), 50, ["Renewed"]],
       ["gone before its end", held("a", 100), nobody, 50, ["Released"]],
       ["gone at its end", held("a", 100), nobody, 100, ["Expired"]],
       ["gone after its end", held("a", 100), nobody, 101, ["Expired"]],

@@ -57,7 +57,7 @@ describe("the runs of a handler", () => {
       assert.deepStrictEqual(yield* tokens(a), [])
     })))
 
-  it.effect("a consumer leaves a data stream that its handler yielded to the other members until its next sweep", () =>
+  it.effect("after its handler has yielded a data stream, a consumer leaves it to the other members until its next sweep", () =>
     fleet.test(
       Effect.gen(function*() {
         const { open } = yield* fleet.make
