@@ -24,6 +24,28 @@ it.live("commands in flight fail when the connection is lost, and later commands
     for (const failure of all) assert.match(failure, /connect/)
   }))
 
+it.live("a connection is destroyed only after twice the timeout without data", () =>
+  Effect.gen(function*() {
+    const limit = 40
+    let destroyedAt: number | undefined
+    const destroy = () => {
+      destroyedAt = performance.now()
+    }
+    const client = new Client({ lazyConnect: true })
+    const stream = Object.assign(new EventEmitter(), { destroy })
+    Object.assign(client, { status: "ready", stream, sendCommand: () => client.commandQueue.push({} as never) })
+    const send = yield* commandTimeouts.withTimeouts(client, Duration.millis(limit))
+    const timesOut = Effect.callback<void>((resume) => void send("GET", ["key"], () => resume(Effect.void)))
+    const first = yield* Effect.forkChild(timesOut, { startImmediately: true })
+    yield* Effect.sleep(Duration.millis(limit * 3 / 4))
+    const heardAt = performance.now()
+    // The reply to an earlier command
+    stream.emit("data")
+    yield* Fiber.join(first)
+    while (destroyedAt === undefined) yield* timesOut
+    assert.isAtLeast(destroyedAt - heardAt, 2 * limit - 1)
+  }))
+
 it.live("the connection to a node of a Cluster is destroyed if nothing arrives, but not if replies arrive late", () =>
   Effect.gen(function*() {
     let destroyed = 0

@@ -73,6 +73,7 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
     return outage(`nothing is listening at ${primary === undefined ? "" : "the address of "}${address} (${code})`)
   }
   if (code === "ENOTFOUND") return outage(`the host name of ${address} cannot be resolved (${code}): correct it`)
+  if (code === "ERR_SOCKET_BAD_PORT") return mistake(`the port of ${address} is invalid: correct it`)
   if (code === "EAI_AGAIN") return outage(`the host name of ${address} cannot be resolved at the moment (${code})`)
   if (code === "CERT_HAS_EXPIRED") return mistake(`the certificate of ${address} has expired: renew it`)
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {

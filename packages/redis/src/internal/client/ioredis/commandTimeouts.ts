@@ -60,8 +60,10 @@ export const isOwn = (command: object): boolean => command instanceof UntimedCom
  */
 const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, wake: () => void) {
   let since = Infinity
+  let lastData = 0
   const onData = () => {
-    since = client.status === "connect" ? monotonicMillis() : Infinity
+    lastData = monotonicMillis()
+    since = client.status === "connect" ? lastData : Infinity
   }
   client.stream.on("data", onData)
   yield* Effect.addFinalizer(() => Effect.sync(() => client.stream?.off("data", onData)))
@@ -76,7 +78,7 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
   })
   return {
     noteSilence: (from: number) => {
-      since = Math.min(since, from)
+      since = Math.min(since, Math.max(from, lastData))
     },
     /** The instant at which the connection counts as silent for too long. */
     due: () => since + 2 * limit,
