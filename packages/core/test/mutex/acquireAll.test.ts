@@ -1,7 +1,8 @@
 /** The limits of an acquire of several mutexes, and nested acquires with options. */
 import { Mutex } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Fiber } from "effect"
+import { Clock, Duration, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { another, start, TestLive } from "../support/setup.ts"
@@ -47,6 +48,26 @@ describe("acquireAll", () => {
       }).pipe(Effect.scoped)
   )
 })
+
+it.effect("acquireAll fails if a lease ends during the last request, even if no timer has fired", () =>
+  Effect.gen(function*() {
+    const { clock, stall } = yield* stalling
+    yield* Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const stalled = Layer.succeed(MutexStore.MutexStore, {
+        ...store,
+        acquire: (request) =>
+          Effect.tap(store.acquire(request), () =>
+            Effect.sync(() => {
+              if (request.mutex === "b") stall.millis = 15_500
+            }))
+      })
+      const loss = yield* Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"]))).pipe(
+        Effect.provide(Layer.fresh(Layer.provide(Mutex.layer(), stalled)))
+      )
+      assert.deepInclude(loss, { _tag: "LeaseLost", resource: "a" })
+    }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+  }))
 
 it.effect("a nested acquire with options checks the options, then fails with AlreadyHeld", () =>
   Effect.gen(function*() {

@@ -275,6 +275,34 @@ describe("a watch", () => {
       assert.deepStrictEqual([...limits], [0], "requests no waiters")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
+  it.effect("leaves no timer behind when its last follower leaves", () =>
+    Effect.gen(function*() {
+      const { context } = yield* watching
+      const pending = new Set<object>()
+      const pollAt = (at: number, ring: () => void) => {
+        const timer = {}
+        pending.add(timer)
+        const cancel = context.timers.pollAt(at, ring)
+        return () => {
+          pending.delete(timer)
+          cancel()
+        }
+      }
+      const follow = yield* ownerWatch.make({ ...context, timers: { ...context.timers, pollAt } }, () => undefined)
+      const follower = {
+        on: () => Effect.void,
+        refused: () => Effect.void,
+        nextPoll: (_: unknown, now: number) => now + 1000,
+        renewals: false
+      }
+      const scope = yield* Scope.make()
+      yield* Scope.provide(follow(mutex, follower), scope)
+      yield* TestClock.adjust(0)
+      assert.strictEqual(pending.size, 1)
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual(pending.size, 0)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
   it.effect("reports an owner whose lease has no end", () =>
     Effect.gen(function*() {
       const ownership = { _tag: "Held", owner: "somebody" } as const
