@@ -314,6 +314,34 @@ describe("a nested lock on the same name", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
+describe("work that starts its next run in a detached fiber", () => {
+  /** The number of locks and of protected effects that the fiber knows to be around it. */
+  const inherited = Effect.map(Effect.context<never>(), ({ mapUnsafe }) => {
+    let locks = 0
+    for (let lock = mapUnsafe.get("@effect-simba/core/internal/Nesting"); lock !== undefined; lock = lock.outer) locks++
+    return locks + (mapUnsafe.get("@effect-simba/core/internal/Containing")?.length ?? 0)
+  })
+  const underLock = <E>(work: Effect.Effect<void, E, Mutex.Mutex>) => Mutex.withLock("m")(work)
+  const underLease = <E>(work: Effect.Effect<void, E, Mutex.Mutex>) =>
+    Effect.scoped(Effect.flatMap(Mutex.acquire("m"), (lease) => lease.protect(work)))
+
+  it.effect.each([["withLock", underLock], ["protect", underLease]] as const)(
+    "does not keep its earlier runs in memory (%s)",
+    ([, protect]) =>
+      Effect.gen(function*() {
+        const counts: Array<number> = []
+        const run = (runs: number): Effect.Effect<void, unknown, Mutex.Mutex> =>
+          protect(Effect.gen(function*() {
+            counts.push(yield* inherited)
+            if (runs > 1) yield* Effect.forkDetach(Effect.delay(run(runs - 1), "1 second"))
+          }))
+        yield* run(5)
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(counts, [1, 1, 1, 1, 1])
+      }).pipe(Effect.provide(TestLive))
+  )
+})
+
 describe("acquireAll", () => {
   it.effect("holds all mutexes with one lease object", () =>
     Effect.gen(function*() {

@@ -20,8 +20,14 @@ export type Table<L extends OwnedLease> = Pick<LeaseTable<L, never>, "now" | "ch
  */
 type Inside = (context: Context.Context<never>, own: Protection) => Context.Context<never>
 
-/** Adds the work to `Containing`, so that an effect inside it that ends the lease does not wait for itself. */
-const contain: Inside = (context, own) => Context.add(context, Containing, [...Context.get(context, Containing), own])
+/**
+ * Adds the work to `Containing`, so that an effect inside it that ends the lease does not wait for itself. Drops work
+ * that has ended, because a detached fiber may have inherited it.
+ */
+const contain: Inside = (context, own) => {
+  const running = Context.get(context, Containing).filter(({ work }) => work?.pollUnsafe() === undefined)
+  return Context.add(context, Containing, [...running, own])
+}
 
 /** Runs the effect in its own fiber, which is interrupted when one of the leases ends or is lost. */
 export const protect = <L extends OwnedLease, A, E, R>(

@@ -20,10 +20,16 @@ const Current: Context.Reference<Nesting | undefined> = Context.Reference<Nestin
   { defaultValue: () => undefined }
 )
 
-/** Adds the lock to the context of the work inside it. */
+/**
+ * Adds the lock to the context of the work inside it. Drops locks that have ended: work that starts its next run in a
+ * detached fiber would keep all of them in memory.
+ */
 export const provide =
-  (leases: HeldLeases, lease: HeldLease) => (context: Context.Context<never>): Context.Context<never> =>
-    Context.add(context, Current, { leases, lease, outer: Context.get(context, Current) })
+  (leases: HeldLeases, lease: HeldLease) => (context: Context.Context<never>): Context.Context<never> => {
+    let outer = Context.get(context, Current)
+    while (outer?.lease.isOpen() === false) outer = outer.outer
+    return Context.add(context, Current, { leases, lease, outer })
+  }
 
 /** Returns the error for the enclosing lock that an acquire would wait for. Ignores leases that have ended. */
 export const find = (
