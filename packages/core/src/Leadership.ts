@@ -289,7 +289,8 @@ const prepare = <R>(jobs: ReadonlyArray<Job<unknown, R>>) => {
  * **Details**
  *
  * Runs until it is interrupted. Fails with `InvalidConfig` if an option is invalid, or if a name is blank, not unique, or
- * the name of a job that already runs on the contender.
+ * the name of a job that already runs on the contender. If that job was interrupted and a run of it is still ending, waits
+ * for its end.
  *
  * **Example** (Sharing a contender with other work)
  *

@@ -142,6 +142,34 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepInclude((yield* record).run, { scheduledAt: noon + 60_000, attempt: 1, outcome: "success" })
     }))
 
+  it.effect("a claim that is refused just before the backend's clock is set back delays the job by a second", () =>
+    Effect.gen(function*() {
+      const { faults, here, take } = yield* alone({ schedule: cron, misfire: "skip" })
+      yield* here(Jobs.run("jobs", "job"))
+      faults.jobOperations.claim = {
+        reply: (now) => ({ _tag: "Running", now: now + 3_600_000, attempt: 0, wait: 0 })
+      }
+      yield* TestClock.adjust("5 seconds")
+      faults.jobOperations.claim = "work"
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(take(), ["a@6"])
+    }))
+
+  it.effect("missed instants are reported once, even if the reply to their claim was lost", () =>
+    Effect.gen(function*() {
+      const { faults, here, record, warnings } = yield* alone({ schedule: cron, misfire: "skip" })
+      yield* here(Jobs.pause("jobs", "job"))
+      yield* TestClock.adjust("59 seconds")
+      faults.jobOperations.claim = "lost"
+      yield* TestClock.adjust("1050 millis")
+      faults.jobOperations.claim = "work"
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual((yield* record).missed, 1)
+      assert.deepStrictEqual(warnings.filter((line) => line.includes("missed")), [
+        "\"job\" missed 1 run(s): it is paused"
+      ])
+    }))
+
   it.effect("the end of a run that a failover lost is recorded again, with the same outcome", () =>
     Effect.gen(function*() {
       for (
@@ -340,6 +368,31 @@ describe("jobs", () => {
       yield* start(Leadership.runJobs(contender, [job("again", { name: "two", schedule: cron })]))
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(take().sort(), ["again@121", "third@121"])
+    }))
+
+  it.effect("wait for interrupted ones of the same name, whose runs are still ending", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(noon - 1000)
+      const { job, node, take } = yield* JobFleet.make
+      const { contender, here, start } = yield* node("a", () => [])
+      const runJobs = (node: string, work?: () => Effect.Effect<void>) =>
+        Leadership.runJobs(contender, [job(node, { schedule: cron }, work)])
+      const first = yield* start(
+        runJobs("first", () => Effect.onInterrupt(Effect.never, () => Effect.sleep("5 seconds")))
+      )
+      yield* TestClock.adjust("2 seconds")
+      first.interruptUnsafe()
+      const second = yield* start(runJobs("second"))
+      const third = yield* start(runJobs("third"))
+      yield* TestClock.adjust("1 second")
+      second.interruptUnsafe()
+      yield* TestClock.adjust("1 minute")
+      // The second one was interrupted while it waited, so the third one does not wait for it
+      assert.deepStrictEqual(take(), ["first@1", "third@61"])
+      const error = yield* Effect.flip(here(runJobs("fourth")))
+      assert.include(error.message, "already runs a job named \"job\"")
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(second)))
+      assert.isUndefined(third.pollUnsafe())
     }))
 
   it.effect("accept a wrapped contender, and nothing else", () =>

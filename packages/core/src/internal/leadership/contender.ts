@@ -354,7 +354,8 @@ export const make = Effect.fnUntraced(function*(options: {
     holds(lease) && present?.lease.id === lease.id && plan.mayStart(contention) ? present : undefined
   register(contender, {
     store,
-    jobs: new Set(),
+    jobs: new Map(),
+    claims: 0,
     mayStart: (lease) => leadingUnder(lease) !== undefined,
     startRun: (lease) => {
       const leadership = leadingUnder(lease)

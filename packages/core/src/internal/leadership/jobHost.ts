@@ -2,16 +2,26 @@
  * What scheduled jobs need from their contender beyond its public interface. `contender` registers a host. `jobRunner`
  * finds it by the contender that users pass, and passes it on to `jobRun` and `clockCheck`.
  */
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { Lease } from "../../Lease.ts"
 import type { MutexStore } from "../../MutexStore.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
 import { refuse } from "../optionChecks.ts"
 
+interface JobRunner {
+  /** Whether it was interrupted. Its runs may still be ending. */
+  isEnding: boolean
+  readonly ended: Deferred.Deferred<void>
+}
+
 export interface JobHost {
   readonly store: MutexStore["Service"]
-  /** The names of the jobs that run on this contender. */
-  readonly jobs: Set<string>
+  /** The runner of each job of this contender, by the job's name. */
+  readonly jobs: Map<string, JobRunner>
+  /** The number of claims so far. Runners that follow each other under one lease must not use the same ids. */
+  claims: number
   /**
    * Whether the contender leads under this lease, so that a run may be claimed. `startRun` checks it again after the
    * claim.
@@ -44,20 +54,32 @@ export const jobHost = (contender: object): JobHost => {
 
 /**
  * Reserves the names of the jobs while they run. Two runners of one job would each take the other's runs for their own,
- * so the second one is refused.
+ * so the second one is refused. If the first one is ending, the second one waits for it. `running` gets the function
+ * that it calls when it is interrupted.
  */
 export const withNames = <A, E, R>(
   { jobs }: JobHost,
   names: ReadonlyArray<string>,
-  running: Effect.Effect<A, E, R>
+  running: (interrupted: () => void) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | InvalidConfig, R> =>
-  Effect.acquireUseRelease(
-    Effect.suspend(() => {
+  Effect.uninterruptibleMask((restore) => {
+    const runner: JobRunner = { isEnding: false, ended: Deferred.makeUnsafe() }
+    const reserve: Effect.Effect<void, InvalidConfig> = Effect.suspend(() => {
       const known = names.find((name) => jobs.has(name))
-      if (known !== undefined) return refuse("jobs", `the contender already runs a job named ${JSON.stringify(known)}`)
-      names.forEach((name) => jobs.add(name))
-      return Effect.void
-    }),
-    () => running,
-    () => Effect.sync(() => names.forEach((name) => jobs.delete(name)))
-  )
+      if (known === undefined) return Effect.sync(() => names.forEach((name) => jobs.set(name, runner)))
+      const { ended, isEnding } = jobs.get(known)!
+      return isEnding
+        ? Effect.andThen(restore(Deferred.await(ended)), reserve)
+        : refuse("jobs", `the contender already runs a job named ${JSON.stringify(known)}`)
+    })
+    return Effect.andThen(
+      reserve,
+      Effect.ensuring(
+        restore(running(() => runner.isEnding = true)),
+        Effect.sync(() => {
+          names.forEach((name) => jobs.delete(name))
+          Deferred.doneUnsafe(runner.ended, Exit.void)
+        })
+      )
+    )
+  })

@@ -53,7 +53,7 @@ interface Tracked<R> extends Prepared<R> {
   outdated: number
   /** When this leadership became able to run the job, by the backend's clock. */
   free: number
-  /** Consecutive failed requests, and when the next one may be sent. */
+  /** Consecutive failed requests, and when the next one may be sent, in monotonic milliseconds. */
   failures: number
   notBefore: number
   /** The requested claim, until it is refused or takes effect. */
@@ -124,7 +124,6 @@ export const run = <R>(
           over.set(claim, outcome)
           if (over.size > mostRemembered) over.delete(over.keys().next().value!)
         }
-        let claims = 0
         // A claim without a reply has not started its run
         yield* Effect.addFinalizer(() =>
           Effect.forEach(
@@ -171,7 +170,7 @@ export const run = <R>(
           const attempt = decision._tag === "Run" ? `${decision.mode}/${decision.attempt}` : "miss"
           const of = `${attempt}/${decision.at}`
           if (job.claim?.of !== of) {
-            job.claim = { of, id: `${lease.id}#${++claims}`, decision }
+            job.claim = { of, id: `${lease.id}#${++host.claims}`, decision }
             setOver(job.claim.id, "unstarted")
           }
           return job.claim.id
@@ -220,14 +219,14 @@ export const run = <R>(
               changed: job.record?.former.at(-1)?.until ?? 0
             }))
             if (Exit.isFailure(reply)) {
-              job.notBefore = backendTime() + pauseAfter(++job.failures)
+              job.notBefore = instant(clock).monotonic + pauseAfter(++job.failures)
               return yield* log.warning(`Cannot claim a run of "${spec.name}"; retrying:`, log.why(reply.cause))
             }
             const { attempt, _tag, now, wait } = reply.value
             job.failures = 0
             if (_tag !== "Claimed") {
               job.claim = undefined
-              job.notBefore = now +
+              job.notBefore = instant(clock).monotonic +
                 (_tag === "Early" ? Math.min(wait, readIntervalMillis) : _tag === "Taken" ? 1 : refusedMillis)
               return
             }
@@ -294,20 +293,26 @@ export const run = <R>(
           for (const job of tracked) {
             if (job.isBusy || job.record === undefined) continue
             yield* Effect.forEach([job.record.override, ...job.record.former.map(({ schedule }) => schedule)], read)
-            if (job.notBefore > now) {
-              until = Math.min(until, job.notBefore)
+            const pause = job.notBefore - instant(clock).monotonic
+            if (pause > 0) {
+              until = Math.min(until, now + pause)
               continue
             }
             const isPaused = view.isPaused || job.record.isPaused
             const leader = { gained, free: job.free, token: lease.token }
             // The claim was executed but its reply was lost: repeating the request returns the same reply
             const isClaimed = job.claim !== undefined && job.record.run?.claim === job.claim.id
+            // The instants are recorded as missed, but the reply was lost
+            if (job.claim?.decision._tag === "Miss" && job.claim.decision.at === job.record.at) {
+              yield* Effect.annotateLogs(reportMissed(job.spec.name, job.claim.decision), { job: job.spec.name })
+              job.claim = undefined
+            }
             // The run is recorded as running, but this leader does not run it: its end was lost, or a late copy of its
             // claim was executed
             const { run } = job.record
             if (!isClaimed && run?.id === lease.id && run.end === undefined) {
               // Sends the end now and, if the backend does not accept it, again after a pause
-              job.notBefore = now + pauseAfter(++job.failures)
+              job.notBefore = instant(clock).monotonic + pauseAfter(++job.failures)
               yield* FiberSet.run(fibers, busy(job)(note(job, run.claim, over.get(run.claim) ?? "interrupted")))
               continue
             }
@@ -323,11 +328,14 @@ export const run = <R>(
         }
       }))
 
-    const running = Effect.raceFirst(
-      Effect.andThen(introduce, Effect.never) as Effect.Effect<never>,
-      contender.whileLeader(lead)
-    )
-    return withNames(host, jobs.map(({ spec }) => spec.name), running)
+    return withNames(host, jobs.map(({ spec }) => spec.name), (interrupted) =>
+      Effect.raceFirst(
+        Effect.onInterrupt(
+          Effect.andThen(introduce, Effect.never) as Effect.Effect<never>,
+          () => Effect.sync(interrupted)
+        ),
+        contender.whileLeader(lead)
+      ))
   }).pipe(Effect.annotateLogs({ mutex: contender.mutex }))
 
 /** Milliseconds until the next request. If nothing failed, that is the next regular read. */
