@@ -350,7 +350,8 @@ export const Service = <Self>() =>
  * **Gotchas**
  *
  * Handlers run at least once: a successor may repeat work that its predecessor did not commit. A client can join only
- * once at a time: a second `run`, or reading `notifications`, fails with `InvalidConfig`.
+ * once at a time: a second `run`, or reading `notifications`, fails with `InvalidConfig`. If the first one was
+ * interrupted and its handlers are still ending, the second one waits for them.
  *
  * **Example** (A handler that stops at a safe point when it is revoked)
  *

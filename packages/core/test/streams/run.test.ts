@@ -98,6 +98,26 @@ describe("running handlers", () => {
       assert.isUndefined(second.pollUnsafe())
     })))
 
+  it.effect("a second `run` waits for one that was interrupted and whose handlers are still ending", () =>
+    fleet.test(Effect.gen(function*() {
+      const { a } = yield* fleet.ofOne
+      const began: Array<string> = []
+      const handler = (name: string, work: Effect.Effect<void>) =>
+        Effect.andThen(Effect.sync(() => began.push(name)), work)
+      yield* a.client.announceAll([{ stream: "s1" }])
+      const first = yield* a.start(
+        a.client.run(handler("first", Effect.onInterrupt(Effect.never, () => Effect.sleep("3 seconds"))))
+      )
+      yield* TestClock.adjust("1 second")
+      first.interruptUnsafe()
+      const second = yield* a.start(a.client.run(handler("second", Effect.void)))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(began, ["first"])
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(began, ["first", "second"])
+      assert.isUndefined(second.pollUnsafe())
+    })))
+
   it.effect("data streams that are paused when a consumer joins are not taken, and each sweep is counted once", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make

@@ -33,8 +33,8 @@ export interface ConsumptionOptions {
 
 export interface Consumption {
   /**
-   * Consumes until the scope closes, then releases the data streams. Fails if the backend refuses a request
-   * permanently.
+   * Consumes until the scope closes, then releases the data streams. Waits for an earlier consumption that is ending.
+   * Fails if the backend refuses a request permanently.
    */
   readonly start: (options: ConsumptionOptions) => Effect.Effect<never, InvalidConfig | StoreError, Scope.Scope>
   /** Stops the current consumption and waits for it to end. */
@@ -47,6 +47,8 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
   /** Open while there is no current consumption. */
   const idle = Latch.makeUnsafe(true)
   let current: string | undefined
+  /** Whether the current consumption was interrupted or has failed. Its handlers may still be running. */
+  let isEnding = false
 
   const register = (operation: string) =>
     Effect.suspend(() => {
@@ -60,6 +62,7 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
 
   const unregister = Effect.suspend(() => {
     current = undefined
+    isEnding = false
     return idle.open
   })
 
@@ -99,7 +102,16 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
 
   return {
     start: (options) =>
-      Effect.andThen(Effect.acquireRelease(register(options.operation), () => unregister), consume(options)),
+      Effect.suspend(() => isEnding ? idle.await : Effect.void).pipe(
+        Effect.andThen(Effect.acquireRelease(register(options.operation), () => unregister)),
+        Effect.andThen(Effect.raceFirst(
+          consume(options),
+          Effect.onInterrupt(Effect.never, () =>
+            Effect.sync(() => {
+              isEnding = true
+            }))
+        ))
+      ),
     close: Effect.andThen(Deferred.succeed(closing, undefined), idle.await)
   }
 }
