@@ -1,5 +1,5 @@
 /** The plan for jobs on the simulator, and defects that its checker must find. */
-import type { JobStore } from "@effect-simba/core/JobStore"
+import type { JobRecord, JobStore } from "@effect-simba/core/JobStore"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
 import { Simulation } from "@effect-simba/testkit"
@@ -22,10 +22,10 @@ const mistaken = (wrong: (jobs: JobStore) => Partial<JobStore>) =>
   ).pipe(Layer.provide(RedisMutex.layerStore))
 
 /** Returns the first violation that a few seeds find. */
-const violation = (store: ReturnType<typeof mistaken>) =>
+const violation = (store: ReturnType<typeof mistaken>, isOperated = false) =>
   Effect.gen(function*() {
     for (const seed of seeds(1, 20)) {
-      const { violations } = yield* Simulation.run(jobsPlan(seed, { program: program(store) }))
+      const { violations } = yield* Simulation.run(jobsPlan(seed, { isOperated, program: program(store, isOperated) }))
       if (violations[0] !== undefined) return violations[0].message
     }
     return "none"
@@ -59,11 +59,33 @@ describe("simulations of jobs", () => {
       }))
     return Effect.gen(function*() {
       const { violations } = yield* Simulation.run(
-        jobsPlan(1, { enabled: [], program: (client) => program(slow(client))(client) })
+        jobsPlan(1, { enabled: [], isOperated: false, program: (client) => program(slow(client))(client) })
       )
       assert.include(violations[0]?.message, "does not run again within 15700 ms after the last fault")
     })
   })
+
+  /** A store whose leaders read the records of jobs with a defect. */
+  const misread = (wrong: Partial<JobRecord>) =>
+    mistaken((jobs) => ({
+      read: (request) =>
+        Effect.map(jobs.read(request), (observed) => ({
+          ...observed,
+          jobs: new Map([...observed.jobs].map(([name, record]) => [name, { ...record, ...wrong }]))
+        }))
+    }))
+
+  it.effect("reveal a store that hides the runs that operators request", () =>
+    Effect.map(
+      violation(misread({ wanted: undefined }), true),
+      (found) => assert.match(found, /a requested run of \w+ has not started/)
+    ))
+
+  it.effect("reveal a store that hides the schedules that operators set", () =>
+    Effect.map(
+      violation(misread({ override: undefined }), true),
+      (found) => assert.match(found, /which is not an instant of its schedule|missed instants instead of/)
+    ))
 
   it.effect("reveal a store that lets a job run twice for an instant", () => {
     const generous = mistaken((jobs) => ({

@@ -4,7 +4,10 @@
  */
 import type { Checker } from "@effect-simba/testkit"
 
-/** What the checker knows about a job. Its instants are the multiples of `period`, in milliseconds. */
+/**
+ * What the checker knows about a job. Its instants are the multiples of `period`, in milliseconds, unless an operator
+ * has changed its schedule.
+ */
 export interface JobRules {
   readonly job: string
   readonly period: number
@@ -35,11 +38,29 @@ export const claimOf = (args: ReadonlyArray<string>) => {
   }
 }
 
+/** Parses the arguments of the script `steerJobs`. */
+export const orderOf = (args: ReadonlyArray<string>) => {
+  if (args.length !== 8 || !args[4]!.endsWith(":jobs")) return undefined
+  return { order: args[5]!, job: args[6]! }
+}
+
+/** Whether an operator has deleted the state of the jobs. */
+export const isForgetting = (
+  { args, reply }: { readonly args: ReadonlyArray<string>; readonly reply: unknown },
+  key: string
+) => args[0] === "DEL" && args[1] === key && reply === 1
+
 /** Parses the arguments of the script `endRun`. */
-const endOf = (args: ReadonlyArray<string>) => {
+export const endOf = (args: ReadonlyArray<string>) => {
   if (args.length !== 7 || !args[3]!.endsWith(":jobs")) return undefined
   const [job, claim, outcome] = args.slice(4)
   return { job: job!, claim: claim!, outcome: outcome! }
+}
+
+/** Parses a schedule whose instants are the multiples of a period, in milliseconds. */
+const periodOf = (schedule: string | undefined) => {
+  const [, millis, seconds] = /^(?:every (\d+)|cron UTC \*\/(\d+) .*)$/.exec(schedule ?? "") ?? []
+  return millis !== undefined ? Number(millis) : seconds !== undefined ? 1000 * Number(seconds) : undefined
 }
 
 /** Infers the reply of `claimRun` from the commands that it ran, because MONITOR shows no replies. */
@@ -56,7 +77,8 @@ export const replyTo = (
 /**
  * - A job has at most `attempts` attempts per instant, and each attempt starts once.
  * - The tokens of a job's runs never decrease. Within one leadership, no run starts before the previous one has ended.
- * - Each instant between two claimed ones is reported as missed, with its cause.
+ * - Each instant between two claimed ones is reported as missed, with its cause, unless it passed during a pause. A
+ *   change of the schedule applies from then on.
  * - A run that was claimed but never started is recorded as `unstarted`, unless its leader is lost.
  * - After the last fault, each job runs again within `recovery` milliseconds.
  */
@@ -72,7 +94,11 @@ export const jobsRunAsScheduled = (
     const rules = new Map(jobs.map((rule) => [rule.job, rule]))
     const begun = new Map<string, number>()
     const newest = new Map<string, { readonly token: number; readonly at: number }>()
-    const decided = new Map<string, { readonly at: number; readonly when: number }>()
+    /**
+     * The last instant of each job that is run or missed. If an operator has resumed the job since, `claimed` is the last
+     * instant that a leader claimed: a leader that has not read the resumption counts from there.
+     */
+    const decided = new Map<string, { readonly at: number; readonly claimed: number; readonly when: number }>()
     const claims = new Set<string>()
     const unbegun = new Map<string, { readonly claim: string; readonly at: number }>()
     /** Runs whose end was recorded before their start was observed, which happens with short runs. */
@@ -84,7 +110,30 @@ export const jobsRunAsScheduled = (
     const overdue = (job: string) =>
       view.violated(`${job} does not run again within ${recovery} ms after the last fault`)
     const key = `simba:{${mutex}}:jobs`
-    const isExcused = (since: number) => Math.max(view.lossAt(), view.serverStepAt()) >= since
+    /** When an operator last deleted the state of the jobs. */
+    let forgottenAt = -Infinity
+    const isExcused = (since: number) => Math.max(view.lossAt(), view.serverStepAt(), forgottenAt) >= since
+    /** The number of instants of a job after `from` and up to `to`, by the schedules that were in force. */
+    const instantsIn = ({ job, period }: JobRules, from: number, to: number) => {
+      let [count, start] = [0, from]
+      const add = (schedule: string | undefined, end: number) => {
+        if (end <= start) return
+        const every = periodOf(schedule) ?? period
+        count += Math.floor(end / every) - Math.floor(start / every)
+        start = end
+      }
+      for (const line of view.field(key, `replaced:${job}`)?.split("\n") ?? []) {
+        const [until = "", ...schedule] = line.split(" ")
+        add(schedule.join(" "), Math.min(to, Number(until)))
+      }
+      add(view.field(key, `override:${job}`) ?? view.field(key, `schedule:${job}`), to)
+      return count
+    }
+    /** Follows the state of a job that an operator has resumed: instants up to now are neither run nor missed. */
+    const resume = (job: string, when: number) => {
+      const at = Number(view.field(key, `at:${job}`) ?? NaN)
+      if (!Number.isNaN(at)) decided.set(job, { at, claimed: Math.min(at, decided.get(job)?.claimed ?? at), when })
+    }
     const began = (job: string, fields: Readonly<Record<string, string | number>>, at: number, client: string) => {
       const [instant, attempt, token] = [Number(fields["instant"]), Number(fields["attempt"]), Number(fields["token"])]
       const run = `${job} of ${instant}, attempt ${attempt}`
@@ -117,14 +166,18 @@ export const jobsRunAsScheduled = (
       if (mode === "run") unbegun.set(job, { claim, at })
       const before = decided.get(job)
       if (before !== undefined && at > before.at && !isExcused(before.when)) {
-        const between = Math.floor(at / rule.period) - Math.floor(before.at / rule.period) - (mode === "run" ? 1 : 0)
-        if (between !== missed) {
+        if (mode === "run" && instantsIn(rule, Math.max(before.at, at - 1), at) !== 1) {
+          view.violated(`${job} runs for ${at}, which is not an instant of its schedule`)
+        }
+        const own = mode === "run" ? 1 : 0
+        const between = instantsIn(rule, before.at, at) - own
+        if (missed < between || missed > instantsIn(rule, before.claimed, at) - own) {
           view.violated(
             `${job} goes from ${before.at} to ${at} (${mode}) with ${missed} missed instants instead of ${between}`
           )
         }
       }
-      decided.set(job, { at, when })
+      decided.set(job, { at, claimed: at, when })
     }
     return {
       onEvent: (event) => {
@@ -141,6 +194,15 @@ export const jobsRunAsScheduled = (
           running.delete(`${event.client} ${event.fields["job"]} ${event.fields["token"]}`)
         }
         if (event._tag !== "Command") return
+        if (isForgetting(event.command, key)) {
+          forgottenAt = event.at
+          decided.clear()
+          unbegun.clear()
+        }
+        const order = orderOf(event.command.args)
+        if (order?.order === "Resume" && event.command.reply === "1") {
+          for (const { job } of order.job === "" ? jobs : [{ job: order.job }]) resume(job, event.at)
+        }
         const end = endOf(event.command.args)
         const assigned = end === undefined ? undefined : unbegun.get(end.job)
         if (end !== undefined && assigned?.claim === end.claim) {

@@ -1,11 +1,17 @@
-/** The plan `jobs` of `pnpm simulate`: a leadership with jobs of every kind, under every fault. */
+/**
+ * The plan `jobs` of `pnpm simulate`: a leadership with jobs of every kind, under every fault. In half of the seeds,
+ * operators intervene.
+ */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { Simulation } from "@effect-simba/testkit"
 import { DateTime, Duration, Effect, Layer } from "effect"
+import type { Redis } from "effect/persistence/Redis"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
 import { draws } from "./draws.ts"
 import { type JobRules, jobsRunAsScheduled } from "./jobsChecker.ts"
+import { operate, resumedWithin } from "./jobsOperator.ts"
+import { ordersAreFollowed } from "./jobsOrderChecker.ts"
 
 const mutex = "a"
 const ttl = 2000
@@ -44,10 +50,10 @@ const kinds: ReadonlyArray<JobRules & { readonly options: Omit<Leadership.Job<st
 ]
 
 /**
- * The program of one process. A tenth of the runs fail. Tests pass a faulty `store` to verify that the checker finds
- * it.
+ * The program of one process, with or without an operator. A tenth of the runs fail. Tests pass a faulty `store` to
+ * verify that the checker finds it.
  */
-export const program = (store = RedisMutex.layerStore) => (client: Simulation.Client) => {
+export const program = (store = RedisMutex.layerStore, isOperated = false) => (client: Simulation.Client) => {
   const { note, random } = client
   const run = (job: string) => ({ attempt, lease, scheduledAt }: Leadership.Run) =>
     Effect.gen(function*() {
@@ -58,7 +64,7 @@ export const program = (store = RedisMutex.layerStore) => (client: Simulation.Cl
     }).pipe(Effect.ensuring(Effect.sync(() => note("run ended", { job, token: lease.token }))))
   const layer = Leadership.layerJobs(mutex, kinds.map(({ job, options }) => ({ ...options, name: job, run: run(job) })))
     .pipe(
-      Layer.provide(Mutex.layer({
+      Layer.provideMerge(Mutex.layer({
         ttl,
         transition,
         confirmTimeout: confirm,
@@ -66,24 +72,33 @@ export const program = (store = RedisMutex.layerStore) => (client: Simulation.Cl
       })),
       Layer.provide(store)
     )
-  return Effect.asVoid(Effect.andThen(Layer.build(layer), Effect.never))
+  const operator = isOperated ? operate(client, mutex, kinds.map(({ job }) => job)) : Effect.void
+  return Effect.flatMap(
+    Layer.build(layer),
+    (services): Effect.Effect<void, never, Redis> => Effect.andThen(Effect.provide(operator, services), Effect.never)
+  )
 }
 
 interface Overrides extends Partial<Omit<Simulation.Options<never>, "program">> {
   readonly program?: ReturnType<typeof program>
+  readonly isOperated?: boolean
 }
 
-export const jobsPlan = (seed: number | string, overrides?: Overrides) =>
-  ({
+export const jobsPlan = (seed: number | string, overrides: Overrides = {}) => {
+  const draw = draws(`jobs/${seed}`)
+  const { isOperated = draw("operator") > 0.5, ...others } = overrides
+  const rules = { mutex, jobs: kinds, recovery: isOperated ? recovery + resumedWithin : recovery }
+  return {
     seed,
-    clients: 2 + Math.floor(draws(`jobs/${seed}`)("clients") * 3),
-    program: program(),
+    clients: 2 + Math.floor(draw("clients") * 3),
+    program: program(undefined, isOperated),
     lock: lockModel.make([mutex]),
     faults: Simulation.allFaults,
-    checkers: [jobsRunAsScheduled({ mutex, jobs: kinds, recovery })],
+    checkers: [jobsRunAsScheduled(rules), ...isOperated ? [ordersAreFollowed(rules)] : []],
     duration: "40 seconds",
-    calm: "3 seconds",
+    calm: isOperated ? "8 seconds" : "3 seconds",
     liveness: "90 seconds",
     closing: "20 seconds",
-    ...overrides
-  }) as const
+    ...others
+  } as const
+}
