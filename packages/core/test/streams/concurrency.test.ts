@@ -212,7 +212,7 @@ describe("concurrent messages", () => {
         yield* TestClock.adjust("100 millis")
       }
       assert.deepStrictEqual([lease.checkpoint, most], ["40-0", 1])
-      // The last message ended at 4 s
+      // The handler of the last message ended at 4 s
       yield* TestClock.adjust("9899 millis")
       assert.strictEqual(lease.checkpoint, "40-0")
       yield* TestClock.adjust("1 millis")
@@ -220,7 +220,7 @@ describe("concurrent messages", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("for a message that ends during a commit, commitWithin is measured from the end of that message, and nothing stays uncommitted", () =>
+  it.effect("for a message whose handler ends during a commit, commitWithin is measured from that end, and nothing stays uncommitted", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"))

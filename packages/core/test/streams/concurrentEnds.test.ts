@@ -86,7 +86,7 @@ it.effect("the loss of the lease ends running handlers at once", () =>
     assert.deepStrictEqual(observed, [])
   }))
 
-it.effect("after a revocation, a recreated data stream moves the checkpoint when the running handler has ended, without waiting for messages that will not start", () =>
+it.effect("after a data stream was recreated and revoked, the checkpoint moves back once the running handler has ended, without waiting for messages that will not start", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(51), numbered(52), numbered(53))
@@ -123,7 +123,7 @@ it.effect("after a failover that lost the newest messages, the last remaining on
     assert.deepStrictEqual([lease.checkpoint, lease.offset], [timed(10).id, 10])
   }))
 
-it.effect("a recreated data stream moves the checkpoint only after the last message that was read has ended, even if a commit is in flight between two messages", () =>
+it.effect("the checkpoint of a recreated data stream moves back only after all running handlers have ended, even if a commit is in flight between two messages", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(51), numbered(53))
@@ -141,7 +141,7 @@ it.effect("a recreated data stream moves the checkpoint only after the last mess
     assert.deepStrictEqual(commits(lease), ["commit 51-0"])
   }))
 
-it.effect("a revocation during the search for the last remaining message commits nothing: the messages before it have not been processed", () =>
+it.effect("after a revocation during the search for the last remaining message, nothing is committed, because the messages before it have not been processed", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     const messages = Array.from({ length: 12 }, (_, i) => timed(i + 1))

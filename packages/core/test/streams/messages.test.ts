@@ -965,7 +965,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.strictEqual(lease.checkpoint, "1-0")
     }))
 
-  it.effect("a handler that is revoked before the first message yields without a commit, and one that is revoked during the last is done", () =>
+  it.effect("a handler that is revoked before the first message yields without a commit, and one that is revoked during the last message finishes", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(end("1-0"))
