@@ -22,7 +22,7 @@ describe("stop", () => {
     )
   }
 
-  it.effect("waits for the work, and an earlier step-down does not undo it", () =>
+  it.effect("waits for the work, and is not undone by an earlier step-down", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* start(jobs.whileLeader(slowToEnd()))

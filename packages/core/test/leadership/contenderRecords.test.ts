@@ -136,7 +136,7 @@ describe("a contender", () => {
       }
     }))
 
-  it.effect("checks after a stop whether its release was executed, unless its own work stops it", () => {
+  it.effect("checks after a stop whether its release was executed, unless its own work called stop", () => {
     let asked = 0
     const counting = Layer.effect(
       MutexStore.MutexStore,

@@ -128,7 +128,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["a@0", "a@1", "a@2", "a@3", "a@4"])
     }))
 
-  it.effect("a run whose claim got no reply starts as soon as a read shows it", () =>
+  it.effect("a run whose claim got no reply starts as soon as a read shows the claim", () =>
     Effect.gen(function*() {
       const { faults, ran, record } = yield* alone({ schedule: cron, misfire: "skip" })
       yield* TestClock.adjust("59 seconds")

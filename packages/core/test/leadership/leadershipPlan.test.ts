@@ -139,7 +139,7 @@ describe("a contender", () => {
         (before.hasLease ? command === "nothing" : !before.hasLoop || isInterrupted))
     ))
 
-  it("that is started again after it left rejoins the queue, and otherwise keeps its place", () =>
+  it("that is started again rejoins the queue if it had left, and otherwise keeps its place", () =>
     always((_, { command, event: { _tag } }, before) =>
       _tag !== "Start" || !before.hasLoop || before.isInterrupted ||
       (command === "interrupt") === (before.contention.isLeaving && !before.hasLease)
@@ -153,7 +153,7 @@ describe("a contender", () => {
       !hasLease || contention.runs === runs.filter((leadership) => leadership === contention.leadership).length
     ))
 
-  it("ends a leadership whose work failed when it is drained, and only that one", () =>
+  it("ends a leadership whose work has failed once its job runs have ended, and no other leadership", () =>
     always(({ isInterrupted }, { command, event }, before) =>
       event._tag !== "Drained" ||
       (before.contention.phase === "resigning" && event.leadership === before.contention.leadership
@@ -161,7 +161,7 @@ describe("a contender", () => {
         : command === "nothing")
     ))
 
-  it("pauses longer after each failure, up to a limit, and a leadership that lasts resets it", () => {
+  it("pauses longer after each failure, up to a limit, until a leadership that lasts resets the pause", () => {
     const contention = plan.make()
     const fail = (lastedMillis: number) => {
       plan.next(contention, { _tag: "Gained" })

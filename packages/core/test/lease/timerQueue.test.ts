@@ -113,7 +113,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["poll", "second poll", "timer"])
     }).pipe(Effect.scoped))
 
-  it.effect("a suspension before a poll was added does not count, and one after the wall clock was set back does", () =>
+  it.effect("a suspension that ended before a poll was added does not count, but a suspension after a step back of the wall clock does", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       suspension.millis = 50_000

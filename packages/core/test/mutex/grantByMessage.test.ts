@@ -179,7 +179,7 @@ describe("a grant by message", () => {
       assert.deepStrictEqual(confirmations, [])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("that arrives before the reply waits for it", () =>
+  it.effect("that arrives before the reply waits for the reply", () =>
     Effect.gen(function*() {
       const { reply, micros, notify } = yield* Backend
       const waiter = yield* start(Mutex.acquire("m"))

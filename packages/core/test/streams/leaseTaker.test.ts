@@ -220,7 +220,7 @@ describe("taking data streams", () => {
       assert.deepStrictEqual(epochs, ["s00000000000.1", "s00000000000.2", "s00000000000.3"])
     }))
 
-  it.effect("a request without a reply is repeated with the same epoch for up to a lease duration, and closing waits for it", () =>
+  it.effect("a request without a reply is repeated with the same epoch for up to a lease duration, and closing waits for the reply", () =>
     Effect.gen(function*() {
       const { delivered, epochs, state, table, take, taker } = yield* setup({ "1-0": taken(1) })
       state.outages = 2

@@ -769,7 +769,7 @@ describe("a handler that makes no progress", { tags: ["G32"] }, () => {
       assert.deepStrictEqual([...backend.failures.values()], [0])
     })))
 
-  it.effect("commits count as progress, and waiting for messages does not count as a lack of it", () =>
+  it.effect("commits count as progress, and waiting for messages does not count as a lack of progress", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "10 seconds" })

@@ -43,7 +43,7 @@ describe("a pause", () => {
       assert.deepStrictEqual(began, ["s2", "s1"])
     })))
 
-  it.effect("a consumer that cannot read the pauses at first takes nothing until it can, and closes without waiting for it", () =>
+  it.effect("a consumer takes nothing until it can read the pauses, and closes without waiting for that", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.pausedStreams = [s1]

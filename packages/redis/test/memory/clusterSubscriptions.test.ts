@@ -81,7 +81,7 @@ describe("subscriptions at the primaries of a Cluster", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }))
   afterEach(() => void vi.useRealTimers())
 
-  it.live("a copy of a message from before a gap does not suppress the same message after it", () =>
+  it.live("a copy of a message from before a gap does not suppress the same message after the gap", () =>
     Effect.gen(function*() {
       const { a, b, heard } = yield* clusterOfTwo
       a.hear("channel", "look")

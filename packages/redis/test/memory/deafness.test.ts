@@ -109,7 +109,7 @@ describe("A deaf process", () => {
       assert.deepStrictEqual(later.slice(0, 2), ["gap", "heard"])
     }))
 
-  it.effect("polls after it has resubscribed: this fault exposes a store that does not, while late messages do not", () =>
+  it.effect("polls after it has resubscribed; this fault exposes a store that does not poll, and late messages do not expose it", () =>
     Effect.gen(function*() {
       const settings = {
         ...loadOf(1).settings,

@@ -23,7 +23,7 @@ import {
 
 describe("writes by other programs", () => {
   it.effect(
-    "unreadable entries are reported, others are read, and only their consumer can dead-letter them",
+    "unreadable entries are reported while others are read, and only the consumer of an unreadable entry can dead-letter it",
     () =>
       onFake(Effect.gen(function*() {
         const { pending, read, send, service } = yield* setup()
@@ -564,7 +564,7 @@ describe("writes by other programs", () => {
     { tags: ["B53"] }
   )
 
-  it.effect("undelivered announcements do not count as finished after their group was created again behind them", () =>
+  it.effect("undelivered announcements do not count as finished after their group was created again at a later position", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       yield* service.done(yield* own("read"))

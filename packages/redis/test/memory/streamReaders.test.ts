@@ -224,7 +224,7 @@ describe("readers", () => {
       assert.strictEqual(connections(), 2)
     }))
 
-  it.effect("end without data streams, and the next waiter starts a new one", () =>
+  it.effect("end when they have no data streams left, and the next waiter starts a new reader", () =>
     Effect.gen(function*() {
       const { commands, connections, reply, wait } = yield* setup()
       const one = yield* wait("s")

@@ -226,7 +226,7 @@ export const plainLoadOf = (seed: number | string) => {
   }
 }
 
-/** Draws the uses of a fleet. Half of the fleets have none. */
+/** Draws the optional features that a fleet uses. Half of the fleets use none. */
 const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof plainLoadOf>): Uses | undefined => {
   const draw = draws(`uses/${seed}`)
   const { capacity, consumers, ownOffsets, rounds, go, streams } = settings
