@@ -9,7 +9,7 @@ import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
 import { ofSingle } from "./driver.ts"
 import * as failover from "./failover.ts"
-import { type Common, defined, timeouts } from "./options.ts"
+import { type Common, timeouts } from "./options.ts"
 import { Pace } from "./pace.ts"
 
 type Send = CommandSink["Service"]["send"]
@@ -42,14 +42,12 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
     yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
     yield* followServer(client)
     const send = yield* withTimeouts(client, settings.commandTimeout)
-    const { sentinelCommandTimeout, sentinels } = client.options
-    const ofDuplicates = { ...settings, client: defined({ sentinelCommandTimeout, sentinels }) }
     return yield* ofSingle(
       client,
       options,
       settings.commandTimeout,
       leavingReplica(client, send, onReplica),
-      (role) => follow(connection.duplicate(client, role, ofDuplicates))
+      (role) => follow(connection.duplicate(client, role, { ...settings, client: {} }))
     )
   }
   yield* applicationClient.rejectUnanswered(client)

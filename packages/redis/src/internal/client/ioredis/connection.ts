@@ -13,6 +13,7 @@ import { isReply } from "../errors.ts"
 import * as log from "../log.ts"
 import * as causes from "./causes.ts"
 import { type ClientOptions, reconnectDelay, type Role, type Settings, withForced } from "./forcedSettings.ts"
+import { defined } from "./options.ts"
 import { Pace } from "./pace.ts"
 import { ClusterClient } from "./slotRefresh.ts"
 import type { Parts } from "./url.ts"
@@ -170,13 +171,17 @@ const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({
   tls: Boolean(client.tls)
 })
 
-/** Opens another connection with the options of the application's client or of a node. */
+/** Opens another connection with the options of the application's client or of a node, in its current database. */
 export const duplicate = (
   client: Client,
   role: "subscriber" | "reserved",
   settings: Settings
 ): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
-  opened(role, settings, targetOf(client.options), () => client.duplicate(withForced(role, settings)))
+  opened(role, settings, targetOf(client.options), () => {
+    const { condition, options: { sentinelCommandTimeout, sentinels } } = client
+    const own = defined({ db: condition?.select, sentinelCommandTimeout, sentinels })
+    return client.duplicate(withForced(role, { ...settings, client: { ...own, ...settings.client } }))
+  })
 
 /** Connects to a Cluster, and to each node on demand. */
 export const openCluster = (

@@ -1,0 +1,22 @@
+/** The connections that a layer opens beside a client of the application. */
+import { IoRedis } from "@effect-simba/redis"
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
+import { Redis as Client } from "ioredis"
+import { quiet } from "../support/harness.ts"
+import { refusingServer } from "../support/refusingServer.ts"
+
+it.live("reserved connections use the database that the client has selected", () =>
+  Effect.gen(function*() {
+    const server = yield* refusingServer
+    const client = yield* Effect.acquireRelease(
+      Effect.sync(() => new Client(server.url)),
+      (client) => Effect.sync(() => client.disconnect())
+    )
+    yield* Effect.promise(() => client.select(3))
+    const redis = Context.get(yield* Layer.build(IoRedis.layerClient(client)), Redis)
+    server.received.length = 0
+    assert.strictEqual(yield* Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("GET", "key"))), "OK")
+    assert.include(server.received, "SELECT")
+  }).pipe(Effect.scoped, Effect.provide(quiet)))
