@@ -128,6 +128,17 @@ describe("renewing many leases", () => {
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
+  it.effect("renews after an outage that ends 250 ms before the deadline, no matter how long the outage was", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const leases = yield* acquireMany(20)
+      faults.guard = "fail"
+      yield* TestClock.adjust("14950 millis")
+      faults.guard = "work"
+      yield* TestClock.adjust("250 millis")
+      for (const lease of leases) assert.isTrue(yield* lease.isHeld)
+    }).pipe(Effect.scoped, Effect.provide(TestLive)))
+
   it.effect("ignores the timeout of a call that got a reply", () =>
     Effect.gen(function*() {
       yield* acquireMany(3)

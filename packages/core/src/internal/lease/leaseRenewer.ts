@@ -71,6 +71,9 @@ const leastMarginMillis = 100
 /** Minimum time between two warnings about late timers. */
 const warnEveryMillis = 60_000
 
+/** A deadline that is near shortens the pause before a retry to no less than this. */
+const leastRetryMillis = 100
+
 /** How early a retry may be sent, to join others. */
 const earlyRetryMillis = 50
 
@@ -116,8 +119,10 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
   }
 
   const retryAfter = (lease: L, now: Instant, delay: number) => {
+    // An outage may end shortly before the deadline. A user's schedule is followed as it is
+    const longest = renewal.pace === undefined ? Math.max(leastRetryMillis, lease.left(now) / 2) : Infinity
     // Timers have a resolution of one millisecond
-    lease.nextRenewal = Math.min(lease.nextRenewal, Math.ceil(now.monotonic + delay))
+    lease.nextRenewal = Math.min(lease.nextRenewal, Math.ceil(now.monotonic + Math.min(delay, longest)))
     deadlines.place(lease)
   }
 
