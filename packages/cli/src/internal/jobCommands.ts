@@ -1,6 +1,9 @@
 /** `jobs`: lists the jobs of a fleet, and sends an operator's requests to its leader. */
 import * as Jobs from "@effect-simba/core/Jobs"
 import { cron, every } from "@effect-simba/core/Leadership"
+import type { MutexName } from "@effect-simba/core/MutexName"
+import { mutexKeys as keys, Redis, scan } from "@effect-simba/redis/RedisInternals"
+import { RedisTopology } from "@effect-simba/redis/RedisTopology"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -8,9 +11,10 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import { stop } from "./exitCodes.ts"
 import { mutexes, nameArgument } from "./mutexCommands.ts"
-import { print, printable, table } from "./output.ts"
+import { type Paint, plural, print, printable, table } from "./output.ts"
 import { durationFlag } from "./settings.ts"
 
 const jobArgument = Argument.String("job").pipe(Argument.withDescription("The name of the job"))
@@ -54,30 +58,62 @@ const unknown = (name: string, job: Option.Option<string>) =>
       : `"${printable(name)}" has no jobs.`
   )
 
+type Fleet = Effect.Success<ReturnType<typeof Jobs.list>>
+
+const fleetTable = ({ isPaused, jobs, malformed }: Fleet, paint: Paint) => [
+  ...table(jobs, {
+    JOB: ({ name }) => name,
+    SCHEDULE: ({ isRescheduled, schedule }) =>
+      Option.match(schedule, { onNone: () => "-", onSome: showSchedule }) + (isRescheduled ? " (set by hand)" : ""),
+    "LAST START": ({ lastRun }) => show(Option.map(lastRun, ({ startedAt }) => startedAt)),
+    OUTCOME: outcomeOf,
+    "LAST SUCCESS": ({ lastSuccess }) => show(lastSuccess),
+    NEXT: ({ isPaused, next }) => isPaused ? "paused" : show(next),
+    MISSED: ({ missed }) => missed
+  }, paint),
+  ...malformed.map(({ name, problem }) =>
+    paint("red", `"${printable(name)}" is malformed and does not run: ${printable(problem)}`)
+  ),
+  ...(isPaused ? [paint("yellow", "all jobs are paused")] : [])
+]
+
+const [keyStart, keyEnd] = keys.jobs("*" as MutexName).split("*") as [string, string]
+
+/** The fleets on the server that have jobs, even if nobody leads them. */
+const fleets = Effect.gen(function*() {
+  const pattern = keys.jobs("*" as MutexName)
+  const found = scan("list jobs", yield* Redis, yield* RedisTopology, "MATCH", pattern, "TYPE", "hash")
+  const names = new Set(
+    Array.from(yield* Stream.runCollect(found), (key) => key.slice(keyStart.length, -keyEnd.length))
+  )
+  const all = yield* Effect.forEach(
+    [...names].sort(),
+    (name) => Effect.map(Jobs.list(name), (fleet) => ({ name, ...fleet })),
+    { concurrency: 4 }
+  )
+  return all.filter(hasJobs)
+})
+
+const hasJobs = ({ jobs, malformed }: Fleet) => jobs.length + malformed.length > 0
+
 const list = Command.make(
   "list",
-  { name: nameArgument },
+  { name: nameArgument.pipe(Argument.optional) },
   Effect.fnUntraced(function*({ name }) {
-    const { isPaused, jobs, malformed } = yield* Jobs.list(name)
-    if (jobs.length + malformed.length === 0) return yield* unknown(name, Option.none())
-    yield* print({ isPaused, jobs: jobs.map(toJson), malformed }, (paint) => [
-      ...table(jobs, {
-        JOB: ({ name }) => name,
-        SCHEDULE: ({ isRescheduled, schedule }) =>
-          Option.match(schedule, { onNone: () => "-", onSome: showSchedule }) + (isRescheduled ? " (set by hand)" : ""),
-        "LAST START": ({ lastRun }) => show(Option.map(lastRun, ({ startedAt }) => startedAt)),
-        OUTCOME: outcomeOf,
-        "LAST SUCCESS": ({ lastSuccess }) => show(lastSuccess),
-        NEXT: ({ isPaused, next }) => isPaused ? "paused" : show(next),
-        MISSED: ({ missed }) => missed
-      }, paint),
-      ...malformed.map(({ name, problem }) =>
-        paint("red", `"${printable(name)}" is malformed and does not run: ${printable(problem)}`)
-      ),
-      ...(isPaused ? [paint("yellow", "all jobs are paused")] : [])
-    ])
+    if (Option.isNone(name)) {
+      const all = yield* fleets
+      return yield* print(
+        all.map(({ jobs, ...fleet }) => ({ ...fleet, jobs: jobs.map(toJson) })),
+        (paint) =>
+          all.flatMap((fleet) => [paint("bold", printable(fleet.name)), ...fleetTable(fleet, paint), ""])
+            .concat(paint("dim", plural(all.length, "fleet")))
+      )
+    }
+    const fleet = yield* Jobs.list(name.value)
+    if (!hasJobs(fleet)) return yield* unknown(name.value, Option.none())
+    yield* print({ ...fleet, jobs: fleet.jobs.map(toJson) }, (paint) => fleetTable(fleet, paint))
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("List the jobs of a fleet, with the last and the next run of each"))
+).pipe(Command.withDescription("List the jobs of a fleet, or of all, with the last and the next run of each"))
 
 const done = Effect.fnUntraced(function*(was: boolean, name: string, job: Option.Option<string>, text: string) {
   if (!was) return yield* unknown(name, job)

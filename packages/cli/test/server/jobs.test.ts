@@ -44,8 +44,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba jobs", (it
       const one = yield* commandLine.run(["jobs", "resume", name, "report"], server)
       assert.include(one.output, "all jobs are paused")
       yield* commandLine.run(["jobs", "pause", name, "report"], server)
-      const all = yield* commandLine.run(["jobs", "resume", name], server)
-      assert.include(all.output, "\"report\" is paused")
+      const resumed = yield* commandLine.run(["jobs", "resume", name], server)
+      assert.include(resumed.output, "\"report\" is paused")
       assert.isNull((yield* list).jobs[0].next)
       const last = yield* commandLine.json(["jobs", "resume", name, "report"], server)
       assert.deepInclude(last, { isPaused: false, pausedJobs: [] })
@@ -76,6 +76,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba jobs", (it
       yield* commandLine.run(["jobs", "run", name, "report"], server)
       yield* until("the other job runs", Effect.sync(() => runs === before + 1))
       yield* server.send("HDEL", jobs, "at:broken")
+
+      const all = yield* commandLine.json(["jobs", "list"], server)
+      assert.deepStrictEqual(
+        all.map((fleet: { name: string; jobs: ReadonlyArray<{ name: string }> }) => [fleet.name, fleet.jobs[0]?.name]),
+        [[name, "report"]]
+      )
+      const fleets = yield* commandLine.run(["jobs", "list"], server)
+      for (const part of [name, "report", "1 fleet"]) assert.include(fleets.output, part)
 
       const absent = freshName("nosuch")
       const none = yield* commandLine.run(["jobs", "list", absent], server)
