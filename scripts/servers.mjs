@@ -42,6 +42,7 @@ const cache = join(root, "node_modules/.cache/servers")
 const reportPath = join(cache, "report.json")
 const resultsPath = join(cache, "results.json")
 mkdirSync(cache, { recursive: true })
+rmSync(reportPath, { force: true })
 const results = existsSync(resultsPath) ? JSON.parse(readFileSync(resultsPath, "utf8")) : {}
 
 /** The path of the server's program; undefined if it cannot be fetched and may be skipped. */
