@@ -86,6 +86,19 @@ describe("a subscriber over Effect's Redis service", () => {
       const notices = yield* Effect.scoped(subscriber.subscribe("c"))
       assert.isTrue(Exit.isFailure(yield* Effect.exit(Queue.take(notices))))
     }))
+
+  it.effect("delivers a gap in place of the messages that a slow reader missed", () =>
+    Effect.gen(function*() {
+      const messages = yield* Queue.unbounded<{ readonly channel: string; readonly message: string }>()
+      const subscriber = yield* currentSubscriber(redisOf({ subscribe: () => Effect.succeed(messages) as never }))
+      const notices = yield* subscriber.subscribe("c")
+      for (let i = 0; i <= 256; i++) Queue.offerUnsafe(messages, { channel: "c", message: String(i) })
+      while (yield* Queue.size(messages)) yield* Effect.yieldNow
+      assert.deepStrictEqual<unknown>(yield* Queue.takeAll(notices), [
+        { _tag: "Gap" },
+        { _tag: "Message", channel: "c", text: "256" }
+      ])
+    }).pipe(Effect.scoped))
 })
 
 describe("a scan of keys", () => {

@@ -4,7 +4,7 @@
  * provider does not report reconnects, so waiters poll every two seconds. The stores use this module if no `Subscriber`
  * is provided.
  */
-import { type Notice, Subscriber } from "@effect-simba/core/Subscriber"
+import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -12,8 +12,7 @@ import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import type { Redis } from "./effectRedis.ts"
 import * as log from "./log.ts"
-
-const capacity = 256
+import * as noticeQueue from "./noticeQueue.ts"
 
 const retry = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]).pipe(Schedule.jittered)
 
@@ -21,16 +20,16 @@ const over = (redis: Redis["Service"]): Subscriber["Service"] => ({
   countable: true,
   bound: Duration.seconds(2),
   subscribe: Effect.fnUntraced(function*(channel) {
-    const queue = yield* Queue.sliding<Notice>(capacity)
+    const queue = yield* noticeQueue.make
     yield* Effect.addFinalizer(() => Queue.shutdown(queue))
     const forward = (messages: Effect.Success<ReturnType<typeof redis.subscribe>>) =>
       Queue.take(messages).pipe(
-        Effect.flatMap(({ message }) => Queue.offer(queue, { _tag: "Message", channel, text: message })),
+        Effect.map(({ message }) => noticeQueue.offer(queue, { _tag: "Message", channel, text: message })),
         Effect.forever
       )
     const renewed = Effect.gen(function*() {
       const messages = yield* redis.subscribe(channel)
-      yield* Queue.offer(queue, { _tag: "Gap" })
+      noticeQueue.offer(queue, { _tag: "Gap" })
       return yield* forward(messages)
     })
     const first = yield* redis.subscribe(channel)

@@ -296,7 +296,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.notInclude(channels, "left")
     }).pipe(Effect.scoped))
 
-  it.effect("a slow reader loses the oldest notices, and receives a gap", () =>
+  it.effect("a slow reader receives a gap in place of the notices that it missed", () =>
     Effect.gen(function*() {
       const { redis, subscriber } = yield* open(yield* RedisServer)
       const queue = yield* subscriber.subscribe("flood")

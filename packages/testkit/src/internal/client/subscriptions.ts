@@ -23,7 +23,10 @@ type Listener = (message: string | undefined) => void
 const gap: Notice = { _tag: "Gap" }
 
 const offer = (queue: Queue.Queue<Notice>, notice: Notice) => {
-  if (Queue.sizeUnsafe(queue) >= capacity - 1) Queue.offerUnsafe(queue, gap)
+  if (Queue.isFullUnsafe(queue)) {
+    while (Queue.sizeUnsafe(queue) > 0) Queue.takeUnsafe(queue)
+    Queue.offerUnsafe(queue, gap)
+  }
   Queue.offerUnsafe(queue, notice)
 }
 
@@ -148,7 +151,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
     )
 
   const subscribe: Subscriptions["subscribe"] = Effect.fnUntraced(function*(channel) {
-    const queue = yield* Queue.sliding<Notice>(capacity)
+    const queue = yield* Queue.bounded<Notice>(capacity)
     yield* Effect.addFinalizer(() => Queue.shutdown(queue))
     yield* listen(channel, (text) => offer(queue, text === undefined ? gap : { _tag: "Message", channel, text }))
     return queue

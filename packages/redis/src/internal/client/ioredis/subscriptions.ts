@@ -18,12 +18,10 @@ import type { Redis as Client } from "ioredis"
 import { DriverError } from "../driverError.ts"
 import type * as Redis from "../effectRedis.ts"
 import { backendError, fromRedis } from "../errors.ts"
+import * as noticeQueue from "../noticeQueue.ts"
 import { node } from "./commands.ts"
 import type { OutageLog } from "./outageLog.ts"
 import { onWallClock } from "./wallClock.ts"
-
-/** Maximum number of notices buffered for a slow reader. Beyond it, the oldest are dropped, and a gap replaces them. */
-const capacity = 256
 
 /** Maximum number of channels per SUBSCRIBE after a reconnect. */
 const pageSize = 500
@@ -41,19 +39,14 @@ export interface Subscriptions {
 
 const gap: Notice = { _tag: "Gap" }
 
-const offer = (queue: Queue.Queue<Notice>, notice: Notice) => {
-  if (Queue.sizeUnsafe(queue) >= capacity - 1) Queue.offerUnsafe(queue, gap)
-  Queue.offerUnsafe(queue, notice)
-}
-
 export const queued = (listen: Subscriptions["listen"]): Pick<Subscriptions, "listen" | "subscribe"> => ({
   listen,
   subscribe: Effect.fnUntraced(function*(channel) {
-    const queue = yield* Queue.sliding<Notice>(capacity)
+    const queue = yield* noticeQueue.make
     yield* Effect.addFinalizer(() => Queue.shutdown(queue))
     yield* listen(
       channel,
-      (text) => offer(queue, text === undefined ? gap : { _tag: "Message", channel, text })
+      (text) => noticeQueue.offer(queue, text === undefined ? gap : { _tag: "Message", channel, text })
     )
     return queue
   })
