@@ -50,6 +50,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
           autoResubscribe: false,
           connectionName: "simba:sentinel",
           connectTimeout: Duration.toMillis(connectTimeout),
+          disconnectTimeout: 200,
           enableReadyCheck: false,
           maxRetriesPerRequest: null,
           retryStrategy: reconnectDelay,
