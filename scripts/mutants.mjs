@@ -1,7 +1,7 @@
 // Mutation testing: changes the code that decides in one place at a time, and checks whether a test notices.
 //
 //   pnpm mutants                              all mutants whose code or tests changed since their last run
-//   pnpm mutants --area lua-mutex --file handOver.lua
+//   pnpm mutants --area lua-mutex --file handOver.lua,liveWaiters.lua
 //   pnpm mutants --sample 50 --seed 7         a random sample of 50 mutants per area
 //   pnpm mutants --tests batchScript          runs only the tests of these files
 //   pnpm mutants --longest 5000               also runs tests that need more than one second of CPU time
@@ -91,7 +91,7 @@ const run = (folder, worker, workers) =>
     })
   })
 
-const isWanted = ({ file }) => values.file === undefined || file.endsWith(values.file)
+const isWanted = ({ file }) => values.file?.split(",").some((name) => file.endsWith(name)) ?? true
 
 const investigate = async (area) => {
   const { mutants: listed, programs, tests: allTests } = area

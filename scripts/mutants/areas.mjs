@@ -89,5 +89,11 @@ export const areas = [
     (path) => !path.includes("ioredis")
   ),
   typescript("redis-mutex", "packages/redis/src/internal/mutex", ofMutex),
-  typescript("redis-streams", "packages/redis/src/streams/internal", ofStores)
+  typescript("redis-streams", "packages/redis/src/streams/internal", ofStores),
+  typescript(
+    "checkers",
+    "packages/testkit/src",
+    () => ["checkers", "streams", "simulation"].flatMap((name) => testsOf(`packages/testkit/test/${name}`, () => true)),
+    (path) => path.includes("checkers") || path.endsWith("Checker.ts")
+  )
 ]

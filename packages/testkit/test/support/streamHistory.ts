@@ -35,7 +35,7 @@ export const model: StreamChecker.Model = {
   isMark: () => false
 }
 
-const lock: Simulation.LockModel = {
+export const lock: Simulation.LockModel = {
   resources: ["s"],
   ownerKey: (stream) => `owner:${stream}`,
   identify: (stream, value) => `${stream}#${value}`

@@ -36,20 +36,21 @@ const owners = (view: View) => {
       born.set(gone, event.at)
       for (const [id, client] of [...clients]) if (client === gone) clients.set(id, undefined)
     },
-    clientOf: (id: string) => clients.get(id),
-    /** Whether no fault has affected a client since `since`, or in the `recovery` before that. */
-    isUndisturbed: (client: string, since: number, recovery: number) =>
-      view.isRunning(client) && view.lossAt() < since && view.serverStepAt() < since &&
-      view.disturbedAt(client) + recovery < since && view.resumedAt(client) + recovery < since
+    clientOf: (id: string) => clients.get(id)
   }
 }
+
+/** Whether no fault has affected a client since `since`, or in the `recovery` before that. */
+const isUndisturbed = (view: View, client: string, since: number, recovery: number) =>
+  view.isRunning(client) && view.lossAt() < since && view.serverStepAt() < since &&
+  view.disturbedAt(client) + recovery < since && view.resumedAt(client) + recovery < since
 
 export const noFlapping = (options: { readonly recovery: Duration.Input; readonly bound?: number }): Checker => ({
   name: "no grant is wasted",
   start: (view) => {
     const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery))
     const bound = options.bound ?? 0
-    const { clientOf, isUndisturbed, onEvent } = owners(view)
+    const { clientOf, onEvent } = owners(view)
     const held = new Set<string>()
     const reported = new Set<string>()
     const left = new Set<string>()
@@ -86,7 +87,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         // of an abandoned attempt
         const over = left.has(from) || reported.has(from) || silent.has(from)
         if (client !== undefined && over && view.disturbedAt(client) > -Infinity) return
-        if (client === undefined || !isUndisturbed(client, since, recovery)) return
+        if (client === undefined || !isUndisturbed(view, client, since, recovery)) return
         const count = (inVain.get(resource) ?? 0) + 1
         inVain.set(resource, count)
         if (count > bound) {
@@ -139,7 +140,6 @@ export const servedInTurn = (options: {
     const race = Duration.toMillis(Duration.fromInputUnsafe(options.race ?? 0))
     const isForeign = options.foreign ?? (() => false)
     const freeSince = new Map<string, number>()
-    const { isUndisturbed, onEvent } = owners(view)
     const waiting = new Map<string, Turn>()
     /** Released ids, whose late requests do not count. */
     const left = new Set<string>()
@@ -162,7 +162,7 @@ export const servedInTurn = (options: {
     const isLive = (id: string, wait: Turn) => {
       const channel = view.lock.channel?.(wait.resource, id)
       if (
-        !wait.mayHaveFailed && isUndisturbed(wait.client, wait.since, recovery) &&
+        !wait.mayHaveFailed && isUndisturbed(view, wait.client, wait.since, recovery) &&
         (channel === undefined || view.subscribers(channel) > 0)
       ) return true
       wait.since = view.now()
@@ -198,7 +198,6 @@ export const servedInTurn = (options: {
     })
     return {
       onEvent: (event) => {
-        onEvent(event)
         if (event._tag === "Command") {
           const { args, client, reply } = event.command
           for (const { id, resource } of all(view.lock.asked?.(args, reply))) {
@@ -209,7 +208,7 @@ export const servedInTurn = (options: {
           for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
             const known = waiting.get(id)
             // During a fault, and shortly after it, this may be a late request of a wait that has failed
-            const mayBeLate = !isUndisturbed(client, event.at, recovery)
+            const mayBeLate = !isUndisturbed(view, client, event.at, recovery)
             if (known !== undefined && !mayBeLate) known.mayHaveFailed = false
             if (isForeign(id) || known !== undefined || left.has(id)) continue
             supersede(resource, id)
@@ -229,7 +228,7 @@ export const servedInTurn = (options: {
           }
           for (const { id } of all(view.lock.released?.(args, reply))) {
             waiting.delete(id)
-            if (!isForeign(id)) left.add(id)
+            left.add(id)
           }
         } else if (event._tag === "Fault" && event.fault === "kill") {
           for (const [id, { client }] of [...waiting]) if (client === event.target) waiting.delete(id)
@@ -242,7 +241,7 @@ export const servedInTurn = (options: {
           const wait = `${client}#${event.generation} ${field(fields, "wait")}`
           if (fields["served"] !== undefined) served.add(wait)
           // The fault may have lost the request that ends it
-          else if (!served.delete(wait) && !isUndisturbed(client, event.at, recovery)) {
+          else if (!served.delete(wait) && !isUndisturbed(view, client, event.at, recovery)) {
             for (const one of waiting.values()) {
               if (one.client === client && one.resource === field(fields, "resource")) one.mayHaveFailed = true
             }

@@ -71,10 +71,7 @@ export const nobodyOversleeps = (options: {
     view.every(250, () => {
       const now = view.now()
       for (const resource of view.lock.resources) {
-        if (view.owner(resource) !== undefined) {
-          freeSince.delete(resource)
-          continue
-        }
+        if (view.owner(resource) !== undefined) continue
         const free = freeSince.get(resource) ?? now
         const limit = now - Math.max(view.lossAt(), view.serverStepAt()) > afterLoss ? bound : afterLoss
         freeSince.set(resource, free)
