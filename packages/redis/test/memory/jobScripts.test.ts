@@ -274,7 +274,7 @@ describe("the hash of a mutex's jobs", () => {
     Effect.gen(function*() {
       const { real, send } = yield* setup
       const { read, steer } = real.jobs
-      for (const garbage of ["soon", "", "nan", "inf", "-1", "1e3", "9".repeat(400)]) {
+      for (const garbage of ["soon", "", "nan", "inf", "-1", "1e3", "9".repeat(17), "9".repeat(400)]) {
         yield* read({ mutex, jobs: [job("a", 60_000), job("b", 60_000), job("c", 60_000)] })
         yield* send("HSET", key, "until:a", garbage, "at:b", garbage)
         const { jobs, malformed } = yield* read({ mutex, jobs: [] })
@@ -306,7 +306,7 @@ describe("the hash of a mutex's jobs", () => {
 
   it.effect("keeps the last decided instant if a job is paused and resumed after the clock was set back", () =>
     Effect.gen(function*() {
-      const { real, server } = yield* setup
+      const { real, send, server } = yield* setup
       for (const name of ["a", undefined]) {
         yield* real.jobs.read({ mutex, jobs: [job("a", 60_000)] })
         yield* server.stepClock(-5000)
@@ -314,6 +314,10 @@ describe("the hash of a mutex's jobs", () => {
         yield* real.jobs.steer(mutex, { _tag: "Resume", job: name })
         assert.strictEqual((yield* real.jobs.read({ mutex, jobs: [] })).jobs.get("a")!.at, began)
       }
+      yield* send("HSET", key, "at:a", "9007199254740991")
+      yield* real.jobs.steer(mutex, { _tag: "Pause", job: "a" })
+      yield* real.jobs.steer(mutex, { _tag: "Resume", job: "a" })
+      assert.strictEqual((yield* real.jobs.read({ mutex, jobs: [] })).jobs.get("a")!.at, Number.MAX_SAFE_INTEGER)
     }))
 
   it.effect("has no job that was forgotten, even if the next process that declares it is the first to read the hash", () =>

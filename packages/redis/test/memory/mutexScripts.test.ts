@@ -76,6 +76,13 @@ describe("a waiter", () => {
       assert.deepStrictEqual(yield* place(4), [4, 0])
     }).pipe(Effect.provide(server)))
 
+  it.effect("has no ticket of a whole second, because those belong to Simba contenders", () =>
+    Effect.gen(function*() {
+      yield* tryIt(id(1))
+      const [, ticket] = yield* wait(id(2), 1000, "1700000000.000000")
+      assert.strictEqual(ticket, 1700000000000001)
+    }).pipe(Effect.provide(server)))
+
   it.effect("leaves a free mutex to the Simba contender that has a reservation, until that contender owns it", () =>
     Effect.gen(function*() {
       yield* send("SET", reserved, simba, "PX", "1500")
@@ -277,7 +284,15 @@ describe("tokens", () => {
 
   it.effect("exceed a fence that is ahead of the clock", () =>
     Effect.gen(function*() {
-      for (const [last, next] of [[8e15, 8e15 + 101], [8e15 + 5, 8e15 + 6], [8e15 + 99, 8e15 + 101]] as const) {
+      const largest = 2 ** 53 - 102
+      for (
+        const [last, next] of [
+          [8e15, 8e15 + 101],
+          [8e15 + 5, 8e15 + 6],
+          [8e15 + 99, 8e15 + 101],
+          [largest, largest + 1]
+        ] as const
+      ) {
         yield* send("SET", fence, String(last))
         assert.deepStrictEqual(yield* grants(1), [next])
       }
@@ -285,7 +300,7 @@ describe("tokens", () => {
 
   it.effect("come from the clock if the fence cannot be a token", () =>
     Effect.gen(function*() {
-      for (const text of ["x", "nan", "inf", "-inf", "9".repeat(20)]) {
+      for (const text of ["x", "nan", "inf", "-inf", "9007199254740891", "9007199254740991", "9".repeat(20)]) {
         yield* send("SET", fence, text)
         assert.deepStrictEqual(yield* grants(1), [began + 100], text)
       }
@@ -295,19 +310,37 @@ describe("tokens", () => {
 describe("the grant of a waiter", () => {
   const waiter = id(2, "bbbbbbbbbbbb")
 
-  /** Returns the length of the grant that a waiter of this age gets from a release, in milliseconds. */
-  const grantedAt = (age: number, skipDead = "1", by: ReadonlyArray<string> = ["r", id(1)]) =>
+  /**
+   * Returns the length of the grant that a waiter of about this age gets from a release, in milliseconds, and its exact
+   * age at the grant, in microseconds.
+   */
+  const grantOf = (age: number, skipDead = "1", by: ReadonlyArray<string> = ["r", id(1)]) =>
     Effect.scoped(Effect.gen(function*() {
       const { subscribe } = yield* Subscriber
-      yield* subscribe("simba:inbox:bbbbbbbbbbbb")
+      const inbox = yield* subscribe("simba:inbox:bbbbbbbbbbbb")
       yield* tryIt(id(1))
       const [seconds, micros] = (yield* send("TIME")) as [string, string]
       const at = Number(seconds) + Number(micros) / 1e6 - age / 1000
       yield* send("ZADD", queue, at.toFixed(6), waiter)
       yield* operateWith(skipDead, by[0]!, ...by.slice(1))
       assert.strictEqual(yield* send("GET", owner), waiter)
-      return yield* send("PTTL", owner)
+      const period = yield* send("PTTL", owner)
+      yield* TestClock.adjust(1)
+      const [message] = yield* Queue.clear(inbox)
+      const [, , token, ahead] = message?._tag === "Message" ? message.text.split("@@").map(Number) : []
+      return { period, micros: token! - ahead! - Math.round(at * 1e6) }
     })).pipe(Effect.provide(Layer.fresh(server)))
+
+  const grantedAt = (...args: Parameters<typeof grantOf>) => Effect.map(grantOf(...args), ({ period }) => period)
+
+  it.effect("depends on the waiter's age to the microsecond", () =>
+    Effect.gen(function*() {
+      const offsets = Array.from({ length: 30 }, (_, i) => i)
+      const grants = yield* Effect.forEach(offsets, (micros) => grantOf(1500 - micros / 1000))
+      const confirm = 1_500_000
+      for (const { micros, period } of grants) assert.strictEqual(period, micros <= confirm ? 9000 : 1500, `${micros}`)
+      assert.includeMembers(grants.map(({ micros }) => micros), [confirm, confirm + 1])
+    }))
 
   it.effect("lasts a whole lease if the waiter queued at most a confirm period ago, otherwise a confirm period", () =>
     Effect.gen(function*() {

@@ -57,9 +57,7 @@ for i = 1, #fields, 2 do
   isPaused = isPaused or fields[i] == 'paused' or attribute == 'paused'
   latest = math.max(latest, attribute == 'until' and count(fields[i + 1]) or 0)
 end
-if isPaused then
-  redis.call('PERSIST', jobs)
-elseif latest > 0 then
+if latest > 0 and not isPaused then
   redis.call('PEXPIREAT', jobs, text(latest))
 end
 return { text(millis()), fields }

@@ -28,7 +28,10 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       const { announce, party, service, stream } = yield* bench("again")
       const one = stream("one")
       const entry = yield* announce("one")
-      const repeated = () => Effect.map(service.announce([{ stream: one, info: { other: true } }]), only)
+      // A repetition without a new message would be a retry of the producer
+      const written = append === undefined ? Effect.void : append(one, [["n", "1"]])
+      const repeated = () =>
+        Effect.andThen(written, Effect.map(service.announce([{ stream: one, info: { other: true } }]), only))
       const a = party()
       yield* a.read()
       const ownership = yield* a.take(one, entry)

@@ -11,8 +11,8 @@ local function mint(fence)
   local token = at - at % 100 + 100
   local text = string.format('%.0f', token)
   local last = tonumber(redis.call('SET', fence, text, 'PX', fenceMillis, 'GET') or '') or 0
-  -- Above 2^53 the next number is not exact, so another program wrote it
-  if last >= token and last < 2 ^ 53 then
+  -- Above this limit the next token may exceed 2^53, where numbers are not exact: another program wrote the fence
+  if last >= token and last < 2 ^ 53 - 101 then
     -- The last grant was a moment ago, or the clock is behind: mint a single token, after those that the last grant
     -- reserved
     text = string.format('%.0f', last + (last % 100 == 0 and 101 or last % 100 == 99 and 2 or 1))
