@@ -388,8 +388,11 @@ describe("renewing many leases", () => {
 })
 
 describe("a user's guard", () => {
-  const guarded = (guard: MutexSchedule.MutexSchedule) =>
-    Mutex.layer({ guard }).pipe(Layer.provideMerge(FaultyStore.layer), Layer.provideMerge(Logger.layer([])))
+  const guarded = (guard: MutexSchedule.MutexSchedule, lines: Array<string> = []) =>
+    Mutex.layer({ guard }).pipe(
+      Layer.provideMerge(FaultyStore.layer),
+      Layer.provideMerge(Logger.layer([Logger.make(({ message }) => lines.push(String(message)))]))
+    )
 
   /** A schedule whose step hangs once, after `isStuck` is set. */
   const stuckOnce = Schedule.fromStep(Effect.sync(() => () =>
@@ -416,6 +419,76 @@ describe("a user's guard", () => {
       const held = yield* Effect.forEach(leases, (lease) => lease.isHeld)
       assert.deepStrictEqual(held, [false, true])
     }).pipe(Effect.scoped, Effect.provide(guarded(stuckOnce))))
+
+  /** A schedule for each lease, which decides as this effect of the lease's index does. */
+  const deciding = (decide: (lease: number) => Effect.Effect<void>) => {
+    let leases = 0
+    return Schedule.fromStep(Effect.sync(() => {
+      const lease = leases++
+      const second = Duration.seconds(1)
+      return () =>
+        Effect.as(Effect.suspend(() => decide(lease)), [second, second] as [Duration.Duration, Duration.Duration])
+    }))
+  }
+
+  it.effect("is ignored if it decides after the lease has ended", () => {
+    const lines: Array<string> = []
+    const layer = guarded(deciding(() => Effect.sleep("500 millis")), lines)
+    const releasedAfter = (millis: number, isAlive: Effect.Effect<boolean> = Effect.succeed(true)) =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        yield* Scope.provide(Mutex.acquire("m", { isAlive }), scope)
+        yield* TestClock.adjust(millis)
+        yield* Scope.close(scope, Exit.void)
+        yield* TestClock.adjust("10 seconds")
+      })
+    return Effect.gen(function*() {
+      // While it decides about the grant, a dead holder, or a failed renewal
+      yield* releasedAfter(200)
+      yield* releasedAfter(1200, Effect.succeed(false))
+      const faults = yield* Faults
+      faults.guard = "fail"
+      yield* releasedAfter(1200)
+      assert.lengthOf(lines, 2)
+      assert.deepStrictEqual(lines.filter((line) => line.includes("crashed")), [])
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("that dies about a failed renewal does not end its retries, although another lease of the call has ended", () => {
+    let isFailing = false
+    const schedule = deciding((lease) =>
+      !isFailing ? Effect.void : lease === 0 ? Effect.never : Effect.andThen(Effect.sleep(500), Effect.die("broken"))
+    )
+    return Effect.gen(function*() {
+      const faults = yield* Faults
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Mutex.acquire("ended"), scope)
+      const lease = yield* Mutex.acquire("held")
+      yield* TestClock.adjust("500 millis")
+      faults.guard = "fail"
+      isFailing = true
+      yield* TestClock.adjust("700 millis")
+      yield* Scope.close(scope, Exit.void)
+      faults.guard = "work"
+      isFailing = false
+      yield* TestClock.adjust("20 seconds")
+      assert.isTrue(yield* lease.isHeld)
+    }).pipe(Effect.scoped, Effect.provide(guarded(schedule)))
+  })
+
+  it.effect("that dies about a holder that is not alive does not end the probes", () => {
+    let isAlive = true
+    const schedule = deciding(() => isAlive ? Effect.void : Effect.die("broken"))
+    return Effect.gen(function*() {
+      const lease = yield* Mutex.acquire("m", { isAlive: Effect.sync(() => isAlive) })
+      yield* TestClock.adjust("500 millis")
+      isAlive = false
+      yield* TestClock.adjust("700 millis")
+      isAlive = true
+      yield* TestClock.adjust("20 seconds")
+      assert.isTrue(yield* lease.isHeld)
+    }).pipe(Effect.scoped, Effect.provide(guarded(schedule)))
+  })
 
   it.effect("without pauses does not block the process while renewals fail immediately", () =>
     Effect.gen(function*() {

@@ -1,9 +1,9 @@
 import { SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Logger, Ref, Schedule } from "effect"
+import { Cause, Clock, Duration, Effect, Fiber, Logger, Random, Ref, Schedule } from "effect"
 import { TestClock } from "effect/testing"
-import { isTransient } from "../../src/internal/lease/storeFailure.ts"
-import { persist, retrySchedule } from "../../src/internal/lease/storeRetries.ts"
+import { isTransient, toFailure } from "../../src/internal/lease/storeFailure.ts"
+import { persist, retryPauses, retrySchedule } from "../../src/internal/lease/storeRetries.ts"
 
 const outage = new SimbaError.BackendError({ operation: "read", isRetryable: true, cause: "down" })
 const refusal = new SimbaError.BackendError({ operation: "read", isRetryable: false, cause: "NOPERM" })
@@ -17,10 +17,59 @@ const request = (errors: ReadonlyArray<SimbaError.StoreError>) =>
       ([error]) => error === undefined ? Effect.succeed("answer") : Effect.fail(error)
     ))
 
+/** Pauses have no jitter. */
+const steady = Effect.provideService(Random.Random, { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 0 })
+
 describe("failures of the store", () => {
   it("only an outage is transient", () => {
     assert.deepStrictEqual([outage, refusal, unreadable].map(isTransient), [true, false, false])
   })
+
+  it("a crash is transient, because its outcome is unknown, and the store's own error stays as it is", () => {
+    const crash = toFailure("read", Cause.die(new Error("bug")))
+    assert.isTrue(isTransient(crash))
+    assert.deepInclude(crash, { _tag: "BackendError", operation: "read" })
+    for (const error of [outage, refusal, unreadable]) assert.strictEqual(toFailure("read", Cause.fail(error)), error)
+  })
+
+  it.effect("a success, or a failure that took longer than the longest pause, ends the streak of pauses", () =>
+    Effect.gen(function*() {
+      const { failed, succeeded } = retryPauses()
+      const pause = (lastedMillis: number) =>
+        Effect.gen(function*() {
+          const began = yield* Clock.currentTimeMillis
+          const fiber = yield* Effect.forkChild(Effect.andThen(failed(lastedMillis), Clock.currentTimeMillis))
+          yield* TestClock.adjust("1 minute")
+          return (yield* Fiber.join(fiber)) - began
+        })
+      const pauses = (lasted: ReadonlyArray<number>) => Effect.forEach(lasted, pause)
+      const all = [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
+      assert.deepStrictEqual(yield* pauses(all.map(() => 10_000)), all)
+      succeeded()
+      assert.deepStrictEqual(yield* pauses([0, 0, 10_001, 0]), [100, 200, 100, 200])
+    }).pipe(steady))
+
+  it.effect("a loop pauses for at most five seconds, or its own limit", () =>
+    Effect.gen(function*() {
+      const attemptsOf = (limit?: Duration.Duration) =>
+        Effect.gen(function*() {
+          let attempts = 0
+          const failing = Effect.suspend(() => {
+            attempts++
+            return Effect.fail(outage)
+          })
+          const loop = yield* Effect.forkChild(persist("Reading", failing, limit))
+          // 100, 200, 400, 800, 1600 and 3200 milliseconds, then 5000 twice
+          yield* TestClock.adjust(6300 + 9999)
+          const before = attempts
+          yield* TestClock.adjust(1)
+          yield* Fiber.interrupt(loop)
+          return [before, attempts]
+        })
+      assert.deepStrictEqual(yield* attemptsOf(), [8, 9])
+      assert.deepStrictEqual(yield* attemptsOf(Duration.minutes(1)), [8, 9])
+      assert.deepStrictEqual(yield* attemptsOf(Duration.seconds(1)), [19, 19])
+    }).pipe(steady))
 
   it.effect("retry pauses double up to a maximum, vary by a fifth, never end, and are the schedule's output", () =>
     Effect.gen(function*() {
