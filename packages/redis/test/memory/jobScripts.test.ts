@@ -220,6 +220,70 @@ describe("the job scripts and the in-memory store return the same for", () => {
   )
 })
 
+describe("a run", () => {
+  /** Runs the operations on the scripts and on the in-memory store. */
+  const onBoth = (
+    play: (store: MutexStore.MutexStore["Service"], token: FencingToken) => Effect.Effect<void, unknown>
+  ) =>
+    Effect.gen(function*() {
+      const { real } = yield* setup
+      const model = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
+      for (const store of [real, model]) {
+        const granted = yield* store.acquire({ mutex, id: ids[0]!, mode: "try", lease, confirm })
+        yield* store.jobs.read({ mutex, id: ids[0]!, jobs: [{ name: "a", schedule: "s", keep: Duration.hours(1) }] })
+        assert(granted._tag === "Granted")
+        yield* play(store, granted.token)
+      }
+    })
+  const claim = (token: FencingToken, claim: string, mode: ClaimRequest["mode"], at: number, minInterval = 0) => ({
+    mutex,
+    job: "a",
+    id: ids[0]!,
+    token,
+    claim,
+    mode,
+    at,
+    missed: 0,
+    cause: "",
+    minInterval: Duration.millis(minInterval),
+    attempts: 1,
+    changed: 0
+  })
+  const wanted = (store: MutexStore.MutexStore["Service"]) =>
+    Effect.map(store.jobs.read({ mutex, jobs: [] }), ({ jobs }) => jobs.get("a")!.wanted)
+
+  it.effect("waits for minInterval even if the last run started and ended in the same millisecond", () =>
+    onBoth(({ jobs }, token) =>
+      Effect.gen(function*() {
+        yield* TestClock.adjust(1)
+        const { now } = yield* jobs.claim(claim(token, "1", "run", (yield* jobs.read({ mutex, jobs: [] })).now))
+        yield* jobs.end({ mutex, job: "a", claim: "1", outcome: "success" })
+        yield* jobs.steer(mutex, { _tag: "Run", job: "a" })
+        assert.deepInclude(yield* jobs.claim(claim(token, "2", "manual", now, 500)), { _tag: "Early", wait: 500 })
+        assert.deepInclude(yield* jobs.claim(claim(token, "2", "manual", now)), { _tag: "Claimed" })
+      })
+    ))
+
+  it.effect("that was scheduled and did not start does not repeat an earlier request", () =>
+    onBoth((store, token) =>
+      Effect.gen(function*() {
+        const { jobs } = store
+        yield* jobs.steer(mutex, { _tag: "Run", job: "a" })
+        const requested = (yield* wanted(store))!
+        yield* jobs.claim(claim(token, "1", "manual", requested))
+        yield* jobs.end({ mutex, job: "a", claim: "1", outcome: "unstarted" })
+        assert.strictEqual(yield* wanted(store), requested)
+        yield* jobs.claim(claim(token, "2", "manual", requested))
+        yield* jobs.end({ mutex, job: "a", claim: "2", outcome: "success" })
+        yield* TestClock.adjust(1)
+        const { now } = yield* jobs.read({ mutex, jobs: [] })
+        assert.deepInclude(yield* jobs.claim(claim(token, "3", "run", now)), { _tag: "Claimed" })
+        yield* jobs.end({ mutex, job: "a", claim: "3", outcome: "unstarted" })
+        assert.isUndefined(yield* wanted(store))
+      })
+    ))
+})
+
 describe("the hash of a mutex's jobs", () => {
   const key = "simba:{m}:jobs"
   const month = 30 * 24 * 60 * 60 * 1000
@@ -300,8 +364,8 @@ describe("the hash of a mutex's jobs", () => {
       const { real, send } = yield* setup
       yield* real.jobs.read({ mutex, jobs: [{ ...job("a", 1000), schedule: "paused" }] })
       yield* send("HSET", key, "cause:a", "paused", "run:a", "paused:a")
-      assert.isFalse((yield* real.jobs.read({ mutex, jobs: [] })).isPaused)
-      assert.strictEqual(yield* send("PTTL", key), 1000)
+      assert.isFalse((yield* real.jobs.read({ mutex, jobs: [{ ...job("a", 2000), schedule: "paused" }] })).isPaused)
+      assert.strictEqual(yield* send("PTTL", key), 2000)
     }))
 
   it.effect("keeps the last decided instant if a job is paused and resumed after the clock was set back", () =>

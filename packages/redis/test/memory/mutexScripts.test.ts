@@ -336,10 +336,13 @@ describe("the grant of a waiter", () => {
   it.effect("depends on the waiter's age to the microsecond", () =>
     Effect.gen(function*() {
       const offsets = Array.from({ length: 30 }, (_, i) => i)
-      const grants = yield* Effect.forEach(offsets, (micros) => grantOf(1500 - micros / 1000))
+      const ages = offsets.flatMap((micros) => [1500 - micros / 1000, -micros / 1000])
+      const grants = yield* Effect.forEach(ages, (age) => grantOf(age))
       const confirm = 1_500_000
-      for (const { micros, period } of grants) assert.strictEqual(period, micros <= confirm ? 9000 : 1500, `${micros}`)
-      assert.includeMembers(grants.map(({ micros }) => micros), [confirm, confirm + 1])
+      for (const { micros, period } of grants) {
+        assert.strictEqual(period, micros >= 0 && micros <= confirm ? 9000 : 1500, `${micros}`)
+      }
+      assert.includeMembers(grants.map(({ micros }) => micros), [-1, 0, confirm, confirm + 1])
     }))
 
   it.effect("lasts a whole lease if the waiter queued at most a confirm period ago, otherwise a confirm period", () =>

@@ -190,7 +190,7 @@ describe("everybody is served in turn", () => {
 
   it("counts only the last wait of a line", () => {
     const line = { line: (id: string) => id.split("/")[0]!, channel: undefined }
-    const again = (resource: string) =>
+    const queuedTwice = (resource: string) =>
       played(
         (history) => {
           queue(history, "a/1")
@@ -201,8 +201,8 @@ describe("everybody is served in turn", () => {
         {},
         line
       )
-    assert.match(again("m"), /^2 others were granted m since 10.010 s, when 0 were ahead of a\/2$/)
-    assert.match(again("n"), /^2 others were granted m since 10.000 s, when 0 were ahead of a\/1$/)
+    assert.match(queuedTwice("m"), /^2 others were granted m since 10.010 s, when 0 were ahead of a\/2$/)
+    assert.match(queuedTwice("n"), /^2 others were granted m since 10.000 s, when 0 were ahead of a\/1$/)
   })
 
   it("finds a waiter that waits longer than the turns take", () => {
@@ -264,13 +264,13 @@ describe("everybody is served in turn", () => {
         if (at !== undefined) history.client(client).disturbedAt = at
         history.note("waited", { resource: "m", ...fields }, client)
       }
-    const then = (play: (history: History) => void, again = false) =>
+    const then = (play: (history: History) => void, repeats = false) =>
       played((history) => {
         queue(history)
         history.wait(100)
         play(history)
         history.wait(2000)
-        if (again) queue(history)
+        if (repeats) queue(history)
         others(history, 4)
       })
     assert.strictEqual(then(ended({ wait: 1 }, 9100)), "")
@@ -289,7 +289,10 @@ describe("everybody is served in turn", () => {
   it("excuses a late request of an id that was granted the mutex before", () => {
     const late = (wasGranted: boolean, disturbedAt: number) =>
       played((history) => {
-        if (wasGranted) (take(history, "a"), history.send("DEL", "owner:m", "x"))
+        if (wasGranted) {
+          take(history, "a")
+          history.send("DEL", "owner:m", "x")
+        }
         history.client().disturbedAt = disturbedAt
         history.wait(100)
         queue(history)

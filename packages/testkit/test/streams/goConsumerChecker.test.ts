@@ -44,13 +44,13 @@ describe("a Go consumer has time", () => {
   })
 
   it("to lock an entry again for the length of a lease", () => {
-    const again = (play: (history: History) => void) =>
+    const claimed = (play: (history: History) => void) =>
       taken((history) => (claim(history, "stock-b"), play(history)), "a")
-    assert.strictEqual(again((history) => history.wait(1999)), notLocked("1.999", "stock-b"))
-    assert.strictEqual(again((history) => history.wait(2000)), "")
+    assert.strictEqual(claimed((history) => history.wait(1999)), notLocked("1.999", "stock-b"))
+    assert.strictEqual(claimed((history) => history.wait(2000)), "")
     // A client that was disturbed may act on a late message
     const late = (what: (history: History, at: number) => void, ago: number) =>
-      again((history) => (history.wait(1900), what(history, history.now - ago)))
+      claimed((history) => (history.wait(1900), what(history, history.now - ago)))
     const disturbed = (history: History, at: number) => void (history.client().disturbedAt = at)
     const resumed = (history: History, at: number) => void (history.client().process.resumedAt = at)
     for (const what of [disturbed, resumed]) {

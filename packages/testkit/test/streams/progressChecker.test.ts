@@ -84,6 +84,16 @@ describe("checkpoints advance only past processed messages", () => {
     const first = (at: number) => checkpoints((history) => (history.state.lossAt = at, commit(history, "2-0")))
     assert.strictEqual(first(0), "")
     assert.strictEqual(first(-1), skipped("2-0", "1-0"))
+    const next = (message: string) =>
+      checkpoints((history) => {
+        history.state.lossAt = 99
+        commit(history, "2-0")
+        history.wait(100)
+        processed(history, message)
+        commit(history, "3-0")
+      })
+    assert.strictEqual(next("3-0"), "")
+    assert.strictEqual(next("2-0"), skipped("3-0", "3-0"))
     // Read from the beginning again
     const reread = (at: number) =>
       checkpoints((history) => {
@@ -97,12 +107,12 @@ describe("checkpoints advance only past processed messages", () => {
   })
 
   it("expects messages after a seek again, and only those", () => {
-    const sought = (to: string, ...again: ReadonlyArray<string>) =>
+    const sought = (to: string, ...later: ReadonlyArray<string>) =>
       checkpoints((history) => {
         processed(history, "1-0", "1-1", "2-0")
         commit(history, "2-0")
         seek(history, to)
-        processed(history, ...again)
+        processed(history, ...later)
         commit(history, "2-0")
       })
     assert.strictEqual(sought("1-0", "2-0"), skipped("2-0", "1-1"))
@@ -217,6 +227,7 @@ describe("nothing is forgotten", () => {
     assert.strictEqual(forgotten(() => {}), `1-0 (s) is not finished\n${never}`)
     assert.strictEqual(forgotten((history) => (commit(history, "1-9"), finish(history))), `${gone("1-9")}\n${never}`)
     assert.strictEqual(forgotten((history) => (commit(history, "2-0"), finish(history))), "")
+    assert.strictEqual(forgotten((history) => (commit(history, "2-5"), finish(history))), "")
     assert.strictEqual(forgotten((history) => commit(history, "2-0")), "1-0 (s) is not finished")
     assert.strictEqual(
       forgotten((history) => (commit(history, "2-0"), history.send("XACK", "input", "group", "1-0"))),
