@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: output", 
       assert.strictEqual(yield* run.ended, 79)
     }))
 
-  it.effect("lists the dead letters that it has redriven before one fails", () =>
+  it.effect("if a redrive fails, lists the dead letters that were redriven before", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const good = ["n", "1", "simba-reason", "r", "simba-id", "5-1", "simba-token", "1"]

@@ -156,7 +156,7 @@ describe("calls from inside the work", () => {
 
   const closings: typeof ways = [["the work itself", (close) => Effect.andThen(batch, close)], ...ways]
   for (const [way, asking] of closings) {
-    it.effect(`from ${way}: close the contender's scope, which releases the mutex after the work`, () =>
+    it.effect(`from ${way}: closing the contender's scope releases the mutex after the work`, () =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()
         const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)

@@ -78,7 +78,7 @@ it("a lease is handed on only if it is not in doubt and has a token to spare", (
   assert.deepStrictEqual([heirs, lease.token], [99, 199])
 })
 
-it("a grant by message is renewed within its period, and a whole lease when it is due", () => {
+it("a lease that a message grants for a short period is renewed within it, and one for the whole ttl as usual", () => {
   const settings = settingsOf({ ttl: Duration.seconds(14), transition: Duration.seconds(2), localTurn: Duration.zero })
   const granted = (period: number, usable: number) => {
     const mutex = MutexName.MutexName.make("m")

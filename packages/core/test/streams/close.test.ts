@@ -114,7 +114,7 @@ describe("closing a consumer", () => {
   )
 
   it.effect.each([true, false])(
-    "a consumer with capacity for one takes over all data streams on signals, one after another (rebalance: %s)",
+    "a consumer with capacity for one data stream takes over all of them on signals, one after another (rebalance: %s)",
     (rebalance) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make

@@ -31,7 +31,7 @@ it("`keep` drops all but the oldest ids", () => {
   assert.isUndefined(ids.range(extent(1, 3)))
 })
 
-it("there is a range only if the oldest id cannot have been deleted and was not chosen by a producer", () => {
+it("`range` is undefined if the oldest id may have been deleted or was chosen by a producer", () => {
   const ids = latestIds(5, 6)
   assert.isDefined(ids.range(extent(5, 5)))
   assert.isUndefined(ids.range(extent(6, 9)))
@@ -52,7 +52,7 @@ it("`countRead` counts messages up to the first one that differs", () => {
   assert.strictEqual(latestIds(1, 2, 3).countRead([]), 0)
 })
 
-it("at least ten ids are kept at any age, newer ones for ten seconds, and never more than a thousand", () => {
+it("`add` keeps the latest ten ids, and those of the last ten seconds up to a total of a thousand", () => {
   const countOf = (ids: LatestIds, first: number) => ids.range(extent(first, 1e6))!.count / 2
   const slow = Array.from({ length: 30 }, (_, i) => i * 20_000)
   assert.strictEqual(countOf(latestIds(...slow), 0 + slow[20]!), 10)

@@ -111,9 +111,9 @@ describe("simulations of data streams", () => {
 
   it.effect("violate no rule if processes are busy, with seeds that once found a defect", () =>
     Effect.forEach(
-      // An entry was taken that a Go consumer had locked after the event and was finishing (84000970, 84001172). The
-      // plan deleted a data stream because of an older checkpoint (84000867). The others found a case that a checker
-      // had not considered: work that continued in the turn in which its process resumed.
+      // An entry was taken that a Go consumer had locked after the expiry event and was finishing (84000970, 84001172).
+      // The plan deleted a data stream because of an older checkpoint (84000867). The others found a case that a
+      // checker had not considered: work that continued in the turn in which its process resumed.
       [8200054, 8200133, 8200155, 84000867, 84000970, 84001172],
       (seed) => Effect.map(Simulation.run(plainPlan(seed)), clean),
       { discard: true }

@@ -1,7 +1,7 @@
 /**
  * The work that a lease of a mutex or data stream protects: how it is interrupted and awaited, and what its result is.
- * Such work runs in `protect` and `withLock`. A data stream's handler is not such work: `ownedStream` interrupts it.
- * `ownedLease` creates it, and `leaseHandle` adds the fibers.
+ * Such work runs in `protect` and `withLock`. A data stream's handler is not such work: `ownedStream` interrupts the
+ * handler. `ownedLease` creates a `ProtectedWork`, and `leaseHandle` adds fibers to it.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"

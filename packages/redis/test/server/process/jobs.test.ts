@@ -88,7 +88,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one
     () =>
       Effect.gen(function*() {
         const { assertOncePerPeriod, config, log, mutex, runsSince, server } = yield* setting("layers", 300)
-        // Layers stand for processes of one fleet that follow one another and overlap
+        // Each layer stands for a process of the fleet. Successive processes overlap.
         yield* Effect.forEach(
           ["a", "b", "c", "d"],
           (name, index) =>
