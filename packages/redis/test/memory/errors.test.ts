@@ -62,7 +62,7 @@ describe("a failure of Redis", () => {
     assert.deepStrictEqual([replied!.message, replied!.isRetryable], [closed!.message, true])
   })
 
-  it("to connect to a port that cannot exist is a mistake", () => {
+  it("connecting to a port that cannot exist is a mistake", () => {
     const cause = Object.assign(new RangeError("Port should be >= 0 and < 65536"), { code: "ERR_SOCKET_BAD_PORT" })
     const { isRetryable, message } = causes.ofConnecting(cause, { address: "a:NaN", tls: false })
     assert.deepStrictEqual([isRetryable, message], [false, "the port of a:NaN is invalid: correct it"])

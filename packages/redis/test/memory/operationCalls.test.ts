@@ -64,7 +64,7 @@ describe("a call", () => {
     ]])
   })
 
-  it("has the durations of each operation that differs from the usual ones", () => {
+  it("has the durations of each operation whose durations are not the usual ones", () => {
     const other = { lease: Duration.millis(8000), confirm: Duration.millis(1400) }
     const calls = sent(({ acquire: ask, release: end }) => {
       ask(acquire(m, "a"), none)

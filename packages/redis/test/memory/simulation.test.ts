@@ -320,7 +320,7 @@ describe("simulations of mutexes", () => {
           yield* silent.wakeUps
           yield* silent.ask("wait")
         }
-        // Wait until no waiter is fresh: a fresh one would get a whole lease, and nobody would be notified to poll
+        // Wait until no waiter is fresh: a fresh one would get a whole lease, and nobody would be asked to poll
         yield* TestClock.adjust("1501 millis")
         const live = party("1-cccccccccccc:c")
         const { next } = yield* live.wakeUps

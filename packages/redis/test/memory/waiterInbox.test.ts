@@ -413,10 +413,10 @@ describe("a place that a live layer could not release", () => {
       assert.strictEqual((yield* b.owner(m))._tag, "Free")
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("leaves the queue when it is notified to poll, and the next waiter is notified instead", () =>
+  it.effect("leaves the queue when it is asked to poll, and the next waiter is asked instead", () =>
     Effect.gen(function*() {
       const { a, b, failing } = yield* stores
-      const m = freshName("owed, notified to poll")
+      const m = freshName("owed, asked to poll")
       const [holder, first, gone, next] = [contender(b, m), contender(b, m), contender(a, m), contender(b, m)]
       yield* a.inbox(inboxOf(gone.id), () => undefined)
       yield* holder.own

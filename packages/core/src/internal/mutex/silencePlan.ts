@@ -22,7 +22,7 @@ export interface Silence {
    * When the first request without a reply was sent, in monotonic milliseconds. Finite unless `untried` or `replied`.
    */
   since: number
-  /** Set in `out`. */
+  /** The error of the outage, while the phase is `out`. */
   outage: BackendError | undefined
   /**
    * The shortest lease of the fibers that have joined since the line was last empty. After this long without a reply,

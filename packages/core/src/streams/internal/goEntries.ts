@@ -2,9 +2,9 @@
  * Tracks what the sweeps of one consumer know about the entries of Go consumers (processes that run
  * redis-stream-client-go), and decides which ones may be taken. `orphanSweep` uses it.
  *
- * A Go consumer locks an entry some time after it is delivered. If it cannot, it never reads again. It finishes an
- * entry in three calls, and the first one unlocks the entry. So an entry without a lock may be taken only if both of
- * these are true:
+ * A Go consumer locks an entry some time after receiving it. A consumer that cannot lock its entry never reads again.
+ * Finishing an entry takes three calls, and the first one unlocks the entry. So an entry without a lock may be taken only
+ * if both of these are true:
  *
  * - A sweep found the entry locked by the consumer that received it, or the entry has been idle long enough for a Go
  *   consumer to take it.

@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
     return { server, store, m, a, b, stamp: stamp!, grant: grant! }
   })
 
-  it.effect("a message has the token, the time and the period of its grant, and the previous reply has an earlier time", () =>
+  it.effect("a message has the token, the period and the time of its grant, which is later than the time in the previous reply", () =>
     Effect.gen(function*() {
       const { grant, m, stamp, store } = yield* handOver("grant message")
       assert.strictEqual(grant.token, (yield* store.inspect(m, 0)).token)

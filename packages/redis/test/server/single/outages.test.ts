@@ -106,7 +106,7 @@ const loadingOnce = Effect.acquireRelease(
 )
 
 it.live(
-  "a connection to a server that is still loading its data is not replaced, although the client checks rarely",
+  "a connection to a server that is still loading its data is not replaced, even if loading takes longer than the command timeout",
   () =>
     Effect.gen(function*() {
       const { port, sockets } = yield* loadingOnce

@@ -185,7 +185,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* c.expectTurn
     }))
 
-  it.effect("H5: a fresh waiter is granted a full lease of the releasing layer, and nobody is notified to poll", () =>
+  it.effect("H5: a fresh waiter is granted a full lease of the releasing layer, and nobody is asked to poll", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, owner, parties, pass, store } = yield* bench("fresh waiter")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]

@@ -38,7 +38,7 @@ export const compareIds = (a: string, b: string): number => {
 /** The smallest id. */
 export const beginning = "0-0"
 
-/** The last committed message. After a draft's checkpoint, nothing has been read yet. */
+/** The last committed message. A checkpoint at a draft counts as none, because the draft's data stream is deleted. */
 export const checkpointOf = (view: View, model: StreamModel, stream: string): string | undefined => {
   const id = view.read(model.checkpoint(stream))?.split("@@")[0]
   return id !== undefined && model.isDraft?.(id) === true ? beginning : id
