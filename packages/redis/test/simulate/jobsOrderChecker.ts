@@ -3,7 +3,7 @@ import type { Checker } from "@effect-simba/testkit"
 import { claimOf, endOf, isForgetting, orderOf } from "./jobsChecker.ts"
 
 /**
- * - No run is claimed for an instant while its job is paused.
+ * - No run is claimed for an instant while its job is paused. A resumed job skips the instants of the pause.
  * - Each requested run starts once, unless its leader is lost. A request is not forgotten.
  * - An operator can read all jobs.
  * - After the last fault, no job stays paused, and each requested run starts.
@@ -49,6 +49,12 @@ export const ordersAreFollowed = (
       claimed.set(job, { claim, instant: String(at), at: when })
       requested.delete(job)
     }
+    const checkResumed = (job: string) => {
+      const at = Number(view.field(key, `at:${job}`) ?? Infinity)
+      if (at < Math.floor(view.serverNow())) {
+        view.violated(`${job} is resumed, but may catch up on instants after ${at}`)
+      }
+    }
     const isOpen = (job: string) => isPaused(job) || view.field(key, `wanted:${job}`) !== undefined
     return {
       onEvent: (event) => {
@@ -68,12 +74,15 @@ export const ordersAreFollowed = (
           requested.set(order.job, { instant: view.field(key, `wanted:${order.job}`)!, at: event.at })
         }
         if (order?.order === "Pause" && reply === "1") paused.add(order.job)
-        if (order?.order === "Resume" && reply === "1") paused.delete(order.job)
+        if (order?.order === "Resume" && reply === "1" && paused.delete(order.job)) {
+          for (const { job } of jobs) if (order.job === "" || order.job === job) checkResumed(job)
+        }
         const end = endOf(args)
         const last = end === undefined ? undefined : claimed.get(end.job)
         if (end?.outcome === "unstarted" && last?.claim === end.claim && !requested.has(end.job)) {
-          if (view.field(key, `wanted:${end.job}`) !== undefined) {
-            requested.set(end.job, { instant: last.instant, at: last.at })
+          if (view.field(key, `wanted:${end.job}`) !== undefined) requested.set(end.job, last)
+          else if (!isExcused(last.at)) {
+            view.violated(`the request for a run of ${end.job}, which did not start, is forgotten`)
           }
         }
         const claim = claimOf(args)
