@@ -1,8 +1,8 @@
 // Fetches the servers of other Debian releases, so that the tests can run on them. They are unpacked into .bootstrap,
 // with the libraries of their release. apt-get works on folders of its own there: it installs nothing, needs no root,
-// and ignores the system's sources.
+// and takes from the system only the address of its mirror.
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { root } from "./workspace.mjs"
 
@@ -17,7 +17,6 @@ export const debianServers = [
 ]
 
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
-const mirror = "http://deb.debian.org/debian"
 
 const run = (command, args) => {
   const { error, status, stderr, stdout } = spawnSync(command, args, {
@@ -28,6 +27,18 @@ const run = (command, args) => {
   return stdout
 }
 
+/** Returns the mirror that this system is installed from, or the one in `DEBIAN_MIRROR`. */
+const mirrorOf = () => {
+  if (process.env.DEBIAN_MIRROR) return process.env.DEBIAN_MIRROR
+  const system = existsSync("/etc/os-release") ? readFileSync("/etc/os-release", "utf8") : ""
+  const codename = /^VERSION_CODENAME=(.+)$/m.exec(system)?.[1]
+  if (!/^ID=debian$/m.test(system)) throw new Error("this system is not Debian, and DEBIAN_MIRROR is not set")
+  const format = ["--no-release-info", "--format", "$(RELEASE) $(REPO_URI)", "Created-By: Packages"]
+  const target = run("apt-get", ["indextargets", ...format]).split("\n").find((line) => line.startsWith(`${codename} `))
+  if (target === undefined) throw new Error(`apt has no source for ${codename}: set DEBIAN_MIRROR`)
+  return target.split(" ")[1]
+}
+
 /** Downloads a package and all that it depends on. Returns the paths. */
 const download = (release, name, folder) => {
   const archives = join(folder, "archives")
@@ -36,6 +47,7 @@ const download = (release, name, folder) => {
   // No package counts as installed, so the libraries come too
   writeFileSync(join(folder, "status"), "")
   const releases = release.endsWith("-backports") ? [release.slice(0, -"-backports".length), release] : [release]
+  const mirror = mirrorOf()
   const sources = releases.map((one) => `deb [signed-by=${keyring}] ${mirror} ${one} main\n`)
   writeFileSync(join(folder, "sources.list"), sources.join(""))
   const settings = {
