@@ -20,7 +20,7 @@ const bundles = [
   {
     name: "a program that only locks",
     code: `${operations}\nexport { layer } from "@effect-simba/redis/RedisMutex"`,
-    most: 39_900,
+    most: 40_700,
     without: [...leadership, ...streams, ...cluster, ...doctor]
   },
   {
@@ -32,13 +32,13 @@ const bundles = [
   {
     name: "one in memory",
     code: `export { acquire, layerMemory, withLock } from "@effect-simba/core/Mutex"`,
-    most: 22_200,
+    most: 22_400,
     without: [...leadership, ...streams]
   },
   {
     name: "core and redis without streams",
     code: `export * as core from "@effect-simba/core"\nexport * as redis from "@effect-simba/redis"`,
-    most: 59_200,
+    most: 60_600,
     // `RedisDoctor` knows the keys of streams
     without: ["simba_stream"]
   }
