@@ -1,8 +1,10 @@
 import { type FencingToken, Mutex, MutexName } from "@effect-simba/core"
+import type { LeaseLost } from "@effect-simba/core/SimbaError"
 import { assert, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, References, Scope, Stream } from "effect"
 import { protect, type Table } from "../../src/internal/lease/leaseHandle.ts"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
+import { LeaseGroupImpl, LeaseImpl } from "../../src/internal/mutex/leaseHandle.ts"
 import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import { TestLive } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
@@ -65,6 +67,32 @@ it.effect("work whose fiber yields to the scheduler as its protection begins doe
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }
     assert.deepStrictEqual(late, [])
+  }))
+
+it.effect("several leases are checked in one step, even if the fiber yields to the scheduler", () =>
+  Effect.gen(function*() {
+    let turn = 0
+    const turns = new Set<number>()
+    const table = {
+      now: () => ({ monotonic: 1, wall: 1 }),
+      check: () => void turns.add(turn)
+    } as Partial<Table<HeldLease>> as Table<HeldLease>
+    const leases = ["a", "b", "c"].map((name) => new LeaseImpl(table, leaseOf(name)))
+    const group = new LeaseGroupImpl(leases, (effect) => effect)
+    for (const check of [group.isHeld, group.ensure]) {
+      for (let ops = 3; ops < 20; ops++) {
+        turns.clear()
+        yield* Effect.forkChild(
+          Effect.provideService(check as Effect.Effect<unknown, LeaseLost>, References.MaxOpsBeforeYield, ops),
+          { startImmediately: true }
+        )
+        for (let i = 0; i < 50; i++) {
+          turn++
+          yield* Effect.yieldNow
+        }
+        assert.strictEqual(turns.size, 1)
+      }
+    }
   }))
 
 it.effect("work under two leases does not begin if the check of the second ends the first", () =>

@@ -97,11 +97,11 @@ export abstract class LeaseHandle<L extends OwnedLease> extends Handle {
   }
 
   get isHeld() {
-    return Effect.sync(() => this.isHeldAt(this.table.now()))
+    return Effect.sync(() => this.isHeldAt())
   }
 
   get ensure() {
-    return Effect.suspend(() => this.isHeldAt(this.table.now()) ? Effect.void : Effect.fail(this.lease.over))
+    return Effect.suspend(() => this.isHeldAt() ? Effect.void : Effect.fail(this.lease.over))
   }
 
   get timeLeft() {
@@ -112,7 +112,7 @@ export abstract class LeaseHandle<L extends OwnedLease> extends Handle {
   }
 
   get lost(): Effect.Effect<LeaseLost> {
-    return this.lease.onLoss.next(() => this.isHeldAt(this.table.now()) ? undefined : Effect.succeed(this.lease.over))
+    return this.lease.onLoss.next(() => this.isHeldAt() ? undefined : Effect.succeed(this.lease.over))
   }
 
   get protect() {
@@ -124,7 +124,7 @@ export abstract class LeaseHandle<L extends OwnedLease> extends Handle {
     return timeLeft(this.lease.isHeld() ? this.lease.left(this.table.now()) : 0)
   }
 
-  private isHeldAt(now: Instant): boolean {
+  isHeldAt(now: Instant = this.table.now()): boolean {
     this.table.check(this.lease, now)
     return this.lease.isHeld()
   }

@@ -26,11 +26,11 @@ export class LeaseImpl extends LeaseHandle<HeldLease> implements Lease {
 }
 
 export class LeaseGroupImpl extends Handle implements LeaseGroup {
-  readonly leases: ReadonlyArray<Lease>
+  readonly leases: ReadonlyArray<LeaseImpl>
   readonly tokens: ReadonlyMap<string, FencingToken>
   readonly protect: LeaseGroup["protect"]
 
-  constructor(leases: ReadonlyArray<Lease>, protect: LeaseGroup["protect"]) {
+  constructor(leases: ReadonlyArray<LeaseImpl>, protect: LeaseGroup["protect"]) {
     super()
     this.leases = leases
     this.tokens = new Map(leases.map((lease) => [lease.mutex, lease.token]))
@@ -38,11 +38,11 @@ export class LeaseGroupImpl extends Handle implements LeaseGroup {
   }
 
   get isHeld() {
-    return Effect.map(Effect.forEach(this.leases, (lease) => lease.isHeld), (held) => held.every(Boolean))
+    return Effect.sync(() => this.ended === undefined)
   }
 
   get ensure() {
-    return Effect.forEach(this.leases, (lease) => lease.ensure, { discard: true })
+    return Effect.suspend(() => this.ended?.ensure ?? Effect.void)
   }
 
   get timeLeft() {
@@ -54,6 +54,15 @@ export class LeaseGroupImpl extends Handle implements LeaseGroup {
 
   get lost() {
     return Effect.raceAllFirst(this.leases.map((lease) => lease.lost))
+  }
+
+  /**
+   * The first lease that has ended. Reads all in one step: one could end during a yield in between. Checks all first,
+   * because ending one runs finalizers of its work, which may end another.
+   */
+  private get ended(): LeaseImpl | undefined {
+    for (const lease of this.leases) lease.isHeldAt()
+    return this.leases.find((lease) => !lease.isHeldAt())
   }
 
   override toJSON() {
