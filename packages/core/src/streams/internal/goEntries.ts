@@ -3,8 +3,8 @@
  * redis-stream-client-go), and decides which ones may be taken. `orphanSweep` uses it.
  *
  * A Go consumer locks an entry some time after receiving it. A consumer that cannot lock its entry never reads again.
- * Finishing an entry takes three calls, and the first one unlocks the entry. So an entry without a lock may be taken only
- * if both of these are true:
+ * Finishing an entry takes three calls, and the first one unlocks the entry. So an entry without a lock may be taken
+ * only if both of these are true:
  *
  * - A sweep found the entry locked by the consumer that received it, or the entry has been idle long enough for a Go
  *   consumer to take it.
