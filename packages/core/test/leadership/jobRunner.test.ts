@@ -249,6 +249,10 @@ it.effect("an operator's schedule that cannot be read is ignored, with a warning
     yield* TestClock.adjust("20 seconds")
     assert.deepStrictEqual(warnings, ["Cannot read the schedule \"now and then\"; it is ignored"])
     assert.deepStrictEqual(take(), ["a@40", "a@50"])
+    // It is a former schedule now, without an instant
+    yield* reschedule("every 15000")
+    yield* TestClock.adjust("31 seconds")
+    assert.deepStrictEqual([take(), warnings.length], [["a@60", "a@75"], 1])
   }))
 
 it.effect("a leader whose clock is set while it leads resigns", () =>
