@@ -284,6 +284,25 @@ describe("a run", () => {
     ))
 })
 
+it.effect("a former schedule is dropped when its instants are settled up to its last millisecond", () =>
+  Effect.gen(function*() {
+    const { real } = yield* setup
+    const model = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
+    for (const { jobs } of [real, model]) {
+      yield* jobs.read({ mutex, jobs: [{ name: "a", schedule: "s", keep: Duration.hours(1) }] })
+      const reschedule = (schedule: string) => jobs.steer(mutex, { _tag: "Reschedule", job: "a", schedule })
+      yield* reschedule("one")
+      yield* TestClock.adjust(1)
+      yield* reschedule("two")
+      // Resuming settles the instants up to now
+      yield* jobs.steer(mutex, { _tag: "Pause", job: "a" })
+      yield* jobs.steer(mutex, { _tag: "Resume", job: "a" })
+      yield* reschedule("three")
+      const { jobs: known, now } = yield* jobs.read({ mutex, jobs: [] })
+      assert.deepStrictEqual(known.get("a")!.former, [{ schedule: "two", until: now }])
+    }
+  }))
+
 describe("the hash of a mutex's jobs", () => {
   const key = "simba:{m}:jobs"
   const month = 30 * 24 * 60 * 60 * 1000
