@@ -42,6 +42,32 @@ it.live("subscriptions of an application's client are opened although most Senti
     assert.isTrue(Exit.isSuccess(subscribed), String(subscribed))
   }).pipe(Effect.scoped, Effect.provide(quiet)))
 
+it.live.each([["reconnects", true], ["never reconnects", false]] as const)(
+  "at a failover, an application's client that %s leaves the old primary: %s",
+  ([, leaves]) =>
+    Effect.gen(function*() {
+      const [sentinel, primary] = [yield* refusingServer, yield* refusingServer]
+      const sentinels = [{ host: "127.0.0.1", port: sentinel.port }]
+      sentinel.port = primary.port
+      const client = yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          const options = leaves ? {} : { retryStrategy: () => null }
+          return new Client({ ...options, name: "main", sentinels }).on("error", () => undefined)
+        }),
+        (client) => Effect.sync(() => client.disconnect())
+      )
+      yield* Layer.build(IoRedis.layerClient(client))
+      yield* until("the layer listens", Effect.sync(() => sentinel.received.includes("SUBSCRIBE")))
+      const { stream } = client
+      sentinel.publish("+switch-master", "main 127.0.0.1 1 127.0.0.1 2")
+      if (leaves) yield* until("the client has left", Effect.sync(() => stream.destroyed))
+      else {
+        yield* Effect.sleep("100 millis")
+        assert.strictEqual(client.status, "ready")
+      }
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+)
+
 it.live.each(
   [
     ["no Sentinel", { name: "main", sentinels: [] }, "client.sentinels"],

@@ -3,7 +3,8 @@ import { Effect, type Scope } from "effect"
 import { createServer, type Socket } from "node:net"
 
 export interface RefusingServer {
-  readonly port: number
+  /** Also the port of the primary that the server names if it is used as a Sentinel. */
+  port: number
   readonly url: string
   /** The names of the commands that have arrived. */
   readonly received: Array<string>
@@ -11,6 +12,8 @@ export interface RefusingServer {
   isSilent: boolean
   /** The error reply, such as `LOADING the dataset`, to commands of this name. */
   refuse: { readonly command: string; readonly reply: string } | undefined
+  /** Sends a message to all connections, as if they had subscribed. */
+  readonly publish: (channel: string, text: string) => void
 }
 
 const replyTo = (command: string, port: number): string => {
@@ -57,7 +60,11 @@ export const refusingServer: Effect.Effect<RefusingServer, never, Scope.Scope> =
         url: "",
         received: [] as Array<string>,
         isSilent: false,
-        refuse: undefined as RefusingServer["refuse"]
+        refuse: undefined as RefusingServer["refuse"],
+        publish: (...message: ReadonlyArray<string>) => {
+          const parts = ["message", ...message].map((part) => `$${part.length}\r\n${part}\r\n`)
+          sockets.forEach((socket) => socket.write(`*3\r\n${parts.join("")}`))
+        }
       }
       listener.listen(0, "127.0.0.1", () => {
         server.port = (listener.address() as { readonly port: number }).port

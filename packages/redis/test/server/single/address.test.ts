@@ -91,7 +91,8 @@ describe("one address", () => {
         const client = yield* Effect.acquireRelease(
           Effect.sync(() => {
             const reconnectOnError = ({ message }: Error) => message.includes("READONLY") ? 2 : false
-            return new Client(relay.port, "127.0.0.1", { connectionName: "app", reconnectOnError })
+            const client = new Client(relay.port, "127.0.0.1", { connectionName: "app", reconnectOnError })
+            return client.on("error", () => undefined)
           }),
           (client) => Effect.sync(() => client.disconnect())
         )

@@ -537,12 +537,13 @@ describe("building the layer", () => {
       })
   )
 
-  it.live("numbers are returned as numbers despite stringNumbers", () =>
+  it.live("replies keep their types and shapes despite stringNumbers and replyMapping", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
-      const untyped: object = { stringNumbers: true }
+      const untyped: object = { stringNumbers: true, replyMapping: "resp3" }
       const { redis } = yield* open(server, { client: { ...untyped } })
       assert.strictEqual(yield* redis.send("INCR", "count"), 1)
+      assert.deepStrictEqual(yield* redis.send("CONFIG", "GET", "port"), ["port", String(server.port)])
     }).pipe(Effect.scoped))
 
   it.live("a refused connection is reported as an outage, and is not retried", () =>

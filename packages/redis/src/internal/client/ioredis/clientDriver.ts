@@ -15,8 +15,8 @@ import { Pace } from "./pace.ts"
 type Send = CommandSink["Service"]["send"]
 
 /**
- * Reconnects the client when a reply says that its server has become a replica, unless the client never reconnects. A
- * connection of this library does so by its options.
+ * Reconnects the client when a reply says that its server has become a replica. A connection of this library does so by
+ * its options.
  */
 const leavingReplica = (client: Client, send: Send, onReplica: () => void): Send => {
   const pace = new Pace()
@@ -24,8 +24,7 @@ const leavingReplica = (client: Client, send: Send, onReplica: () => void): Send
     send(name, args, (failure, reply) => {
       if (failure !== undefined && isReply(failure.cause) && failure.cause.message.includes("READONLY")) {
         onReplica()
-        const reconnects = typeof client.options.retryStrategy?.(1) === "number"
-        if (reconnects && client.status === "ready" && pace.isDue()) client.disconnect(true)
+        if (client.status === "ready" && pace.isDue()) client.disconnect(true)
       }
       done(failure, reply)
     })
@@ -39,14 +38,18 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
   yield* Effect.mapError(applicationClient.ready(client, settings.connectTimeout), fromRedis("connect"))
   if (!connection.isCluster(client)) {
     const { follow, followServer, onReplica } = yield* failover.watch({ client: client.options, ...settings })
-    yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
-    yield* followServer(client)
     const send = yield* withTimeouts(client, settings.commandTimeout)
+    // A client that never reconnects would be closed permanently
+    const reconnects = typeof client.options.retryStrategy?.(1) === "number"
+    if (reconnects) {
+      yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
+      yield* followServer(client)
+    }
     return yield* ofSingle(
       client,
       options,
       settings.commandTimeout,
-      leavingReplica(client, send, onReplica),
+      reconnects ? leavingReplica(client, send, onReplica) : send,
       (role) => follow(connection.duplicate(client, role, { ...settings, client: {} }))
     )
   }

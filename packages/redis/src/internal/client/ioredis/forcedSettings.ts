@@ -28,7 +28,7 @@ export const reconnectDelay = (random: () => number) => (attempt: number): numbe
 export const withForced = (
   role: Role,
   settings: Settings
-): ClientOptions & { readonly stringNumbers: false } => {
+): ClientOptions & { readonly replyMapping: "legacy"; readonly stringNumbers: false } => {
   const commandTimeout = Duration.toMillis(settings.commandTimeout)
   const connectTimeout = Duration.toMillis(settings.connectTimeout)
   return {
@@ -44,6 +44,7 @@ export const withForced = (
     // The layer's own timeout ends first: its error says more
     connectTimeout: connectTimeout + 100,
     lazyConnect: true,
+    replyMapping: "legacy",
     stringNumbers: false,
     // During an outage, a command fails immediately and is never sent later: the caller decides whether to retry
     enableOfflineQueue: false,
