@@ -459,6 +459,18 @@ describe("a release", () => {
       assert.strictEqual(yield* send("GET", owner), null)
     })).pipe(Effect.provide(server)))
 
+  it.effect.each([[[`${owner}:${id(2, layers[0])}`], 1500], [[], 0]] as const)(
+    "to a Simba waiter makes the only waiter behind it poll: if it listens to %j, after %s ms",
+    ([listening, millis]) =>
+      Effect.scoped(Effect.gen(function*() {
+        const { received } = yield* stage([simba, id(2, layers[0])], [inboxes[0]!, `${owner}:${simba}`, ...listening])
+        yield* operate("r", id(1))
+        const [messages] = (yield* received).map(polls)
+        assert.lengthOf(messages!, 1)
+        assert.include(messages![0]!, `"2@@look@@${millis}"`)
+      })).pipe(Effect.provide(server))
+  )
+
   it.effect("grants the mutex to the effect-simba waiter behind a dead Simba waiter", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* Effect.asVoid(stage([simba, id(2, layers[0])], inboxes))

@@ -4,25 +4,23 @@
 --- node, so it counts as alive. Without `skipDead`, every waiter counts as alive.
 --- @include contenderIds.lua
 
--- Removes dead waiters up to index `last` of the queue. Returns the live ones as a list of alternating ids and tickets.
--- If all are dead, continues with later waiters
+-- Removes dead waiters up to index `last` of the queue, and returns the live ones. If all are dead, continues with
+-- later waiters
 local function live(mutex, last)
-  local page = redis.call('ZRANGE', mutex.queue, '0', last, 'WITHSCORES')
-  local skipDead = mutex.skipDead
-  if not skipDead or not page[1] then
-    return page
+  local waiters, skipDead = redis.call('ZRANGE', mutex.queue, '0', last), mutex.skipDead
+  if not skipDead or not waiters[1] then
+    return waiters
   end
   local channels, alive, dead = {}, {}, {}
-  for i = 1, #page, 2 do
-    channels[#channels + 1] = inboxOf(page[i]) or mutex.owner .. ':' .. page[i]
+  for i, waiter in ipairs(waiters) do
+    channels[i] = inboxOf(waiter) or mutex.owner .. ':' .. waiter
   end
   local counts = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
-  for i = 1, #page, 2 do
-    if counts[i + 1] == 0 and (skipDead == '1' or layerOf(page[i])) then
-      dead[#dead + 1] = page[i]
+  for i, waiter in ipairs(waiters) do
+    if counts[2 * i] == 0 and (skipDead == '1' or layerOf(waiter)) then
+      dead[#dead + 1] = waiter
     else
-      alive[#alive + 1] = page[i]
-      alive[#alive + 1] = page[i + 1]
+      alive[#alive + 1] = waiter
     end
   end
   if dead[1] then

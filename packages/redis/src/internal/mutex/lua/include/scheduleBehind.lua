@@ -7,16 +7,16 @@
 -- Skips the waiter `id` if it is still in the queue. All waiters of a layer become unresponsive together, so a waiter
 -- of a layer other than `inbox` is preferred among the next eight
 local function scheduleBehind(mutex, id, inbox, millis)
-  local page, message, passed = live(mutex, '15'), 'look@@' .. millis, 0
+  local message, passed = 'look@@' .. millis, 0
   local chosen, chosenInbox
-  for i = 1, #page, 2 do
-    local other = page[i] ~= id and passed < 8 and inboxOf(page[i])
+  for _, waiter in ipairs(live(mutex, '15')) do
+    local other = waiter ~= id and passed < 8 and inboxOf(waiter)
     if other then
       passed = passed + 1
       if not mutex.skipDead then
-        notify(mutex.owner, page[i], other, message)
+        notify(mutex.owner, waiter, other, message)
       elseif not chosen or (chosenInbox == inbox and other ~= inbox) then
-        chosen, chosenInbox = page[i], other
+        chosen, chosenInbox = waiter, other
       end
     end
   end
