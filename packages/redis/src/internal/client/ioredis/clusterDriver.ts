@@ -23,7 +23,7 @@ export const ofCluster = Effect.fnUntraced(function*(
   reserved: Effect.Effect<Cluster, Redis.RedisError, Scope.Scope>
 ): Effect.fn.Return<Driver, BackendError | InvalidConfig, Scope.Scope> {
   const limit = settings.commandTimeout
-  const { shape, ...parts } = common(client, options, yield* withTimeouts(client, limit))
+  const { shape, ...parts } = yield* common(client, options, yield* withTimeouts(client, limit))
   // The node already has the other options
   const named = { ...settings, client: defined({ connectionName: settings.client.connectionName }) }
   const subscriberAt = (node: Client) => connection.duplicate(node, "subscriber", named)

@@ -63,20 +63,24 @@ export const check = Effect.fnUntraced(function*(send: commands.Send, address: s
 })
 
 /** The parts of a driver that depend only on the client and the options. */
-export const common = (
+export const common = Effect.fnUntraced(function*(
   client: Client | Cluster,
   { pool, serverChecks }: Common,
   send: CommandSink["Service"]["send"]
-) => {
+) {
   // Effect's default of ten is too low for a consumer of thousands of data streams
   const maxReserved = pool?.maxConnections ?? 256
+  // With none, a reservation would wait forever
+  if (!(maxReserved >= 1)) {
+    return yield* new InvalidConfig({ option: "pool.maxConnections", problem: "it must be at least 1" })
+  }
   const sink: CommandSink["Service"] = {
     isReady: () => client.status === "ready",
     afterCurrentTask: queueMicrotask,
     send
   }
   return { client, sink, pool: { ...pool, maxConnections: maxReserved }, shape: { maxReserved, serverChecks } }
-}
+})
 
 export const ofSingle = Effect.fnUntraced(function*(
   client: Client,
@@ -85,7 +89,7 @@ export const ofSingle = Effect.fnUntraced(function*(
   sendOver: CommandSink["Service"]["send"],
   open: (role: "subscriber" | "reserved") => Effect.Effect<Client, Redis.RedisError, Scope.Scope>
 ): Effect.fn.Return<Driver, BackendError | InvalidConfig, Scope.Scope> {
-  const { shape, ...parts } = common(client, options, sendOver)
+  const { shape, ...parts } = yield* common(client, options, sendOver)
   const send = commands.shared(parts.sink.send)
   const address = () => connection.addressOf(client)
   if (options.serverChecks !== false) yield* check(send, address(), false)

@@ -1,4 +1,4 @@
-/** The connections that a layer opens beside a client of the application. */
+/** The connections that a layer opens for callers who reserve one. */
 import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
@@ -20,3 +20,14 @@ it.live("reserved connections use the database that the client has selected", ()
     assert.strictEqual(yield* Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("GET", "key"))), "OK")
     assert.include(server.received, "SELECT")
   }).pipe(Effect.scoped, Effect.provide(quiet)))
+
+it.live.each([0, -1, NaN])(
+  "%d reserved connections are refused, because a reservation would wait forever",
+  (most) =>
+    Effect.gen(function*() {
+      const server = yield* refusingServer
+      const options = { url: server.url, pool: { maxConnections: most } }
+      const error = yield* Effect.flip(Layer.build(Layer.fresh(IoRedis.layer(options))))
+      assert.strictEqual(error.message, `Configuration "pool.maxConnections": it must be at least 1.`)
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+)
