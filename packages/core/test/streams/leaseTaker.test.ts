@@ -169,6 +169,22 @@ describe("taking data streams", () => {
       assert.deepStrictEqual(open(), [1, 2, 3, 4])
     }))
 
+  it.effect("a lease that never expires is logged, because no consumer can take its data stream", () =>
+    Effect.gen(function*() {
+      const { take } = yield* setup({
+        "1-0": { _tag: "Occupied", owner: "b", timeLeft: Duration.seconds(2) },
+        "2-0": { _tag: "Occupied", owner: "b", timeLeft: Duration.infinity }
+      })
+      yield* TestClock.adjust("10 seconds")
+      const lines: Array<string> = []
+      const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
+      yield* Effect.provide(take(1, 2), Logger.layer([logger]))
+      assert.deepStrictEqual(lines, [
+        "Cannot take 1 data stream(s); retrying later: a lease of \"s2\" has no expiry, so another program wrote it: " +
+        "delete it if nobody is working"
+      ])
+    }))
+
   it.effect("each entry is skipped for its own period, but no longer than a lease lasts", () =>
     Effect.gen(function*() {
       const { mayTake, taker } = yield* setup({})

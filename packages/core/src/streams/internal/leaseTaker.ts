@@ -187,7 +187,7 @@ export const make = (client: ClientContext): LeaseTaker => {
       streakEndsAfter: config.streakEndsAfter
     }))
     const { results, since } = yield* send(requests)
-    let refusal: StoreError | undefined
+    let refusal: string | undefined
     const acquisitions: Array<Acquisition> = []
     for (const [i, result] of results.entries()) {
       metrics.update(StreamMetrics.stream.takes[outcomes[result._tag]], 1)
@@ -202,6 +202,9 @@ export const make = (client: ClientContext): LeaseTaker => {
         }
         case "Occupied":
           skipFor(entry, result.timeLeft)
+          if (Duration.isFinite(result.timeLeft)) break
+          refusals++
+          refusal = `a lease of "${stream}" has no expiry, so another program wrote it: delete it if nobody is working`
           break
         case "DeadLettered":
           yield* logDeadLettered({ stream, entry }, result.failures)
@@ -209,13 +212,13 @@ export const make = (client: ClientContext): LeaseTaker => {
         case "Failed":
           skipFor(entry, config.sweepInterval)
           refusals++
-          refusal = result.error
+          refusal = result.error.message
       }
     }
     yield* add(acquisitions, deliver)
     if (refusal !== undefined && table.now().monotonic - loggedAt >= logIntervalMillis) {
       loggedAt = table.now().monotonic
-      yield* log.warning(`Cannot take ${refusals} data stream(s); retrying later: ${refusal.message}`)
+      yield* log.warning(`Cannot take ${refusals} data stream(s); retrying later: ${refusal}`)
       refusals = 0
     }
     return results
