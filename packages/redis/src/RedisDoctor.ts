@@ -12,6 +12,7 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Random from "effect/Random"
 import * as Stream from "effect/Stream"
+import { type Command, mutexCommands, streamCommands } from "./internal/client/doctorCommands.ts"
 import * as Redis from "./internal/client/effectRedis.ts"
 import { scan } from "./internal/client/scan.ts"
 import * as checks from "./internal/client/serverChecks.ts"
@@ -33,8 +34,8 @@ export interface Report {
   readonly findings: ReadonlyArray<{
     /**
      * The name of the check: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (Cluster
-     * only), `keyspaceEvents`, `jobs` (lists paused ones), `clock`, `latency`, `permissions`, `writes`, `pauses`,
-     * `messages`. `connection` replaces them all if a server does not reply.
+     * only), `keyspaceEvents`, `jobs` (lists paused ones), `clock`, `latency`, `commands`, `permissions`, `writes`,
+     * `pauses`, `messages`. `connection` replaces them all if a server does not reply.
      */
     readonly check: string
     /** `info`: worth knowing. `warning`: works, but may break a guarantee of this library. `error`: does not work. */
@@ -122,90 +123,15 @@ const pausedJobs = (send: Send) =>
     )
   )
 
-type Command = readonly [name: string, ...args: ReadonlyArray<string>]
-
-/** Every key that these commands write expires, because the command that deletes it may be refused. */
-const mutexCommands = (key: string, inbox: string): ReadonlyArray<Command> => [
-  ["SET", key, "doctor", "PX", "5000"],
-  ["GET", key],
-  ["EXISTS", key],
-  ["PTTL", key],
-  ["PEXPIRE", key, "5000"],
-  ["ZADD", `${key}:contender`, "1", "doctor"],
-  ["PEXPIRE", `${key}:contender`, "5000"],
-  ["ZCARD", `${key}:contender`],
-  ["ZRANGE", `${key}:contender`, "0", "-1"],
-  ["ZRANK", `${key}:contender`, "doctor"],
-  ["ZSCORE", `${key}:contender`, "doctor"],
-  ["ZREM", `${key}:contender`, "doctor"],
-  ["HSET", `${key}:jobs`, "at:doctor", "1"],
-  ["PEXPIRE", `${key}:jobs`, "5000"],
-  ["HGET", `${key}:jobs`, "at:doctor"],
-  ["HEXISTS", `${key}:jobs`, "paused"],
-  ["HKEYS", `${key}:jobs`],
-  ["HGETALL", `${key}:jobs`],
-  ["HINCRBY", `${key}:jobs`, "missed:doctor", "1"],
-  ["HDEL", `${key}:jobs`, "at:doctor"],
-  ["PERSIST", `${key}:jobs`],
-  ["PEXPIREAT", `${key}:jobs`, "1"],
-  ["DEL", key, `${key}:contender`, `${key}:jobs`],
-  ["TIME"],
-  ["SCAN", "0", "COUNT", "1"],
-  ["SCRIPT", "LOAD", "return 1"],
-  ["EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "1", key],
-  ["EVAL", "return 1", "1", key],
-  ["PUBLISH", key, "doctor"],
-  ["PUBLISH", inbox, "doctor"],
-  ["PUBSUB", "NUMSUB", key]
-]
-
-const streamCommands = (stream: string): ReadonlyArray<Command> => {
-  const group = "doctor-group"
-  const members = `${stream}:members`
-  const failures = `${stream}:failures`
-  return [
-    ["XGROUP", "CREATE", stream, group, "0", "MKSTREAM"],
-    ["PEXPIRE", stream, "5000"],
-    ["XADD", stream, "1-1", "lbs-input", "{}"],
-    ["XLEN", stream],
-    ["XRANGE", stream, "-", "+", "COUNT", "1"],
-    ["XREADGROUP", "GROUP", group, "doctor", "COUNT", "1", "STREAMS", stream, ">"],
-    ["XREAD", "COUNT", "1", "STREAMS", stream, "0"],
-    ["XCLAIM", stream, group, "doctor", "0", "1-1", "JUSTID"],
-    ["XPENDING", stream, group],
-    ["XINFO", "GROUPS", stream],
-    ["XINFO", "CONSUMERS", stream, group],
-    ["XINFO", "STREAM", stream],
-    ["XACK", stream, group, "1-1"],
-    ["XDEL", stream, "1-1"],
-    ["XGROUP", "CREATECONSUMER", stream, group, "doctor"],
-    ["XGROUP", "DELCONSUMER", stream, group, "doctor"],
-    ["ZADD", members, "1", "doctor"],
-    ["PEXPIRE", members, "5000"],
-    ["ZRANGEBYSCORE", members, "0", "1"],
-    ["ZREMRANGEBYSCORE", members, "0", "1"],
-    ["HSET", failures, "doctor", "1"],
-    ["PEXPIRE", failures, "5000"],
-    ["HGET", failures, "doctor"],
-    ["HMGET", failures, "doctor"],
-    ["HGETALL", failures],
-    ["HLEN", failures],
-    ["HKEYS", failures],
-    ["HSCAN", failures, "0"],
-    ["HDEL", failures, "doctor"],
-    ["MGET", stream],
-    ["CLIENT", "ID"],
-    ["CLIENT", "INFO"],
-    ["CLIENT", "UNBLOCK", "0"],
-    ["DEL", stream, members, failures]
-  ]
-}
-
-/** Servers for the protocol of Redis may lack commands, and `rename-command` removes them. */
+/** Servers that speak the protocol of Redis may lack commands or options, and `rename-command` removes commands. */
 const known = (sent: ReadonlyArray<Command>, replies: ReadonlyArray<string>): Finding => {
-  const unknown = sent.flatMap(([name, subcommand], index) => {
-    const refusal = /unknown (sub)?command/i.exec(replies[index]!)
-    return refusal === null ? [] : refusal[1] === undefined ? [name] : [`${name} ${subcommand}`]
+  const unknown = sent.flatMap((command, index) => {
+    const reply = replies[index]!
+    return /unknown command/i.test(reply)
+      ? [command[0]]
+      : /unknown subcommand|syntax error|invalid stream id/i.test(reply)
+      ? [command.join(" ")]
+      : []
   })
   if (unknown.length === 0) return finding("commands", "ok", "the server knows all commands")
   const problem = `the server does not know ${[...new Set(unknown)].join(", ")}`

@@ -4,6 +4,7 @@ import { IoRedis, RedisDoctor, RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
+import { Redis, RedisError } from "effect/persistence/Redis"
 import { RedisServer } from "../../support/harness.ts"
 import { rulesOf } from "../../support/permissions.ts"
 import type { Server } from "../../support/redisServer.ts"
@@ -94,6 +95,39 @@ describe("RedisDoctor", () => {
         message: "the server does not know ZADD, XCLAIM",
         advice: "use a server that has these commands"
       })
+    }), 30_000)
+
+  it.live("the report names the options and subcommands that an older server lacks", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      // As Redis 6.0 replies
+      const refusals = new Map([
+        ["GET", "ERR syntax error"],
+        ["(0", "ERR Invalid stream ID specified as stream command argument"],
+        ["CREATECONSUMER", "ERR Unknown subcommand or wrong number of arguments for 'CREATECONSUMER'. Try XGROUP HELP."]
+      ])
+      const older = Layer.effect(
+        Redis,
+        Effect.map(Redis, (redis) => ({
+          ...redis,
+          send: (command: string, ...args: ReadonlyArray<string>) => {
+            const refusal = args.map((arg) => refusals.get(arg)).find((text) => text !== undefined)
+            return refusal === undefined
+              ? redis.send(command, ...args)
+              : Effect.fail(new RedisError({ cause: new Error(refusal) }))
+          }
+        } as typeof redis))
+      )
+      const report = yield* RedisDoctor.examine({ streams: true }).pipe(
+        Effect.provide(
+          Layer.provideMerge(older, Layer.fresh(IoRedis.layer({ url: server.url, serverChecks: false })))
+        )
+      )
+      const { message, status } = find(report, "commands")!
+      assert.strictEqual(status, "error")
+      for (const part of [/SET \S+ doctor PX 5000 GET/, /XRANGE \S+ \(0/, /XGROUP CREATECONSUMER/]) {
+        assert.match(message, part)
+      }
     }), 30_000)
 
   it.live("the report names the permissions that a user lacks", () =>
