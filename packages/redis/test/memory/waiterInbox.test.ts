@@ -288,6 +288,18 @@ describe("messages to the waiters of a layer", () => {
       assert.isBelow(begun, 60)
     }))
 
+  it.effect("a waiter that leaves at the gap of its own channel leaves no subscription", () =>
+    Effect.gen(function*() {
+      const { open, subscriber } = channels()
+      const inboxes = yield* mailboxes.make(subscriber, () => undefined)
+      const [m, id] = [freshName("foreign, gone"), freshId()]
+      const { listen } = yield* inboxes.open(inboxOf(id), () => undefined)
+      const leave = listen(m, id, () => leave())
+      inboxes.noteForeign(m, id)
+      yield* settle
+      assert.isFalse(open.has(RedisKeys.contenderChannel(m, id)))
+    }))
+
   it.effect("a waiter that leaves while it subscribes to its own channel leaves no subscription", () =>
     Effect.gen(function*() {
       const { responsive, open, subscriber } = channels()
