@@ -8,7 +8,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
-import { overRedis } from "../../src/internal/client/commandSink.ts"
+import { type CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as renewals from "../../src/internal/mutex/renewalBatch.ts"
 import { freshId, requestOf } from "../support/harness.ts"
@@ -29,6 +29,27 @@ describe("renewals over Effect's Redis service", () => {
       assert.deepStrictEqual(log, ["EVALSHA begins"])
       yield* Fiber.interrupt(renewing)
       assert.deepStrictEqual(log, ["EVALSHA begins", "EVALSHA ends"])
+    }))
+
+  it.effect("are not repeated for a caller that has given up, if the server has forgotten the script", () =>
+    Effect.gen(function*() {
+      const sent: Array<string> = []
+      const replies: Array<Parameters<CommandSink["Service"]["send"]>[2]> = []
+      const sink: CommandSink["Service"] = {
+        isReady: () => true,
+        afterCurrentTask: (task) => task(),
+        send: (command, _args, done) => {
+          sent.push(command)
+          replies.push(done)
+          return undefined
+        }
+      }
+      const renew = renewals.make(sink, { lua: "", sha: "sha" })
+      const request = { mutex: MutexName.MutexName.make("m"), id: freshId(), lease: Duration.seconds(16) }
+      const renewing = yield* Effect.forkChild(renew([request]), { startImmediately: true })
+      yield* Fiber.interrupt(renewing)
+      replies[0]!({ cause: new Error("NOSCRIPT") }, undefined)
+      assert.deepStrictEqual(sent, ["EVALSHA"])
     }))
 })
 
