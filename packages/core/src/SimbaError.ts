@@ -117,7 +117,7 @@ export const LossReason = Schema.TaggedUnion({
 export type LossReason = typeof LossReason.Type
 
 const lossText: Record<LossReason["_tag"], string> = {
-  Expired: "its deadline passed without a renewal",
+  Expired: "its deadline passed: it was not renewed in time, or maxHold was reached",
   TakenOver: "another owner has it now",
   Vanished: "the server reports no owner",
   BackendGone: "no renewal succeeded before its deadline, or its layer was closed",

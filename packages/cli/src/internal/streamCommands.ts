@@ -112,13 +112,16 @@ const announcements = (
       ), { concurrency: 8 })
   )
 
-/** If a data stream has an owner, another announcement of it waits for its end, and is no orphan. */
+/**
+ * An orphan is an announcement that a consumer should have taken over by now. If a data stream is paused, nobody may
+ * take it. If it has an owner, another announcement of it waits for its end.
+ */
 const dataStreams = (...args: Parameters<typeof announcements>) =>
   Effect.map(announcements(...args), (found) => {
     const owned = new Set(found.flatMap(({ isDelivered, isIdle, stream }) => isDelivered && !isIdle ? [stream] : []))
     return found.map(({ isIdle, ...announced }) => {
       const isRepeated = isIdle && owned.has(announced.stream)
-      return { ...announced, isOrphan: isIdle && !isRepeated, isRepeated }
+      return { ...announced, isOrphan: isIdle && !isRepeated && !announced.isPaused, isRepeated }
     })
   })
 

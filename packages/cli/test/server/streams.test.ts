@@ -96,6 +96,10 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       const left = yield* show
       assert.strictEqual(left.orphans, 1)
       assert.isTrue(left.streams[0].isOrphan)
+      yield* commandLine.run(["streams", "pause", service, "orders:eu"], server)
+      const paused = yield* show
+      assert.deepStrictEqual([paused.orphans, paused.streams[0].isPaused, paused.streams[0].isOrphan], [0, true, false])
+      yield* commandLine.run(["streams", "resume", service, "orders:eu"], server)
       const all = yield* commandLine.json(["streams", "redrive", service, "--all"], server)
       assert.deepStrictEqual(all.map(({ redriven }: { redriven: boolean }) => redriven), [true])
       assert.strictEqual((yield* show).deadLetters.count, 0)
