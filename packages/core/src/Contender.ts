@@ -23,7 +23,7 @@ import type { OwnerEvent } from "./OwnerEvent.ts"
 import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
 
 /**
- * Options of a contender and of its leases.
+ * Options for a contender and its leases.
  *
  * **Example** (Longer leases and less frequent polling)
  *
@@ -40,27 +40,26 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  */
 export interface Options<R = never> extends LeaseOptions<R> {
   /**
-   * How often the contender polls while nothing is published. If the owner runs this library, the first poll is one
-   * interval after the owner's ttl has ended. Default: 1 second.
+   * Time between polls while no change of ownership is published. If the owner runs this library, the first poll comes
+   * one interval after the owner's ttl has ended. Default: 1 second.
    */
   readonly pollInterval?: Duration.Input | undefined
   /**
-   * How long a leader waits for running jobs when it resigns because of a failure, an operator's request or a wrong
-   * clock. Default: 1 minute.
+   * How long a leader waits for running jobs before it steps down because of a failure, an operator's request or a
+   * wrong clock. Default: 1 minute.
    */
   readonly drainTimeout?: Duration.Input | undefined
-  /** Log level of the lines "Leadership begins" and "Leadership ends". Default: `Info`. */
+  /** Log level for the messages "Leadership begins" and "Leadership ends". Default: `Info`. */
   readonly logLevel?: LogLevel.Severity | undefined
 }
 
 interface Observed {
-  /** The owner's id before the last change; `undefined` if there was no owner. */
+  /** The id of the owner before the last change; `undefined` if there was no owner. */
   readonly before: string | undefined
-  /** The owner's id since the last change; `undefined` if there is no owner. */
+  /** The id of the owner since the last change; `undefined` if there is no owner. */
   readonly after: string | undefined
   /**
-   * Whether the owner's lease is within its ttl. For a lease of another process: whether more than the transition
-   * remains.
+   * Whether the owner's lease is within its ttl. For another process's lease: whether more than the transition remains.
    */
   readonly isInTtl: boolean
   /** Whether the owner's lease is in the transition that follows its ttl. */
@@ -72,14 +71,14 @@ interface Observed {
  *
  * **Details**
  *
- * - `Leading`: this contender owns the mutex, according to the clock and its own `lease`.
- * - `Following`: the owner's id is `leader`. Its lease ends at `until` unless it is renewed. `until` is in the local
- *   clock's time, as of the last poll; it is `undefined` for a key without expiry, and right after a loss, when
- *   `leader` may be an earlier lease of this contender.
+ * - `Leading`: this contender owns the mutex, according to its `lease` and the local clock.
+ * - `Following`: the owner's id is `leader`. The owner's lease ends at `until` unless it is renewed. `until` is a time
+ *   on the local clock, computed at the last poll. It is `undefined` if the key has no expiry, and right after a loss,
+ *   when `leader` may be an earlier lease of this contender.
  * - `Vacant`: no owner is known.
  * - `Stopped`: the contender does not contend, because `stop` was called or its scope has closed.
  *
- * Every state also has the owner before and after the last change, and whether the owner's lease is in its ttl or in
+ * Every state contains the owners before and after the last change, and whether the owner's lease is in its ttl or in
  * its transition.
  *
  * **Example** (Reporting the role in a health check)
@@ -133,7 +132,7 @@ export type State = Data.TaggedEnum<{
 export const State = /* @__PURE__ */ Data.taggedEnum<State>()
 
 /**
- * Options of `whileLeader`.
+ * Options for `whileLeader`.
  *
  * **Example** (Ending the program when the work fails)
  *
@@ -171,10 +170,10 @@ export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | 
  *
  * **Details**
  *
- * It contends while its scope is open, and keeps trying through outages of the backend. It runs in the context in which
- * it was created, so its log lines have that context's annotations.
+ * It contends while its scope is open, and keeps trying during backend outages. It runs in the context in which it was
+ * created, so its log messages carry that context's annotations.
  *
- * Printing a contender shows `mutex` and, while it leads, the `id`, `token` and `timeLeft` of its lease.
+ * A printed contender shows `mutex` and, while it leads, its lease's `id`, `token` and `timeLeft`.
  *
  * **Example** (Stepping down after each batch)
  *
@@ -196,19 +195,19 @@ export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | 
  */
 export interface Contender extends Pipeable, Inspectable {
   readonly mutex: MutexName
-  /** The current state, judged by the clock at the time of the call. */
+  /** The current state, according to the clock at the time of the call. */
   readonly state: Effect.Effect<State>
   /**
-   * The current state, followed by each change. A slow reader may miss older changes, but never the latest one. A
-   * leader's renewals are not changes. Ends when the contender's scope closes.
+   * The current state, followed by each change. A slow reader may miss older changes, but never the latest one.
+   * Renewals by the leader do not count as changes. Ends when the contender's scope closes.
    */
   readonly changes: Stream.Stream<State>
   /** The lease if this contender leads, otherwise `None`. */
   readonly lease: Effect.Effect<Option.Option<Lease>>
   /**
-   * The ownership changes of this mutex from now on, by any owner. A slow reader does not block anyone, and receives a
-   * `Gap` if it missed events. Fails if the backend refuses a request or sends an unreadable reply. The contender
-   * itself continues, and the stream can be run again. Ends when the contender's scope closes.
+   * All ownership changes of this mutex from now on. A slow reader does not block anyone, and receives a `Gap` if it
+   * missed events. Fails if the backend refuses a request or sends an unreadable reply. The contender itself continues,
+   * and the stream can be run again. Ends when the contender's scope closes.
    */
   readonly events: Stream.Stream<OwnerEvent, StoreError>
   /**
@@ -224,21 +223,21 @@ export interface Contender extends Pipeable, Inspectable {
    * Gives up the leadership: interrupts the work, waits for it to end, releases the mutex, and queues again behind all
    * waiters. A stopped contender does not queue again.
    *
-   * The work may call this itself, even in finalizers and uninterruptible regions, and is then interrupted. Called from
-   * the work, from fibers that it forked, or from effects in `lease.protect`, `stepDown` and `stop` do not wait,
-   * because the work would wait for its own end.
+   * The work may call `stepDown` itself, even in finalizers and uninterruptible regions; it is then interrupted. When
+   * called from the work, from fibers that it forked, or from effects in `lease.protect`, `stepDown` and `stop` do not
+   * wait, because the work would be waiting for its own end.
    */
   readonly stepDown: Effect.Effect<void>
   /**
-   * Leaves the queue and does not contend until `start` is called. The work of a leader is interrupted; once it and its
-   * finalizers have ended, the first waiter gets the mutex. Returns when that is done, or immediately if called inside
-   * the work. Effects of `whileLeader` stay registered.
+   * Leaves the queue and does not contend until `start` is called. If the contender leads, its work is interrupted, and
+   * the first waiter gets the mutex once the work and its finalizers have ended. Returns after that, or immediately if
+   * called inside the work. Effects passed to `whileLeader` stay registered.
    */
   readonly stop: Effect.Effect<void>
   /**
-   * Marks this node as leaving until `start` is called. It leaves the queue, so that hand-offs skip it, but a leader
-   * continues to lead. If nobody else wants the mutex, this node leads after all, within `pollInterval`. Mark the nodes
-   * of the old version before a rolling update, so that the leadership moves only once.
+   * Marks this node as leaving until `start` is called. The contender leaves the queue, so hand-offs skip it, but a
+   * leader continues to lead. If nobody else wants the mutex, this node leads after all, within `pollInterval`. Mark
+   * the nodes of the old version before a rolling update, so that the leadership moves only once.
    */
   readonly leave: Effect.Effect<void>
   /** Resumes contending after `stop` or `leave`, unless the contender's scope has closed. */
@@ -250,13 +249,13 @@ export interface Contender extends Pipeable, Inspectable {
  *
  * **Details**
  *
- * The class has its own key. `layer` takes the name of the mutex and the options; `layerConfig` reads them from
- * `Config`. All contenders of an application share the connections of one `Mutex`.
+ * `layer` takes the mutex's name and the options; `layerConfig` reads them from `Config`. All contenders in an
+ * application share the connections of one `Mutex`.
  *
  * **Gotchas**
  *
- * Each call of `layer` creates a contender, so bind the layer to a constant and share it. If the leader's work acquires
- * the same mutex, it waits for its own leadership to end.
+ * Each call of `layer` creates a contender, so bind the layer to a constant and share it. The leader's work must not
+ * acquire the same mutex: it would wait for its own leadership to end.
  *
  * **Example** (A background service that runs on the leader)
  *

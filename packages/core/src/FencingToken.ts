@@ -1,5 +1,5 @@
 /**
- * Fencing tokens: numbers that let a resource refuse former owners.
+ * Fencing tokens: numbers that let a resource reject former owners.
  *
  * @since 0.1.0
  */
@@ -10,7 +10,7 @@ import * as Schema from "effect/Schema"
  *
  * **When to use**
  *
- * Pass it with every access to the resource that the mutex protects. A resource that refuses tokens smaller than the
+ * Pass it with every access to the resource that the mutex protects. A resource that rejects tokens smaller than the
  * largest it has seen accepts no write from a former owner, even if that owner was paused past its deadline.
  *
  * **Gotchas**
@@ -18,7 +18,7 @@ import * as Schema from "effect/Schema"
  * Present the token to the resource before you read the data that you will change. Otherwise a former owner can write
  * between your read and your write. `SqlFence` and `RedisFence.raise` do this.
  *
- * **Example** (Refusing writes from a former owner)
+ * **Example** (Rejecting writes from a former owner)
  *
  * ```ts
  * import { FencingToken } from "@effect-simba/core"
@@ -46,8 +46,8 @@ export const FencingToken = Schema.Int.check(Schema.isBetween({ minimum: 1, maxi
 export type FencingToken = typeof FencingToken.Type
 
 /**
- * A fencing token and the resource that it is for. A lease stands for the resource named like its mutex or data stream.
- * For any other resource, name it and pass the token.
+ * A fencing token and the resource that it is for. A lease stands for the resource with the same name as its mutex or
+ * data stream. For any other resource, pass the resource's name and the token.
  *
  * **When to use**
  *

@@ -1,7 +1,7 @@
 /**
- * Storage port for a fleet's jobs: their runs and missed instants, and the requests of operators.
+ * Storage port for a fleet's jobs: their runs and missed instants, and operators' requests.
  *
- * A store decides by the backend's clock, and grants a run only to the owner of the mutex.
+ * A store uses the backend's clock, and grants a run only to the mutex's owner.
  *
  * This port is unstable: it may change in any release. The package's index does not export it, so import it by its
  * path.
@@ -29,15 +29,13 @@ export type RunOutcome = "success" | "failure" | "defect" | "interrupted" | "uns
  * @since 0.1.0
  */
 export interface JobRecord {
-  /**
-   * All instants up to this one had a run, were missed, or preceded the job. Only the last run may still be retried.
-   */
+  /** Each instant up to this one had a run, was missed, or predates the job. Only the last run may still be retried. */
   readonly at: number
-  /** The schedule in the code; unknown until a leader has registered it. */
+  /** The schedule from the code; unknown until a leader has registered it. */
   readonly schedule: string | undefined
   /** The schedule that an operator has set instead. */
   readonly override: string | undefined
-  /** The schedules before the last changes, oldest first, each with the time of its change. */
+  /** The previous schedules, oldest first, each with the time at which it was replaced. */
   readonly former: ReadonlyArray<{ readonly schedule: string; readonly until: number }>
   readonly isPaused: boolean
   /** When an operator requested a run that has not started yet. */
@@ -74,7 +72,7 @@ export interface JobsRecord {
   /** The id of the leader that was asked to step down. */
   readonly leaving: string | undefined
   readonly jobs: ReadonlyMap<string, JobRecord>
-  /** The jobs whose state cannot be read, each with the reason. They are not in `jobs`. */
+  /** Jobs whose state cannot be read, each with the reason. `jobs` does not contain them. */
   readonly malformed: ReadonlyMap<string, ProtocolError>
 }
 
@@ -86,7 +84,7 @@ export interface JobsRecord {
  */
 export interface ReadJobsRequest {
   readonly mutex: MutexName
-  /** The caller's lease. Only the owner of the mutex sets the schedules of its jobs. */
+  /** The caller's lease. Schedules are stored only if the caller owns the mutex. */
   readonly id?: LeaseId | undefined
   readonly jobs: ReadonlyArray<{
     readonly name: string
@@ -96,7 +94,7 @@ export interface ReadJobsRequest {
      * new job starts now.
      */
     readonly every?: number | undefined
-    /** How long to remember the job from now on. */
+    /** How long from now the store must remember the job. */
     readonly keep: Duration.Duration
   }>
 }
@@ -114,7 +112,7 @@ export interface ClaimRequest {
   readonly token: FencingToken
   /**
    * Unique to this run. A caller that got no reply repeats the request with the same value. If the run was granted and
-   * has not ended, the reply is the same.
+   * has not ended, the caller gets the same reply.
    */
   readonly claim: string
   /**
@@ -131,7 +129,7 @@ export interface ClaimRequest {
   readonly minInterval: Duration.Duration
   /** Maximum number of attempts for one instant. */
   readonly attempts: number
-  /** The time of the last change of the schedule that the caller has read, or 0. Ignored for a `manual` run. */
+  /** The time of the last schedule change that the caller has read, or 0. Ignored for a `manual` run. */
   readonly changed: number
 }
 
@@ -141,9 +139,9 @@ export interface ClaimRequest {
  * **Details**
  *
  * - `Claimed`: only the caller runs the job. In mode `miss`, the instants are recorded as missed.
- * - `NotOwner`: the caller is not the owner, or a later owner has had a run.
+ * - `NotOwner`: the caller is not the owner, or a later owner has already claimed a run.
  * - `Taken`: the instant already had a run or was missed, or nobody requested a run.
- * - `Running`: this owner has a run of the job that has not ended.
+ * - `Running`: this owner's last run of the job has not ended.
  * - `Paused`: the job is paused.
  * - `Early`: the instant, or the end of `minInterval`, is `wait` milliseconds away.
  *

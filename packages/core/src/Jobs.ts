@@ -1,5 +1,5 @@
 /**
- * Inspects and controls a fleet's jobs, from any process, whether or not it runs them.
+ * Inspects and controls a fleet's jobs from any process, even one that does not run them.
  *
  * Requests are stored in the backend. The leader reads them within 5 seconds.
  *
@@ -47,8 +47,8 @@ export interface JobState {
   /** Whether an operator has requested a run that has not started yet. */
   readonly isWanted: boolean
   /**
-   * The first instant that had no run and is not missed. It is in the future, or will be caught up on. `None` while the
-   * job is paused, or if its schedule is unknown.
+   * The first instant that neither had a run nor was missed. It is in the future, or will be caught up on. `None` while
+   * the job is paused, or if its schedule is unknown.
    */
   readonly next: Option.Option<DateTime.Utc>
   /** The last run of the job, by the backend's time. */
@@ -60,7 +60,7 @@ export interface JobState {
     readonly outcome: Option.Option<RunOutcome>
     /** The number of attempts for this instant. An `unstarted` run is not counted. */
     readonly attempt: number
-    /** The leader's lease: its id and its token. */
+    /** The id and the token of the leader's lease. */
     readonly lease: string
     readonly token: number
   }>
@@ -83,8 +83,8 @@ const instant = (millis: number | undefined) =>
   Option.map(Option.fromUndefinedOr(millis), (millis) => DateTime.makeUnsafe(millis))
 
 /**
- * The next instant. The previous schedule applies up to its change, and the current one applies afterwards. Undefined
- * if this version cannot parse a schedule.
+ * Computes the next instant. Each former schedule applies until it was replaced, and the current one applies
+ * afterwards. Undefined if this version cannot parse a schedule.
  */
 const nextOf = (record: JobRecord) =>
   Effect.gen(function*() {
@@ -143,7 +143,7 @@ export const list = (mutex: string): Effect.Effect<
     readonly isPaused: boolean
     /** Sorted by name. */
     readonly jobs: ReadonlyArray<JobState>
-    /** The jobs that do not run because their state in the backend cannot be read, each with the reason. */
+    /** Jobs that do not run because their state in the backend cannot be read, each with the reason. */
     readonly malformed: ReadonlyArray<{ readonly name: string; readonly problem: string }>
   },
   StoreError | InvalidName,
@@ -166,9 +166,9 @@ const steer = (mutex: string, order: JobOrder): Effect.Effect<boolean, StoreErro
   withJobs(mutex, (jobs, mutex) => jobs.steer(mutex, order))
 
 /**
- * Requests one run of the job on the leader, now. The run does not count as an instant of the schedule, and starts even
- * if the job is paused. If the job is running, or a failed run is to be retried, it runs again afterwards. Returns false
- * if there is no such job.
+ * Asks the leader to run the job once, now. The run does not count as an instant of the schedule, and starts even if
+ * the job is paused. If the job is running or a failed run is about to be retried, the new run starts afterwards.
+ * Returns false if there is no such job.
  *
  * **Example** (Running the report again)
  *
@@ -206,8 +206,8 @@ export const pause = (mutex: string, job?: string): Effect.Effect<boolean, Store
 
 /**
  * Resumes the job, or all jobs of the mutex. Instants that passed during the pause are not caught up on, and a run that
- * failed before or during it is not retried. A job that was
- * paused by name stays paused until it is resumed by name. Returns false if there is no such job.
+ * failed before or during the pause is not retried. A job that was paused by name stays paused until it is resumed by
+ * name. Returns false if there is no such job.
  *
  * **Example** (Resuming a job)
  *

@@ -1,8 +1,9 @@
 /**
  * Work that runs on one node of a fleet, the leader.
  *
- * There are two kinds. `whileLeader` runs an effect while its node leads; the effect may repeat on any `Schedule`. A
- * job runs once per period in the whole fleet, even if the leader changes. Its periods follow the backend's clock.
+ * There are two kinds of work. `whileLeader` runs an effect while its node leads; the effect may repeat on any
+ * `Schedule`. A job runs once per period in the whole fleet, even if the leader changes. Its periods follow the
+ * backend's clock.
  *
  * Losing the leadership interrupts the work immediately. The mutex is released after the work and its finalizers have
  * ended.
@@ -47,10 +48,10 @@ const contenderOf = <E, R>(source: ContenderSource<E, R>): Effect.Effect<Contend
  *
  * **Details**
  *
- * `contender` is a contender, a service of one, or an effect that returns one. Work that succeeds does not run again
- * until the next leadership. Work that fails ends the leadership, so that another node can lead, unless `onError` is
- * `"fail"`: then this effect fails. Inside the work, use `Effect.repeat` to run it periodically and `Effect.retry` to
- * retry it on this node.
+ * `contender` is a `Contender`, its service class, or an effect that returns one. Work that succeeds does not run again
+ * until the next leadership. If the work fails, the leadership ends, so another node can lead; but if `onError` is
+ * `"fail"`, this effect fails instead. Inside the work, use `Effect.repeat` to run it periodically and `Effect.retry`
+ * to retry it on this node.
  *
  * **Example** (A poller that runs on one node)
  *
@@ -95,7 +96,7 @@ const isBody = <A, E, R>(input: Body<A, E, R> | WorkOptions | undefined): input 
   Effect.isEffect(input) || typeof input === "function"
 
 /**
- * The schedule of a job, created by `every` or `cron`. All nodes of a fleet compute the same instants.
+ * A job's schedule, created by `every` or `cron`. All nodes in a fleet compute the same instants.
  *
  * **Example** (Nightly jobs in each region's time zone)
  *
@@ -146,11 +147,11 @@ export const every = (period: Duration.Input): JobSchedule => jobSchedule.every(
  *
  * When clocks change, an hour field that begins with `*` matches every hour that passes: both occurrences of a repeated
  * hour, and no skipped hour. A job at a fixed hour runs once: at the first of two equal local times or, if its time is
- * skipped, later by the size of the change.
+ * skipped, later by as much as the clocks change.
  *
  * **Gotchas**
  *
- * `L`, `W`, `#` and `?`, which other cron implementations support, are refused. The `InvalidConfig` error says what to
+ * `L`, `W`, `#` and `?`, which other cron implementations support, are rejected. The `InvalidConfig` error says what to
  * write instead.
  *
  * **Example** (At half past six on weekdays, in Vienna)
@@ -189,25 +190,24 @@ export const cron = (
  * @since 0.1.0
  */
 export interface Run {
-  /** The instant that this run is for, by the backend's clock. The run starts then or later. */
+  /** The instant that this run is for, according to the backend's clock. The run starts then or later. */
   readonly scheduledAt: DateTime.Utc
-  /** Whether this run is late: it makes up for an instant that passed without a run, or retries a run. */
+  /** Whether this run makes up for an instant that passed without a run, or retries an earlier run. */
   readonly isCatchUp: boolean
-  /** 1, or more if earlier runs for this instant did not succeed. See `attempts` of `Job`. */
+  /** The number of this attempt for the instant, starting with 1. See `attempts` in `Job`. */
   readonly attempt: number
   /** The leader's lease. Pass its `token` to the resources that the run writes to. */
   readonly lease: Lease
 }
 
 /**
- * A job of a fleet. It runs for each instant of its schedule, on the leader, at most once unless `attempts` allows
- * more.
+ * A job that a fleet's leader runs for each instant of a schedule, at most once unless `attempts` allows more.
  *
  * **Details**
  *
- * The backend assigns each instant to one leader, by its own clock. It forgets a job a month after a node last declared
- * it, or after `catchUp` plus four periods if that is longer, but not while the job is paused. Missed instants are
- * logged, and counted by cause.
+ * The backend assigns each instant to one leader, according to its own clock. It forgets a job a month after a node
+ * last declared it, or after `catchUp` plus four periods if that is longer, but not while the job is paused. Missed
+ * instants are logged, and counted by cause.
  *
  * **Example** (Using the leader's lease)
  *
@@ -252,8 +252,8 @@ export interface Job<E = unknown, R = unknown> {
   readonly catchUp?: Duration.Input | undefined
   /**
    * Maximum number of attempts for one instant. A run that failed, was interrupted, or died with its node is retried
-   * after a pause of 1 second, which doubles with each attempt up to a minute. Retries start within `catchUp`, so more
-   * than one attempt requires `catchUp`. Default: 1, no retry.
+   * after a pause of 1 second, which doubles with each attempt up to a minute. Retries must start within `catchUp`, so
+   * more than one attempt requires `catchUp`. Default: 1 (no retries).
    */
   readonly attempts?: number | undefined
   /** Minimum time between the starts of two runs, by the backend's clock. Default: 0. */
@@ -288,9 +288,9 @@ const prepare = <R>(jobs: ReadonlyArray<Job<unknown, R>>) => {
  *
  * **Details**
  *
- * Runs until it is interrupted. Fails with `InvalidConfig` if an option is invalid, or if a name is blank, not unique, or
- * the name of a job that already runs on the contender. If that job was interrupted and a run of it is still ending, waits
- * for its end.
+ * Runs until it is interrupted. Fails with `InvalidConfig` if an option is invalid, or if a name is blank, not unique,
+ * or the name of a job that already runs on the contender. If that job was interrupted but one of its runs is still
+ * ending, waits for that run to end.
  *
  * **Example** (Sharing a contender with other work)
  *

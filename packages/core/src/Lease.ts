@@ -21,7 +21,7 @@ import type { LeaseLost } from "./SimbaError.ts"
  * The local deadline is one safety margin (5% of `ttl` plus `transition`, at least 100 ms) before the server's lease
  * ends.
  *
- * Printing a lease shows `mutex`, `id`, `token` and `timeLeft`.
+ * A printed lease shows `mutex`, `id`, `token` and `timeLeft`.
  *
  * **Gotchas**
  *
@@ -48,7 +48,7 @@ import type { LeaseLost } from "./SimbaError.ts"
  */
 export interface Lease extends Pipeable, Inspectable {
   readonly mutex: MutexName
-  /** The owner's id in the backend. Leases that are handed on within a process share it: see `localTurn`. */
+  /** The owner's id in the backend. Leases handed on within a process share the id: see `localTurn`. */
   readonly id: LeaseId
   /** Grows with every grant of this mutex. Pass it to the resource that the mutex protects. */
   readonly token: FencingToken
@@ -95,11 +95,11 @@ export interface LeaseGroup extends Pipeable, Inspectable {
   readonly tokens: ReadonlyMap<string, FencingToken>
   /** Whether all leases are held right now. */
   readonly isHeld: Effect.Effect<boolean>
-  /** Succeeds while all leases are held. Otherwise fails with the loss of the first one that is not. */
+  /** Succeeds while all leases are held. Otherwise fails with the `LeaseLost` of the first one that is not. */
   readonly ensure: Effect.Effect<void, LeaseLost>
   /** Time until the earliest local deadline. */
   readonly timeLeft: Effect.Effect<Duration.Duration>
-  /** Waits until the first lease is lost. */
+  /** Waits until any of the leases is lost. */
   readonly lost: Effect.Effect<LeaseLost>
   /** Runs `effect` while all leases are held. See `Lease.protect`. */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>

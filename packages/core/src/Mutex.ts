@@ -115,7 +115,7 @@ export class Mutex extends Context.Service<Mutex, {
 }>()("@effect-simba/core/Mutex") {}
 
 /**
- * Options of `Mutex.layer`.
+ * Options for `Mutex.layer`.
  *
  * **Example** (Short leases, and exiting the process on an overrun)
  *
@@ -142,14 +142,14 @@ export class Mutex extends Context.Service<Mutex, {
  */
 export interface Options<R = never> {
   /**
-   * How long an owner works before it renews its lease. A renewal may be sent up to an eighth earlier to join others,
-   * and even earlier in a busy process. Default: 10 seconds.
+   * How long an owner works before it renews its lease. A renewal may be sent up to an eighth earlier to share a batch
+   * with others, and even earlier in a busy process. Default: 10 seconds.
    */
   readonly ttl?: Duration.Input | undefined
   /**
-   * Grace period after `ttl`, in which the owner may still renew and nobody else can take over. Failed renewals are
-   * retried within it. It must exceed the safety margin (5% of `ttl` plus `transition`, at least 100 milliseconds)
-   * plus `commandTimeout`. Default: 6 seconds.
+   * Grace period after `ttl`, during which the owner may still renew and nobody else can take over. Failed renewals are
+   * retried within it. It must exceed the safety margin (5% of `ttl` plus `transition`, at least 100 milliseconds) plus
+   * `commandTimeout`. Default: 6 seconds.
    */
   readonly transition?: Duration.Input | undefined
   /** How long a waiter has to confirm that it received the mutex. Default: 1.5 seconds. */
@@ -162,12 +162,12 @@ export interface Options<R = never> {
   readonly processName?: string | undefined
   /**
    * Called when protected work is still running after its lease has ended on the server. The work was interrupted when
-   * the loss was noticed, at the local deadline at the latest, but uninterruptible work and slow finalizers may run on
-   * and overlap with the next owner. Nothing inside the process can stop them; the process itself can exit.
+   * the loss was noticed, at the local deadline at the latest, but uninterruptible work and slow finalizers may keep
+   * running and overlap with the next owner. Nothing inside the process can stop them, but the process can exit.
    *
-   * Runs once for each such lease, one safety margin after the loss was noticed, or when the server's lease ends, if
-   * that is later. It runs with the layer's services, and not after the layer has closed. A crash is logged. Default:
-   * log an error.
+   * Runs once for each such lease: one safety margin after the loss was noticed, or when the server's lease ends if
+   * that is later. Has the layer's services, and does not run after the layer has closed. If it fails, that is logged.
+   * Default: log an error.
    */
   readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void, never, R>) | undefined
   /**
@@ -176,12 +176,12 @@ export interface Options<R = never> {
    */
   readonly guard?: MutexSchedule | undefined
   /**
-   * Whether `MutexMetrics` have the mutex's name as a label. Each name adds time series that last as long as the
+   * Whether `MutexMetrics` are labelled with the mutex's name. Each name adds time series that last as long as the
    * process. Default: false.
    */
   readonly metricsByMutex?: boolean | undefined
   /**
-   * How long one turn may serve this layer's fibers, one after another. See `LeaseOptions`. Default: 10 milliseconds.
+   * How long this layer's fibers may hand one grant from fiber to fiber. See `LeaseOptions`. Default: 10 milliseconds.
    */
   readonly localTurn?: Duration.Input | undefined
 }
@@ -220,8 +220,7 @@ export const layer = <R = never>(
  *
  * **Gotchas**
  *
- * Each time this layer is built, it starts with its own mutexes. Contenders that must exclude each other have to share
- * one build.
+ * Each build of this layer has separate mutexes. Contenders that must exclude each other have to share one build.
  *
  * **Example** (A single-process application)
  *
@@ -277,10 +276,10 @@ export const layerConfig = (
  * The lease is renewed in the background and released when the scope closes. Acquiring a free mutex takes one round
  * trip. An interruption or a timeout ends the wait immediately; the place in the queue is released in the background.
  *
- * Fails with `AcquireTimeout` if `timeout` passes first, and with `AlreadyHeld` inside a `withLock` of the same name,
+ * Fails with `AcquireTimeout` if `timeout` passes first, and with `AlreadyHeld` inside a `withLock` for the same mutex,
  * because it would wait for itself. Fails with `BackendError` if the backend refuses the request, or if it stays
- * unreachable until `timeout` or for longer than a lease lasts. After waiting five seconds for a lease of its own
- * process, it logs a warning about a possible self-deadlock, once per mutex.
+ * unreachable until `timeout` or for longer than a lease lasts. After waiting five seconds for a lease held by its own
+ * process, it warns of a possible self-deadlock, once per mutex.
  *
  * **Gotchas**
  *
@@ -319,8 +318,8 @@ export const acquire = <R = never>(
  *
  * The mutexes are acquired one at a time, in the order of their names, so two callers cannot deadlock. Duplicate names
  * count once, and an empty list fails with `InvalidConfig`. `timeout` covers the whole operation; a timeout of zero
- * tries each mutex once. Each mutex has its own request, so this also works on Redis Cluster. Fails with `LeaseLost` if
- * a lease is lost before all mutexes are held.
+ * tries each mutex once. Each mutex takes a separate request, so this also works on Redis Cluster. Fails with
+ * `LeaseLost` if a lease is lost before all mutexes are held.
  *
  * **Example** (Moving money between two accounts)
  *
@@ -349,7 +348,7 @@ export const acquireAll = <R = never>(
  *
  * **Details**
  *
- * Returns `None` if the mutex is held or has waiters, even if an enclosing `withLock` is the holder.
+ * Returns `None` if the mutex is held or has waiters, even if an enclosing `withLock` holds it.
  *
  * **Example** (Skipping work while another process does it)
  *
@@ -379,8 +378,8 @@ export const acquireIfAvailable = <R = never>(
  * **Details**
  *
  * The body is interrupted no later than the local deadline, and the effect then fails with `LeaseLost`. The mutex is
- * released after the body and its finalizers have ended. If the body is a function, it receives the lease, and with it
- * the fencing token. All other failures are those of `acquire`.
+ * released after the body and its finalizers have ended. If the body is a function, it receives the lease, which
+ * contains the fencing token. All other failures are those of `acquire`.
  *
  * **Example** (Protecting a transfer)
  *
@@ -429,13 +428,13 @@ export const withLockIfAvailable = <RA = never>(name: string, options?: LeaseOpt
 ): Effect.Effect<Option.Option<A>, E | RequestError | LeaseLost, R | HookServices<RA> | Mutex> =>
   Mutex.use((mutex) => mutex.withLockIfAvailable(name, options)(body))
 
-/** `E`, if these options may include one of the named ones. */
+/** `E` if the options `O` may contain one of `Names`. */
 type IfSet<O, Names, E> = O extends unknown ? Names extends keyof O ? O[Names] extends undefined ? never : E : never
   : never
 
 type Failure<O> = StoreError | IfSet<O, "ttl" | "transition" | "isAlive", InvalidConfig>
 
-/** The services that the hooks in these options require. */
+/** The services that the hooks in the options `O` require. */
 type Needs<O> = O extends { readonly isAlive?: infer Hook } ? Effect.Services<Hook> : never
 
 type WaitFailure<O> = Failure<O> | AlreadyHeld | IfSet<O, "timeout", AcquireTimeout>
@@ -530,7 +529,7 @@ export const named = <const O extends AcquireOptions<unknown> = {}>(
  *
  * **Details**
  *
- * The contender keeps trying through outages of the backend.
+ * The contender keeps trying during backend outages.
  *
  * **Example** (Work that runs while this process leads)
  *
@@ -618,13 +617,13 @@ export const inspect = (
 export const list: Stream.Stream<string, StoreError, Mutex> = Stream.unwrap(Effect.map(Mutex, (mutex) => mutex.list))
 
 /**
- * Follows the ownership of a mutex without contending for it. Simba contenders are included.
+ * Follows the ownership of a mutex, by Simba contenders too, without contending for it.
  *
  * **Details**
  *
- * Starts with the current owner, if there is one. A slow reader does not block anyone. If it falls behind, it receives
- * a `Gap` in place of the oldest events, and always the latest one. The stream fails with `BackendError` when its layer
- * closes.
+ * Starts with the current owner, if there is one. A slow reader does not block anyone. If it falls behind, a `Gap`
+ * replaces the oldest events, but it always receives the latest one. The stream fails with `BackendError` when its
+ * layer closes.
  *
  * **Example** (Alerting when an owner dies)
  *
@@ -657,8 +656,8 @@ export const events = (
  *
  * **Gotchas**
  *
- * The old owner loses its lease with the reason `ForcedRelease`, but its work may run on for a moment. If the ownership
- * changes at the same time, the new owner keeps the mutex.
+ * The old owner loses its lease with the reason `ForcedRelease`, but its work may keep running for a moment. If the
+ * ownership changes at the same time, the new owner keeps the mutex.
  *
  * **Example** (Taking a mutex from a hung process)
  *
@@ -680,7 +679,7 @@ export const forceRelease = (name: string): Effect.Effect<Ownership, StoreError 
   Mutex.use((mutex) => mutex.forceRelease(name))
 
 /**
- * Options of a single lease. A call with an invalid option fails with `InvalidConfig`.
+ * Options for a single lease. A call with an invalid option fails with `InvalidConfig`.
  *
  * **Example** (An import that must make progress)
  *
@@ -705,11 +704,11 @@ export const forceRelease = (name: string): Effect.Effect<Ownership, StoreError 
 export interface LeaseOptions<R = never> {
   /** How long the owner works before it renews. Default: the layer's `ttl`. */
   readonly ttl?: Duration.Input | undefined
-  /** Grace period after `ttl`, in which the owner may still renew. Default: the layer's `transition`. */
+  /** Grace period after `ttl`, during which the owner may still renew. Default: the layer's `transition`. */
   readonly transition?: Duration.Input | undefined
   /**
-   * Maximum total duration of the lease, measured from its grant or, if a request was granted, from just before it was
-   * sent; at least 1 millisecond. When it is reached, the lease is lost (`Expired`), and the mutex is released once
+   * Maximum total duration of the lease; at least 1 millisecond. It starts when a wake-up grants the lease, or just
+   * before a granted request is sent. When it is reached, the lease is lost (`Expired`), and the mutex is released once
    * protected work has ended. Protects against stuck work and leaked leases. Default: no limit.
    */
   readonly maxHold?: Duration.Input | undefined
@@ -733,7 +732,7 @@ export interface LeaseOptions<R = never> {
 }
 
 /**
- * Options of the operations that wait for a mutex.
+ * Options for the operations that wait for a mutex.
  *
  * @see {@link acquire}
  * @category options
@@ -748,7 +747,7 @@ export interface AcquireOptions<R = never> extends LeaseOptions<R> {
 }
 
 /**
- * Options of `events`.
+ * Options for `events`.
  *
  * @see {@link events}
  * @category options
@@ -757,9 +756,9 @@ export interface AcquireOptions<R = never> extends LeaseOptions<R> {
 export interface EventsOptions {
   /**
    * Maximum time between two polls while nothing is published. Expiries, renewals, and releases without a waiter are
-   * not published, so they may be reported this late, and several renewals between two polls become one event. The
-   * observer also polls 100 milliseconds before a lease ends: `Expired` means that the lease was not renewed by then.
-   * Default: 1 second.
+   * not published, so they may be reported this late. Several renewals between two polls become one event. The observer
+   * also polls 100 milliseconds before a lease ends: `Expired` means that the lease was not renewed by then. Default: 1
+   * second.
    */
   readonly pollInterval?: Duration.Input | undefined
   /** Whether to report renewals too. Default: false. */

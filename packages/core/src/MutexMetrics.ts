@@ -1,7 +1,7 @@
 /**
  * Metrics of mutexes, leadership and jobs, for any Effect exporter (Prometheus, OTLP).
  *
- * Labels have only the values listed here. They never name a contender, and name a mutex only if `metricsByMutex` is
+ * Labels take only the values listed here. They never name a contender, and name a mutex only if `metricsByMutex` is
  * set. Metrics of a single job always name the mutex and the job. Durations are in milliseconds. A layer uses the
  * metric registry and the attributes of the context in which it was built.
  *
@@ -124,14 +124,14 @@ export const mutex = {
   }),
   /** Shows how many leases are held. */
   held: Metric.gauge("simba_mutex_held", { description: "Leases that are held" }),
-  /** Measures how long leases lasted, from the grant, or just before its request was sent, to the release or loss. */
+  /** Measures how long leases lasted, from the grant (or just before its request was sent) to the release or loss. */
   holdTime: milliseconds(
     "simba_mutex_hold_time",
     "Time from the grant of a lease to its release or loss",
     1
   ),
   /**
-   * Counts attempts to renew, by outcome, once for each lease.
+   * Counts attempts to renew a lease, by outcome. A batch counts once for each of its leases.
    *
    * - `failed`: there was no valid reply.
    * - `lost`: the backend reported that the lease had ended.
@@ -148,15 +148,14 @@ export const mutex = {
    *
    * Normally this is the transition minus the safety margin. Values near zero predict losses.
    *
-   * Leases that are renewed in one batch, of up to 500, are recorded once, with their minimum. With `metricsByMutex`,
-   * each lease is recorded.
+   * A batch of up to 500 renewals is recorded once, with its minimum. With `metricsByMutex`, each lease is recorded.
    */
   timeLeftAtRenewal: milliseconds(
     "simba_mutex_time_left_at_renewal",
     "Minimum time left until a local deadline when a renewal succeeded",
     1
   ),
-  /** Counts lost leases, by reason. Using a lease after its own release (`Released`) does not count. */
+  /** Counts lost leases, by reason. Using a lease after releasing it (`Released`) does not count. */
   losses: counters(
     "simba_mutex_losses",
     "Leases lost, by reason",
@@ -171,10 +170,7 @@ export const mutex = {
     "simba_mutex_overruns",
     "Protected work that outlived the server's lease"
   ),
-  /**
-   * Counts grants to this process's waiters that followed from a release, which either handed the mutex over or freed
-   * it.
-   */
+  /** Counts grants to this process's waiters after a release that handed over or freed the mutex. */
   handOffs: counter("simba_mutex_hand_offs", "Grants that followed from a release"),
   /** Counts releases that handed the lease to another fiber of this process, without the backend. See `localTurn`. */
   localHandOffs: counter(

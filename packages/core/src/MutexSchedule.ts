@@ -22,9 +22,9 @@ export type Renewal = { readonly _tag: "Renewed"; readonly ttl: Duration.Duratio
  *
  * **Details**
  *
- * The delay after `Renewed`, and after the grant, is the time until the next renewal; it is capped at `ttl`. The delay
- * after `Failed` is the time until the next attempt. After the schedule has ended, renewals continue at intervals of
- * `ttl`, and of one second after failures, until the lease is released or lost.
+ * After the grant and after `Renewed`, the delay is the time until the next renewal, at most `ttl`. After `Failed`, it
+ * is the time until the next attempt. If the schedule ends, renewals continue at intervals of `ttl`, and of one second
+ * after failures, until the lease is released or lost.
  *
  * **Example** (Renewing after half the ttl)
  *

@@ -13,8 +13,8 @@ import type { FencingToken } from "./FencingToken.ts"
  * **Details**
  *
  * - `Free`: nobody owns it.
- * - `Held`: `owner` owns it for another `timeLeft`, unless the lease is renewed. Without `timeLeft`, the lease never
- *   ends, because the key was written without an expiry.
+ * - `Held`: `owner` owns it for another `timeLeft`, unless the lease is renewed. If `timeLeft` is absent, the lease
+ *   never ends, because the key was written without an expiry.
  *
  * **Example** (Describing the owner)
  *

@@ -1,7 +1,7 @@
 /**
  * Storage port behind `Mutex`. Requests and results are typed; the wire format stays inside the store.
  *
- * A store decides ownership by the backend's clock. The contract suite in `@effect-simba/testkit` tests a store.
+ * A store decides ownership by the backend's clock. Test a store with the contract suite in `@effect-simba/testkit`.
  *
  * This port is unstable: it may change in any release. The package's index does not export it, so import it by its
  * path.
@@ -46,7 +46,7 @@ export interface AcquireRequest {
   readonly lease: Duration.Duration
   /** How long a waiter has to confirm that it received the mutex. */
   readonly confirm: Duration.Duration
-  /** The ticket of an earlier request of the same wait, which keeps its place in the queue. */
+  /** The ticket from an earlier request of the same wait. It keeps the waiter's place in the queue. */
   readonly ticket?: Ticket | undefined
 }
 
@@ -56,11 +56,12 @@ export interface AcquireRequest {
  * **Details**
  *
  * - `Granted`: the caller owns the mutex for the whole lease. If `token` is a multiple of `tokenStride`, the grant
- *   includes all tokens up to the next multiple, for successive owners within the caller's process. Any other `token`
- *   is a single one. An owner that repeats its request keeps its token.
- * - `Refused`: the caller does not own the mutex. `ticket` is its place if it queued, kept for at least the owner's
- *   remaining lease plus `lease` plus `confirm`. `position` is the number of waiters ahead of that place, otherwise 0.
- *   `foreign` is true if Simba contenders own the mutex or wait for it; they wake only one waiter, dead or alive.
+ *   includes all tokens up to the next multiple, for successive owners within the caller's process. Otherwise the grant
+ *   includes only `token`. An owner that repeats its request keeps its token.
+ * - `Refused`: the caller does not own the mutex. If it queued, `ticket` is its place, which is kept for at least the
+ *   owner's remaining lease plus `lease` plus `confirm`, and `position` is the number of waiters ahead. If it did not
+ *   queue, `position` is 0. `foreign` is true if Simba contenders own the mutex or wait for it; they wake only one
+ *   waiter, dead or alive.
  *
  * @see {@link MutexStore}
  * @category models
@@ -75,15 +76,15 @@ export type AcquireResult =
     readonly position: number
     readonly foreign: boolean
     /**
-     * When the reply was made. Without it, a waiter cannot determine the age of the grant in a wake-up, and polls
-     * instead.
+     * When the reply was created. A waiter needs it to determine the age of the grant in a wake-up, and otherwise
+     * polls.
      */
     readonly stamp?: Stamp | undefined
   }
 
 /**
- * The backend's own time in microseconds, and the token of the last grant by then, or 0 if there was none. A later
- * grant has a larger token, even if the clock was set back.
+ * The backend's time in microseconds, and the token of the last grant by then (0 if there was none). Later grants have
+ * larger tokens, even if the clock is set back.
  *
  * @see {@link MutexStore}
  * @category models
@@ -96,7 +97,7 @@ export interface Stamp {
 
 /**
  * A grant that a wake-up delivers: its token, the backend's time of the grant in microseconds, and its duration in
- * milliseconds. If that duration is not the lease that the waiter wants, the waiter confirms the grant.
+ * milliseconds. If that duration differs from the lease that the waiter wants, the waiter confirms the grant.
  *
  * @see {@link MutexStore}
  * @category models
@@ -154,13 +155,13 @@ export type GuardResult =
   | { readonly _tag: "Failed"; readonly error: StoreError }
 
 /**
- * Releases a mutex, or leaves its queue. Also undoes an attempt with an unknown outcome.
+ * A request to release a mutex or to leave its queue. It also undoes an attempt with an unknown outcome.
  *
  * **Details**
  *
- * A mutex that the caller owned, or that is free, passes to the first live waiter. A fresh waiter is granted a full
- * `lease`: it queued at most `confirm` ago, by the backend's clock, and the backend knows that it is subscribed. Any
- * other waiter is granted `confirm`, and the waiter behind it is sent a message to poll once that time has passed.
+ * A mutex that the caller owned, or that is free, passes to the first live waiter. A waiter is fresh if it queued at
+ * most `confirm` ago, by the backend's clock, and the backend knows that it is subscribed. A fresh waiter is granted a
+ * full `lease`. Any other waiter is granted `confirm`, and the waiter behind it is notified to poll after that time.
  *
  * @see {@link MutexStore}
  * @category models
@@ -173,8 +174,8 @@ export interface ReleaseRequest {
   /** How long the grant of a fresh waiter lasts: the default lease of the caller's layer. */
   readonly lease: Duration.Duration
   /**
-   * Another attempt. It is queued first, behind all waiters, even if the caller no longer owns the mutex. Its `id` is
-   * new and should already be subscribed. `lease` applies if it is granted immediately.
+   * Another attempt, queued behind all waiters before the release, even if the caller no longer owns the mutex. Its
+   * `id` is new and should already be subscribed. `lease` applies if it is granted immediately.
    */
   readonly requeue?: {
     readonly id: LeaseId
@@ -191,8 +192,8 @@ export interface ReleaseRequest {
  */
 export interface Released {
   /**
-   * The place of the queued attempt, and the current owner. With a `token`, nobody was ahead of the attempt, and it
-   * owns the mutex for its full lease. Without one it waits, and `position` and `stamp` mean the same as in a refusal.
+   * The place of the queued attempt, and the current owner. If `token` is set, nobody was ahead of the attempt, and it
+   * owns the mutex for its full lease. Otherwise it waits, and `position` and `stamp` mean the same as in `Refused`.
    */
   readonly requeued: {
     readonly ownership: Ownership
@@ -233,7 +234,7 @@ export type WakeUp =
 export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { readonly _tag: "Gap" }
 
 /**
- * Stores who owns each mutex and who waits for it.
+ * Stores the owner and the waiters of each mutex.
  *
  * **Example** (A store that logs its replies)
  *
@@ -298,7 +299,7 @@ export class MutexStore extends Context.Service<MutexStore, {
        * neither throw nor block.
        */
       readonly listen: (mutex: MutexName, id: LeaseId, listener: (wakeUp: WakeUp) => void) => () => void
-      /** Maximum sleep of a waiter. Set if gaps cannot be detected. */
+      /** Maximum time that a waiter sleeps. Set if gaps cannot be detected. */
       readonly bound: Duration.Duration | undefined
     },
     BackendError,
@@ -352,7 +353,7 @@ export const Ticket = Schema.String.check(Schema.isPattern(/^\d+\.\d{6}$/)).pipe
 export type Ticket = typeof Ticket.Type
 
 /**
- * A grant whose token is a multiple of this number owns all tokens up to the next multiple.
+ * A grant whose token is a multiple of this number includes all tokens up to the next multiple.
  *
  * **Details**
  *
@@ -374,7 +375,7 @@ export type Ticket = typeof Ticket.Type
 export const tokenStride: number = stride.tokenStride
 
 /**
- * The number of additional tokens that a grant with this token owns.
+ * The number of additional tokens that a grant with this token includes.
  *
  * **Example** (The last token of a grant)
  *
@@ -569,7 +570,7 @@ const make = Effect.gen(function*() {
         {
           listen: (name, id, listener) => {
             let isOpen = true
-            // Deliver in a later task, so that a fiber that frees a mutex can request it again before the waiters do
+            // Deliver in a later task: a fiber that frees a mutex can request it again before the waiters do
             const later = (wakeUp: WakeUp) => dispatcher.scheduleTask(() => isOpen ? listener(wakeUp) : undefined, 0)
             const leave = attach(name, (mutex) => mutex.listen(id, later))
             return () => {

@@ -1,7 +1,7 @@
 /**
- * Fences SQL data against former owners of a mutex, in transactions of Effect's `SqlClient`.
+ * Protects SQL data from former owners of a mutex, in transactions with Effect's `SqlClient`.
  *
- * An owner that was paused past its deadline may wake up and write although the mutex already has another owner. Each
+ * An owner that was paused past its deadline may resume and write even though the mutex already has another owner. Each
  * grant has a larger token than the one before. The table `simba_fences` keeps the largest token of each resource, and
  * a transaction with a smaller one fails with `StaleToken` before it reads or writes. The resource's row in that table
  * stays locked until the transaction ends, so transactions on one resource run one after another.
@@ -73,7 +73,7 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
       token BIGINT NOT NULL CHECK (token BETWEEN 1 AND 9007199254740991)
     )`
 }).pipe(
-  // If two clients create the table at the same time, Postgres fails one of them
+  // If two clients create the table at the same time, one of them fails on Postgres
   Effect.retry({ times: 1 }),
   Effect.asVoid
 )
@@ -87,7 +87,7 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
  *
  * **Details**
  *
- * Fails with `StaleToken` if the resource has seen a larger token. Inside a transaction, the token is remembered once
+ * Fails with `StaleToken` if the resource has seen a larger token. Inside a transaction, the token takes effect when
  * that transaction commits.
  *
  * **Example** (A long computation between read and write)
@@ -149,8 +149,8 @@ export const raise = (bearer: Bearer): Effect.Effect<void, StaleToken | SqlError
  * **Details**
  *
  * The transaction first raises the token of the resource, then runs the body, so the data that the body reads stays
- * valid until the commit. A failure of the body rolls everything back. Fence data that belongs together with one
- * resource and one mutex, because tokens of different mutexes cannot be compared.
+ * valid until the commit. A failure of the body rolls everything back. Use one resource and one mutex for data that
+ * belongs together: tokens from different mutexes cannot be compared.
  *
  * **Gotchas**
  *

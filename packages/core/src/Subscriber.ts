@@ -88,7 +88,7 @@ export class Subscriber extends Context.Service<Subscriber, {
   ) => Effect.Effect<void, BackendError, Scope.Scope>
   /**
    * Whether `PUBSUB NUMSUB` counts these subscriptions on every server that executes commands. A Cluster node counts
-   * only its own subscribers, so a Cluster needs a subscription at each primary.
+   * only its own subscribers, so a Cluster needs a subscription on each primary.
    */
   readonly countable: boolean
   /** Maximum time between two polls. Set if gaps cannot be detected. */

@@ -8,14 +8,14 @@
 export * as Contender from "./Contender.ts"
 
 /**
- * Fencing tokens: numbers that let a resource refuse former owners.
+ * Fencing tokens: numbers that let a resource reject former owners.
  *
  * @since 0.1.0
  */
 export * as FencingToken from "./FencingToken.ts"
 
 /**
- * Inspects and controls a fleet's jobs, from any process, whether or not it runs them.
+ * Inspects and controls a fleet's jobs from any process, even one that does not run them.
  *
  * Requests are stored in the backend. The leader reads them within 5 seconds.
  *
@@ -39,8 +39,9 @@ export * as Jobs from "./Jobs.ts"
 /**
  * Work that runs on one node of a fleet, the leader.
  *
- * There are two kinds. `whileLeader` runs an effect while its node leads; the effect may repeat on any `Schedule`. A
- * job runs once per period in the whole fleet, even if the leader changes. Its periods follow the backend's clock.
+ * There are two kinds of work. `whileLeader` runs an effect while its node leads; the effect may repeat on any
+ * `Schedule`. A job runs once per period in the whole fleet, even if the leader changes. Its periods follow the
+ * backend's clock.
  *
  * Losing the leadership interrupts the work immediately. The mutex is released after the work and its finalizers have
  * ended.
@@ -98,7 +99,7 @@ export * as Mutex from "./Mutex.ts"
 /**
  * Metrics of mutexes, leadership and jobs, for any Effect exporter (Prometheus, OTLP).
  *
- * Labels have only the values listed here. They never name a contender, and name a mutex only if `metricsByMutex` is
+ * Labels take only the values listed here. They never name a contender, and name a mutex only if `metricsByMutex` is
  * set. Metrics of a single job always name the mutex and the job. Durations are in milliseconds. A layer uses the
  * metric registry and the attributes of the context in which it was built.
  *
