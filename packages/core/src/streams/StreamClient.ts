@@ -1,8 +1,8 @@
 /**
- * Data streams that a fleet of consumers shares, each with one owner at a time.
+ * Data streams shared by a fleet of consumers, each owned by one consumer at a time.
  *
- * A producer announces data streams to a service. The consumers of the service share them evenly, and take over the
- * streams of consumers that die, hang or leave.
+ * A producer announces data streams to a service. The service's consumers share them evenly, and take over the streams
+ * of consumers that die, hang or leave.
  *
  * **Example** (A handler that owns one data stream at a time)
  *
@@ -41,7 +41,7 @@ import type { StreamStore } from "./StreamStore.ts"
 
 type Announcing = {
   readonly stream: string
-  /** What its consumers should know about the data stream, as a JSON object. */
+  /** What consumers should know about the data stream, as a JSON object. */
   readonly info?: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -56,16 +56,16 @@ export interface Announced {
   readonly stream: StreamName
   readonly entry: EntryId
   /**
-   * False if the data stream was already announced and is not finished yet. If messages were written since, the
-   * existing announcement is repeated, so that it covers messages after the stream's end too.
+   * False if the data stream was already announced and is not finished yet. If messages were written since then, the
+   * existing announcement is repeated: it then covers messages after the stream's end too.
    */
   readonly isNew: boolean
 }
 
 type PageOptions = {
-  /** Lists only items after this id. */
+  /** Lists only items with larger ids. */
   readonly after?: EntryId | undefined
-  /** The maximum number to list. Default: 100. */
+  /** Maximum number of items. Default: 100. */
   readonly limit?: number | undefined
 }
 
@@ -127,9 +127,9 @@ export class StreamClient extends Context.Service<StreamClient, {
 }>()("@effect-simba/core/StreamClient") {}
 
 /**
- * Options of `StreamClient.layer`.
+ * Options for `StreamClient.layer`.
  *
- * **Example** (A consumer of few data streams)
+ * **Example** (A consumer with few data streams)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -143,70 +143,70 @@ export class StreamClient extends Context.Service<StreamClient, {
  * @since 0.1.0
  */
 export interface Options {
-  /** The service whose data streams are shared. Its load-balancer stream is `<service>-input`. */
+  /** The service whose data streams the consumers share. Its load-balancer stream is `<service>-input`. */
   readonly service: string
   /**
-   * The name of this process. Its consumer is `simba-consumer-<name>`. Two running clients of a service must not share
-   * a name. Default: `<pid>@<host>`.
+   * The name of this process. Its consumer is called `simba-consumer-<name>`. No two running clients of a service may
+   * have the same name. Default: `<pid>@<host>`.
    */
   readonly processName?: string | undefined
   /**
-   * The maximum number of data streams that the client owns. Data streams acquired by name ignore the limit, but count
-   * towards it. Default: 64.
+   * The maximum number of data streams that the client owns. Acquiring a data stream by name ignores the limit, but the
+   * stream counts towards it. Default: 64.
    */
   readonly capacity?: number | undefined
-  /** How long an owner that has gone silent stays the owner. Default: 2 seconds. */
+  /** How long an owner keeps a data stream without renewing its lease. Default: 2 seconds. */
   readonly leaseDuration?: Duration.Input | undefined
   /**
-   * How often an owner renews its leases. The sum of this, `commandTimeout` and the safety margin (5% of
+   * How often an owner renews its leases. The sum of this interval, `commandTimeout` and the safety margin (5% of
    * `leaseDuration`, at least 100 milliseconds) must be less than `leaseDuration`. Default: 1 second.
    */
   readonly heartbeatInterval?: Duration.Input | undefined
-  /** The timeout of one request to the backend, such as a renewal or a claim. Default: 500 milliseconds. */
+  /** Timeout for a single request to the backend, such as a renewal or a claim. Default: 500 milliseconds. */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * How often the client sweeps for data streams without an owner. The interval varies randomly by up to 20%, so a
-   * consumer with free capacity takes an orphan within `leaseDuration` plus 1.2 times `sweepInterval`. Default: 2
-   * seconds.
+   * How often the client sweeps for data streams without an owner. The interval varies randomly by up to 20%. A
+   * consumer with free capacity therefore takes an orphan within `leaseDuration` plus 1.2 times `sweepInterval`.
+   * Default: 2 seconds.
    */
   readonly sweepInterval?: Duration.Input | undefined
-  /** How long a handler may continue after its data stream was revoked. Default: 5 seconds. */
+  /** How long a handler may continue after its data stream has been revoked. Default: 5 seconds. */
   readonly gracePeriod?: Duration.Input | undefined
   /**
-   * After all handlers have ended, closing releases data streams without a handler in batches of 200. Each batch has
-   * this timeout, and closing gives up after the first batch that exceeds it. It also limits how long `onError` may run
-   * for a handler that failed while it was being interrupted. Default: 2 seconds.
+   * When the client closes and all handlers have ended, it releases data streams without a handler in batches of 200.
+   * This is the timeout for each batch; the client gives up after the first batch that exceeds it. It also limits how
+   * long `onError` may run for a handler that failed while it was being interrupted. Default: 2 seconds.
    */
   readonly releaseTimeout?: Duration.Input | undefined
   /**
-   * An announcement goes to the dead letters after this many consecutive handler failures, without a commit or a
-   * progress report in between, if the failures have also lasted for `deadLetterAfter`. Default: 10.
+   * An announcement is dead-lettered after this many consecutive handler failures, without a commit or a progress
+   * report between them, if the failures have also lasted for `deadLetterAfter`. Default: 10.
    */
   readonly maxFailures?: number | undefined
   /**
-   * How long consecutive failures must last before an announcement goes to the dead letters. Set it longer than any
-   * outage of the systems that the handlers depend on. The count is reset after an hour without a failure, or after
-   * `deadLetterAfter` if that is longer. Default: 1 hour.
+   * How long consecutive failures must last before an announcement is dead-lettered. It should exceed any outage of the
+   * systems that the handlers depend on. The count is reset after an hour without a failure, or after `deadLetterAfter`
+   * if that is longer. Default: 1 hour.
    */
   readonly deadLetterAfter?: Duration.Input | undefined
   /**
-   * Whether the client hands data streams over to other consumers and receives some from them, so that each has a share
-   * in proportion to its capacity. If false, the client still takes orphans and new data streams. Default: true.
+   * Whether the client exchanges data streams with other consumers, until each has a share in proportion to its
+   * capacity. If false, the client still takes orphans and new data streams. Default: true.
    */
   readonly rebalance?: boolean | undefined
   /**
-   * How long a consumer that was handed a data stream has to confirm it. It must exceed `commandTimeout`. Default: 1.5
-   * seconds.
+   * How long a consumer has to confirm a data stream that was handed over to it. It must exceed `commandTimeout`.
+   * Default: 1.5 seconds.
    */
   readonly confirmTimeout?: Duration.Input | undefined
   /**
-   * How long a handler that has work may go without a commit or a progress report before it loses its data stream. Time
+   * How long a handler with work may go without a commit or a progress report before it loses its data stream. Time
    * spent waiting in `messagesAfter` does not count. Default: no limit.
    */
   readonly progressTimeout?: Duration.Input | undefined
   /**
-   * Whether to enable expiry events in the server's keyspace notification setting. Consumers of redis-stream-client-go
-   * receive them too. Without these events, only sweeps find data streams whose lease expired. Default: false.
+   * Whether to enable expiry events in the server's keyspace notification setting. Go consumers receive these events
+   * too. Without them, only sweeps find data streams whose lease has expired. Default: false.
    */
   readonly enableEvents?: boolean | undefined
   /**
@@ -216,7 +216,7 @@ export interface Options {
   readonly reapAfter?: Duration.Input | undefined
   /**
    * How long the checkpoint of a data stream is kept after its last commit and after the last day on which it was
-   * owned. Set it longer than the pauses between announcements of a data stream: without a checkpoint, its handler
+   * owned. It should exceed the time between two announcements of a data stream: without a checkpoint, the handler
    * starts at the first message. The minimum and the default are 7 days.
    */
   readonly checkpointRetention?: Duration.Input | undefined
@@ -227,15 +227,15 @@ export interface Options {
  *
  * **Details**
  *
- * The layer fails to build with invalid options. Building it does not join the service, so producers can use it too.
- * Closing it revokes all data streams that the client owns, waits for the grace period, and releases the rest. Nothing
- * unfinished is acknowledged.
+ * Building the layer fails if an option is invalid. It does not join the service, so producers can use it too. Closing
+ * it revokes all data streams that the client owns, waits for the grace period, and releases the rest. Unfinished
+ * announcements are not acknowledged.
  *
  * **Gotchas**
  *
- * A process with clients for two services needs two service keys: see `Service`.
+ * A process with clients for two services needs two service classes: see `Service`.
  *
- * **Example** (A consumer as a layer of its own)
+ * **Example** (A consumer as a layer)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -257,9 +257,9 @@ export const layer = (
 ): Layer.Layer<StreamClient, InvalidConfig | BackendError, StreamStore> => Layer.effect(StreamClient, make(options))
 
 /**
- * Like `layer`, with options from `Config`.
+ * Like `layer`, but reads the options from `Config`.
  *
- * **Example** (Options whose names the application chooses)
+ * **Example** (Options under names chosen by the application)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -280,7 +280,7 @@ export const layerConfig = (
   Layer.effect(StreamClient, Effect.flatMap(Config.unwrap(options), make))
 
 /**
- * Creates a service class for the client of one service, with layers of its own.
+ * Creates a service class for one service's client, with its layers.
  *
  * **When to use**
  *
@@ -328,30 +328,31 @@ export const Service = <Self>() =>
   }
 
 /**
- * Joins the service until interrupted, and runs the handler in a fiber of its own for each data stream that it takes.
+ * Joins the service until interrupted, and runs the handler for each data stream that it takes, each in a separate
+ * fiber.
  *
  * **Details**
  *
- * While it has free capacity, it takes new data streams, and data streams whose owner died, hangs or yielded them.
- * After that, one of these things happens to a data stream:
+ * While the client has free capacity, it takes new data streams, and data streams whose owner died, hangs or yielded
+ * them. Then one of the following happens to each data stream:
  *
  * - Its handler succeeds: the data stream is done, and its announcement is removed.
- * - Its handler fails: the handler runs again, or the announcement goes to the dead letters (see `RunOptions`).
+ * - Its handler fails: the handler runs again, or the announcement is dead-lettered (see `RunOptions`).
  * - Its handler yields with `StreamLease.yield`, which is not a failure: the data stream is left to other consumers.
  * - Its lease is lost: the handler is interrupted, no later than the local deadline.
  * - It is revoked in favor of a consumer that owns less than its share: `StreamLease.revoked` completes. After the
- *   grace period the handler is interrupted, unless it is processing a message that it read through the lease. The
- *   other consumer gets the data stream when the handler and its finalizers have ended.
+ *   grace period, the handler is interrupted unless it is processing a message that it read through the lease. The
+ *   other consumer gets the data stream once the handler and its finalizers have ended.
  *
  * Interrupting `run` revokes all its data streams, and interrupts every handler that is still running after the grace
  * period. The interruption completes when all handlers have ended. `run` waits out backend outages. It fails if the
- * backend refuses a request permanently, for example because of permissions or a key of the wrong type.
+ * backend permanently refuses a request, for example because of missing permissions or a key of the wrong type.
  *
  * **Gotchas**
  *
  * Handlers run at least once: a successor may repeat work that its predecessor did not commit. A client can join only
- * once at a time: a second `run`, or reading `notifications`, fails with `InvalidConfig`. If the first one was
- * interrupted and its handlers are still ending, the second one waits for them.
+ * once at a time: during a `run`, a second `run` or reading `notifications` fails with `InvalidConfig`. If the first
+ * `run` was interrupted and its handlers are still ending, the second one waits for them.
  *
  * **Example** (A handler that stops at a safe point when it is revoked)
  *
@@ -383,15 +384,15 @@ export const run = <A, E, R, RS = never, RH = never>(
  *
  * **When to use**
  *
- * Use it instead of `run` to start and stop the work on data streams yourself. `owned` returns their leases.
+ * Use it instead of `run` to start and stop the work on data streams yourself. `owned` returns the leases.
  *
  * **Details**
  *
  * If the backend publishes expired leases, `StreamExpired` arrives before the next sweep: acquire the data stream, or
- * leave it to the sweep. No notification is dropped: while too many are unread, the client reads no new announcements.
- * The stream ends with `StreamTerminated` when the client closes or when the backend refuses a request permanently.
- * When the notifications are no longer read, the client leaves the service: the data streams that it took are revoked,
- * and released after the grace period.
+ * leave it to the sweep. Notifications are never dropped: while too many are unread, the client reads no new
+ * announcements. The stream ends with `StreamTerminated` when the client closes or the backend permanently refuses a
+ * request. When the program stops reading the stream, the client leaves the service: the data streams that it took are
+ * revoked, and released after the grace period.
  *
  * **Example** (Changes of ownership)
  *
@@ -411,18 +412,18 @@ export const notifications: Stream.Stream<StreamNotification, InvalidConfig, Str
 )
 
 /**
- * Announces a data stream to the consumers of the service, present and future.
+ * Announces a data stream to the service's consumers, present and future.
  *
  * **Details**
  *
  * An announcement covers the messages that were written before it, up to the last message as defined by `until` (see
  * `StreamMessages`). Announcing again after a last message starts another round of messages, whether or not the first
  * round is finished. Announcing again without new messages changes nothing, unless the data stream has no messages at
- * all. In that case its handler runs once more.
+ * all: then its handler runs once more.
  *
  * `info` is a JSON object for the consumers. An invalid name fails with `InvalidName` before anything is sent.
  *
- * **Example** (The entry, if the announcement is new)
+ * **Example** (Getting the entry of a new announcement)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -443,7 +444,7 @@ export const announce = (
 /**
  * Announces many data streams in one call, in order.
  *
- * **Example** (A day's work)
+ * **Example** (Announcing a day's data streams)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -466,15 +467,15 @@ export const announceAll = (
  *
  * **Details**
  *
- * Returns `None` if any consumer owns it, including this client, or may be about to take it. The data stream is yielded
- * when the scope closes, unless it was done or released before. Closing the scope waits at most `releaseTimeout` for
+ * Returns `None` if a consumer, including this client, owns it or may be about to take it. When the scope closes, the
+ * data stream is yielded unless it is already done or released. Closing the scope waits at most `releaseTimeout` for
  * the backend.
  *
- * Fails with `StreamNotFound` if the data stream is not announced, is finished or has gone to the dead letters, if its
- * announcement has not been delivered to a consumer yet, or if the client is closed. If the acquisition is interrupted,
- * the data stream is yielded.
+ * Fails with `StreamNotFound` if the data stream is not announced, finished or dead-lettered, if its announcement has
+ * not been delivered to a consumer yet, or if the client is closed. If the acquisition is interrupted, the data stream
+ * is yielded.
  *
- * **Example** (One data stream by name)
+ * **Example** (Acquiring one data stream by name)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -524,7 +525,7 @@ export const owned: Effect.Effect<ReadonlyArray<StreamLease>, never, StreamClien
 /**
  * Reads the state of the service.
  *
- * **Example** (Whether anything went to the dead letters)
+ * **Example** (Checking whether anything was dead-lettered)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -564,8 +565,8 @@ export const deadLetters = (
   StreamClient.use((client) => client.deadLetters(options))
 
 /**
- * Announces a dead letter again, with its failures reset, and returns whether it was there. If its data stream has been
- * announced again in the meantime, only the dead letter is removed.
+ * Announces a dead letter again, with its failures reset, and returns whether it existed. If its data stream has been
+ * announced again in the meantime, only removes the dead letter.
  *
  * **Example** (The oldest)
  *
@@ -588,16 +589,16 @@ export const redrive = (id: string): Effect.Effect<boolean, InvalidName | StoreE
 type RedriveOptions = {
   /** Default: all. */
   readonly filter?: ((letter: DeadLetter) => boolean) | undefined
-  /** The maximum number. Default: no limit. */
+  /** Maximum number of dead letters. Default: no limit. */
   readonly limit?: number | undefined
 }
 
 /**
- * Announces dead letters of the service again, with their failures reset, and returns the number of announced ones.
+ * Announces the service's dead letters again, with their failures reset, and returns how many were announced.
  *
  * **Details**
  *
- * Dead letters that arrive during the call are left alone.
+ * Dead letters added during the call are left alone.
  *
  * **Example** (After an outage)
  *
@@ -614,8 +615,8 @@ export const redriveAll = (options?: RedriveOptions): Effect.Effect<number, Stor
   StreamClient.use((client) => client.redriveAll(options))
 
 /**
- * Lists the dead messages of a data stream, oldest first: messages that could not be decoded, that failed in all
- * attempts, or that a handler dead-lettered.
+ * Lists the dead messages of a data stream, oldest first: messages that could not be decoded, that failed on every
+ * attempt, or that a handler dead-lettered.
  *
  * **Example** (The reasons)
  *
@@ -636,18 +637,18 @@ export const deadMessages = (
   StreamClient.use((client) => client.deadMessages(stream, options))
 
 /**
- * Moves a dead message to the end of its data stream, with a new id, and returns whether it was there.
+ * Moves a dead message to the end of its data stream, with a new id, and returns whether it existed.
  *
  * **Details**
  *
- * Two redrives add the message only once, whether they are concurrent or the second follows a failed one. A message
- * with more than 3,500 fields is moved in several steps: if the call fails or is interrupted, the message may be in the
- * data stream and still in the dead letters, and redriving it again adds it a second time. Of two concurrent redrives
- * of such a message, one fails, and so does a redrive within a minute of a failed one.
+ * Two redrives add the message only once, whether they are concurrent or the second follows a failed one. But a message
+ * with more than 3,500 fields is moved in several steps. If that call fails or is interrupted, the message may be both
+ * in the data stream and in the dead letters, and another redrive adds it a second time. Of two concurrent redrives of
+ * such a message, one fails. A redrive within a minute of a failed one fails too.
  *
  * **Gotchas**
  *
- * If the data stream is finished, announce it again. Otherwise nobody reads the message.
+ * If the data stream is finished, announce it again, or nobody will read the message.
  *
  * **Example** (All dead messages of one data stream)
  *
@@ -671,7 +672,7 @@ export const redriveMessage = (
   StreamClient.use((client) => client.redriveMessage(stream, id))
 
 type SeekOptions = {
-  /** Takes the data stream from its owner, if it has one. Default: false. */
+  /** Whether to take the data stream from its owner, if it has one. Default: false. */
   readonly force?: boolean | undefined
 }
 
@@ -688,17 +689,17 @@ type SeekOptions = {
  * message with the given id, or the first one at or after a time. Fails with `AlreadyOwned` while a consumer owns the
  * data stream.
  *
- * With `force` the owner loses the data stream in the same step. The backend refuses every later request of its
- * handler, and the next owner has a larger token. The handler is interrupted at its next renewal (`Vanished`). The data
- * stream can be taken again when the lease of its announcement has expired, after at most `leaseDuration`.
+ * With `force`, the owner loses the data stream in the same step. The backend rejects all later requests from the old
+ * owner's handler, and the next owner has a larger token. The handler is interrupted at its next renewal (`Vanished`).
+ * The data stream can be taken again when its announcement's lease has expired, after at most `leaseDuration`.
  *
  * **Gotchas**
  *
  * Until it is interrupted, the old owner's handler may still write to other systems, so let them check its token. If
- * the data stream is finished, announce it again. Otherwise nobody reads it. A handler that keeps its own offsets
+ * the data stream is finished, announce it again, or nobody will read it. A handler that stores its own offsets
  * (`after`) starts from those.
  *
- * **Example** (All orders since yesterday again)
+ * **Example** (Processing all orders since yesterday again)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -722,13 +723,14 @@ export const seek = (
   StreamClient.use((client) => client.seek(stream, to, options))
 
 /**
- * Reads how far the service is behind the end of a data stream, counted from its checkpoint.
+ * Reads how far a data stream's checkpoint is behind its end.
  *
  * **Details**
  *
- * Messages that are processed but not committed count as well. A handler that never commits is behind by all messages.
+ * Messages that have been processed but not committed count towards the lag. If a handler never commits, the lag is the
+ * whole data stream.
  *
- * **Example** (The total lag of the data streams that this client owns)
+ * **Example** (Adding up the lag of the data streams that this client owns)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -752,20 +754,20 @@ type TrimOptions = {
 }
 
 /**
- * Removes the processed messages of a data stream, and returns their number.
+ * Removes the processed messages from a data stream, and returns their number.
  *
  * **Details**
  *
- * Messages up to the checkpoint are removed, and none if there is no checkpoint. Messages that another program's
- * consumer group on this data stream has not yet read or acknowledged are kept. Trimming works in steps of about 10,000
- * messages, so it can run alongside consumers.
+ * Removes the messages up to the checkpoint, or none if there is no checkpoint. Keeps messages that another program's
+ * consumer group on this data stream has not yet read or acknowledged. Works in steps of about 10,000 messages, so it
+ * can run alongside consumers.
  *
  * **Gotchas**
  *
- * `seek` cannot return to removed messages. They are not reported as a gap. Readers without a consumer group are not
- * taken into account.
+ * `seek` cannot return to removed messages. Removed messages are not reported as a gap. Readers without a consumer
+ * group are not taken into account.
  *
- * **Example** (Every hour, on one node)
+ * **Example** (Trimming every hour, on one node)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -790,16 +792,16 @@ export const trim = (
  * **Details**
  *
  * The pause is kept in the backend and does not expire, so it survives restarts. Consumers notice it at their next
- * heartbeat. Data streams are revoked as when a client closes: handlers have the grace period to commit and yield. This
- * does not count as a failure. Announcements wait, and are taken within a heartbeat and a sweep after `resume`.
+ * heartbeat. Data streams are revoked as if a client were closing: handlers have the grace period to commit and yield,
+ * which does not count as a failure. Announcements wait, and are taken within a heartbeat and a sweep after `resume`.
  * `inspect` lists the pauses.
  *
  * **Gotchas**
  *
- * Data streams that were acquired by name stay with their owner. Consumers of redis-stream-client-go ignore pauses.
- * During a pause, `oldest` in the result of `inspect` grows.
+ * Data streams that were acquired by name stay with their owner. Go consumers ignore pauses. During a pause, `oldest`
+ * in the result of `inspect` grows.
  *
- * **Example** (A pause during a migration)
+ * **Example** (Pausing during a migration)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -819,7 +821,7 @@ export const pause = (stream?: string): Effect.Effect<boolean, InvalidName | Sto
  * Ends the pause of a data stream, or of the service if no name is passed. Returns whether it was paused. Data streams
  * that were paused by name stay paused when the service resumes.
  *
- * **Example** (Resume everything that is paused by name)
+ * **Example** (Resuming everything that is paused by name)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -852,14 +854,14 @@ export interface HandlerFailure {
   readonly token: FencingToken
   readonly cause: Cause.Cause<unknown>
   /**
-   * How many consecutive times a handler of this announcement failed or its lease expired, counted across all
-   * consumers. A commit or a progress report resets it.
+   * How many times in succession this announcement's handler failed or its lease expired, across all consumers. A
+   * commit or a progress report resets the count.
    */
   readonly failures: number
 }
 
 /**
- * Options of `run`.
+ * Options for `run`.
  *
  * **Example** (A counter, and five attempts)
  *
@@ -881,10 +883,9 @@ export interface HandlerFailure {
 export interface RunOptions<RS = never, RH = never> {
   /**
    * The schedule on which a failed handler runs again. The data stream stays owned in the meantime. When the schedule
-   * ends, or after `maxFailures` consecutive failures that last for `deadLetterAfter`, the announcement goes to the
-   * dead letters with the cause as its reason. Default: one second after the first failure, doubling up to 30 seconds,
-   * indefinitely. With the other defaults, the announcement goes to the dead letters after an hour and about 125
-   * failures.
+   * ends, or after `maxFailures` consecutive failures that last for `deadLetterAfter`, the announcement is
+   * dead-lettered with the cause as its reason. Default: one second after the first failure, doubling up to 30 seconds,
+   * indefinitely. With the other defaults, the announcement is dead-lettered after an hour and about 125 failures.
    */
   readonly retry?: Schedule.Schedule<unknown, HandlerFailure, never, RS> | undefined
   /** Runs after each failure, with the services of the program that calls `run`. Default: log an error. */
@@ -892,9 +893,9 @@ export interface RunOptions<RS = never, RH = never> {
 }
 
 /**
- * Work on one data stream: an effect that finds the lease in its context, or a function from the lease to an effect.
+ * Work on one data stream: an effect with the lease in its context, or a function from the lease to an effect.
  *
- * **Example** (Logs before and after)
+ * **Example** (Logging before and after a handler)
  *
  * ```ts
  * import type { StreamClient } from "@effect-simba/core/streams"

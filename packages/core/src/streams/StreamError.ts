@@ -1,12 +1,12 @@
 /**
- * Errors of stream ownership. Each one calls for a different reaction from the caller.
+ * Errors about stream ownership. Each one calls for a different reaction from the caller.
  *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 
 /**
- * A consumer owns the data stream: leave it to its owner, or use force.
+ * A consumer owns the data stream: leave the stream to it, or use `force`.
  *
  * **Example** (Moving a data stream only while nobody reads it)
  *
@@ -35,8 +35,8 @@ export class AlreadyOwned extends Schema.TaggedError<AlreadyOwned>("@effect-simb
 }
 
 /**
- * The data stream cannot be acquired: `problem` says whether it is not announced, not delivered yet, finished or in the
- * dead letters, or the client is closed.
+ * The data stream cannot be acquired: `problem` says whether it is not announced, not delivered yet, finished or
+ * dead-lettered, or the client is closed.
  *
  * **Example** (Already finished)
  *

@@ -22,19 +22,19 @@ import type { StreamEnd } from "./StreamStore.ts"
  *
  * **When to use**
  *
- * Use it in a handler of `StreamClient.run`, which receives its own lease as an argument or from its context. Use
- * `StreamClient.acquireIfAvailable` for a lease without a handler.
+ * Use it in a handler of `StreamClient.run`, which receives its own lease as an argument or from its context. To own a
+ * data stream without a handler, use `StreamClient.acquireIfAvailable`.
  *
  * **Details**
  *
  * Ownership can end early in two ways. *Revoked*: the fleet wants the stream back. The handler still owns it, and has
- * the grace period to reach a safe stopping point and `yield`. *Lost*: another consumer may own the stream already, and
- * the handler is interrupted at once.
+ * the grace period to reach a safe stopping point and `yield`. *Lost*: another consumer may already own the stream, and
+ * the handler is interrupted immediately.
  *
  * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` rely on the local clock. The lease is measured from just before
  * the last successful renewal was sent.
  *
- * Printing a lease shows `stream`, `entry`, `token` and `timeLeft`.
+ * A printed lease shows `stream`, `entry`, `token` and `timeLeft`.
  *
  * **Example** (A handler that writes with its token and stops at a safe point)
  *
@@ -59,71 +59,69 @@ import type { StreamEnd } from "./StreamStore.ts"
  */
 export interface StreamLease extends Pipeable, Inspectable {
   readonly stream: StreamName
-  /** The entry of the load-balancer stream that announced the data stream. */
+  /** The entry in the load-balancer stream that announced the data stream. */
   readonly entry: EntryId
   /** The information that the producer attached to the data stream. */
   readonly info: Readonly<Record<string, unknown>>
   /** Grows with every claim and hand-over of this data stream. Pass it to the systems that the handler writes to. */
   readonly token: FencingToken
   /**
-   * The number of consecutive times that a handler of this entry failed or its lease expired. A commit or a progress
-   * report resets it.
+   * How many times in succession this entry's handler failed or its lease expired. A commit or a progress report resets
+   * the count.
    */
   readonly failures: number
   /** How long the checkpoint is kept while the data stream has no owner. */
   readonly checkpointRetention: Duration.Duration
   /** Whether the data stream is owned at this instant. */
   readonly isHeld: Effect.Effect<boolean>
-  /** Succeeds while the data stream is owned, otherwise fails with the reason. */
+  /** Succeeds while the data stream is owned. Otherwise fails with the reason. */
   readonly ensure: Effect.Effect<void, LeaseLost>
   /** Time left until the local deadline. Zero once ownership has ended. */
   readonly timeLeft: Effect.Effect<Duration.Duration>
   /** Waits until the data stream is lost. Never completes if the stream is finished or released. */
   readonly lost: Effect.Effect<LeaseLost>
   /**
-   * Waits until the stream is revoked: to rebalance, because it is paused, because the client is closing, or because
+   * Waits until the stream is revoked: for rebalancing, because of a pause, because the client is closing, or because
    * `done` or `release` was called outside the handler.
    */
   readonly revoked: Effect.Effect<void>
   /** Whether the stream is revoked. It becomes false again if another stream is handed over instead. */
   readonly isRevoked: Effect.Effect<boolean>
   /**
-   * Ends the handler and releases the unfinished stream. This does not count as a failure. If the stream was revoked to
-   * rebalance and another one was handed over instead, the handler runs again on this consumer.
+   * Ends the handler and releases the unfinished stream. This does not count as a failure. If the stream was revoked
+   * for rebalancing and another one was handed over instead, the handler runs again on this consumer.
    */
   readonly yield: Effect.Effect<never, StreamYielded>
   /**
-   * Finishes the stream and removes its announcement. Its handler and protected work are interrupted and awaited first,
+   * Finishes the stream and removes its announcement. First interrupts and awaits its handler and protected work,
    * unless the caller is the handler or its `onError`, or runs within that work. Fails with `LeaseLost` if the
    * ownership ended in a different way. After a `BackendError` the stream may still be owned: try again.
    */
   readonly done: Effect.Effect<void, LeaseLost | StoreError>
   /**
-   * Releases the unfinished stream, so that other consumers can take it immediately. Its handler and protected work are
-   * interrupted and awaited first. If the caller is the handler or its `onError`, the release follows their end.
-   * Protected work that contains the caller continues after the release.
+   * Releases the unfinished stream, so that other consumers can take it immediately. First interrupts and awaits its
+   * handler and protected work. If the caller is the handler or its `onError`, the stream is released after the caller
+   * has ended. Protected work that contains the caller continues after the release.
    */
   readonly release: Effect.Effect<void, LeaseLost | StoreError>
   /**
-   * Runs `effect` while the stream is owned. A loss interrupts it, awaits its finalizers, and fails with `LeaseLost`.
-   * Any other way of ending the lease also interrupts `effect` and awaits it first: `done`, `release`, and closing the
-   * scope or the client. A failure of `effect` takes precedence over the loss.
+   * Runs `effect` while the stream is owned. If the lease is lost, interrupts `effect`, awaits its finalizers, and
+   * fails with `LeaseLost`. `done`, `release`, and closing the scope or the client interrupt and await `effect` before
+   * they end the lease. A failure of `effect` takes precedence over the loss.
    */
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
-  /**
-   * Reports progress, for a handler that commits nothing. Restarts `progressTimeout`, and resets the count of failures.
-   */
+  /** Reports progress, for handlers that commit nothing. Restarts `progressTimeout` and resets the failure count. */
   readonly progress: Effect.Effect<void>
   /** The last committed message of the data stream. */
   readonly checkpoint: Effect.Effect<Option.Option<Checkpoint>, StoreError>
   /** Whether the data stream ended at its checkpoint, under this announcement or an earlier one. */
   readonly end: Effect.Effect<StreamEnd, StoreError>
   /**
-   * Moves the checkpoint forward to `id`, checked against the token in the backend. A replaced owner fails with
-   * `LeaseLost` and changes nothing. An id that is not ahead of the checkpoint, or whose message the backend lost, also
-   * changes nothing. `isLast` says that the data stream ends with this message, so that a successor has nothing to do.
-   * `offset` is how many messages had been appended, up to and including this one. A message of `StreamMessages` has
-   * both fields.
+   * Moves the checkpoint forward to `id`, checked against the token in the backend. Fails with `LeaseLost` and changes
+   * nothing if the owner has been replaced. Changes nothing either if `id` is not ahead of the checkpoint, or if the
+   * backend lost the message. `isLast` says that the data stream ends with this message, so a successor has nothing to
+   * do. `offset` is the number of messages that had been appended, up to and including this one. Messages from
+   * `StreamMessages` have both fields.
    */
   readonly commit: (
     id: EntryId,
@@ -136,7 +134,7 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly seek: (to: Checkpoint) => Effect.Effect<void, LeaseLost | StoreError>
   /**
    * Adds a message that cannot be processed to the data stream's dead letters. Repeated calls add it only once. The
-   * checkpoint does not move, so commit the message too.
+   * checkpoint does not move, so commit the message as well.
    */
   readonly deadLetter: (message: RawMessage, reason: string) => Effect.Effect<void, LeaseLost | StoreError>
   /** Waits until there is a message after `after`, and reads up to `count` of them. */
@@ -157,9 +155,9 @@ export interface StreamLease extends Pipeable, Inspectable {
 }
 
 /**
- * The service with which a handler accesses its lease.
+ * The service through which a handler accesses its lease.
  *
- * **Example** (A log line with the token)
+ * **Example** (Logging the token)
  *
  * ```ts
  * import { StreamLease } from "@effect-simba/core/streams"

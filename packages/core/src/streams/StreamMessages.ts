@@ -1,16 +1,16 @@
 /**
- * Messages of a data stream, decoded, in order, each at least once.
+ * Reads and decodes the messages of a data stream, in order, each at least once.
  *
  * **Guarantee.** Messages arrive in the order of the data stream, starting after the checkpoint, or with the first
  * message if there is none. The checkpoint is kept in the backend. Only the current owner can commit, and commits only
  * move the checkpoint forward. The next owner starts after the last committed message: uncommitted messages are
- * processed again, and none are skipped. An owner that was replaced without noticing cannot move the checkpoint. Use a
- * message's id to recognize a repetition, and the lease's token to recognize an owner that was replaced.
+ * processed again, and none are skipped. An owner that was replaced without noticing cannot move the checkpoint. Use
+ * message ids to detect repetitions, and the lease's token to detect a replaced owner.
  *
- * A message that does not match the schema goes to the data stream's dead letters with the reason, and processing
- * continues with the next message. The same happens to a message on which the schema, `until` or `key` throws.
+ * A message that does not match the schema is moved to the data stream's dead letters with the reason, and processing
+ * continues with the next message. The same happens if the schema, `until` or `key` throws on a message.
  *
- * **Example** (Orders until the last one)
+ * **Example** (Processing orders until the last one)
  *
  * ```ts
  * import { StreamMessages } from "@effect-simba/core/streams"
@@ -55,7 +55,7 @@ import type { RawMessage } from "./StreamState.ts"
  *
  * **Details**
  *
- * A message has an id and fields, so it can be passed to `lease.deadLetter` unchanged.
+ * It contains the message's id and fields, so it can be passed to `lease.deadLetter` unchanged.
  *
  * @see {@link process}
  * @category models
@@ -66,7 +66,7 @@ export interface Message<out A> extends RawMessage {
   /**
    * How many messages had been added to the data stream, up to and including this one, as far as the reader knows.
    * Other systems call this the offset. Undefined before Redis 7.0, and after a checkpoint without an offset until the
-   * reader has counted the messages that follow it.
+   * reader has counted the messages after that checkpoint.
    */
   readonly offset: number | undefined
   /** Whether the data stream ends with this message. Pass it on when you commit. */
@@ -74,7 +74,7 @@ export interface Message<out A> extends RawMessage {
 }
 
 /**
- * Options of `messages`.
+ * Options for `messages`.
  *
  * @see {@link messages}
  * @category options
@@ -87,11 +87,12 @@ export interface ReadOptions<in A, out R = never> {
    */
   readonly field?: string | undefined
   /**
-   * Whether a message is the last one. The last message is delivered, and ends the data stream. If the stream is
-   * announced again after its end, it continues up to the next last message, or until it is deleted. Default: none.
+   * Decides whether a message is the last one. The last message is delivered, and ends the data stream. If the stream
+   * is announced again after its end, reading continues up to the next last message, or until the stream is deleted.
+   * Default: none.
    */
   readonly until?: ((message: Omit<Message<A>, "isLast">) => boolean) | undefined
-  /** The maximum number of messages in one read. Default: 100. */
+  /** Maximum number of messages in one read. Default: 100. */
   readonly batch?: number | undefined
   /**
    * The approximate number of bytes in one read. The number of messages depends on the average size in the previous
@@ -100,22 +101,22 @@ export interface ReadOptions<in A, out R = never> {
   readonly batchBytes?: number | undefined
   /**
    * Runs if messages were deleted before they were read, if the data stream was deleted and recreated, or if the server
-   * lost messages that had been read. The reader compares its position with the counters of the data stream at the
-   * start, at the end, at most once a second while messages arrive, and every 30 seconds while none arrive. Default:
-   * log a warning.
+   * lost messages that had been read. The reader compares its position with the data stream's counters at the start, at
+   * the end, at most once a second while messages arrive, and every 30 seconds while none arrive. Default: log a
+   * warning.
    */
   readonly onGap?: ((gap: Gap) => Effect.Effect<void, never, R>) | undefined
   /**
    * Where to start in a data stream without a checkpoint: at the first message, at the next one to arrive, at the
    * message with this id, or at the first message at or after a time (ids contain the server's time). A position other
-   * than "beginning" is stored as the checkpoint, and messages that were deleted before it are not reported as a gap.
-   * Default: "beginning".
+   * than "beginning" is stored as the checkpoint, and deleted messages before it are not reported as a gap. Default:
+   * "beginning".
    */
   readonly from?: StartPosition | undefined
   /**
    * For applications that keep the id of the last processed message in their own database: reading starts after it,
-   * regardless of the checkpoint. `None` means that nothing has been processed yet, so reading starts at the first
-   * message, or where `from` says. Default: the checkpoint.
+   * regardless of the checkpoint. `None` means that nothing has been processed yet: reading starts at the first
+   * message, or as specified by `from`. Default: the checkpoint.
    */
   readonly after?: Option.Option<string> | undefined
 }
@@ -125,17 +126,17 @@ export interface ReadOptions<in A, out R = never> {
  *
  * **Details**
  *
- * - `Deleted`: messages were deleted before they were read. They came after `after` and no later than `until`; some
- *   messages in between may have been read. `missed` is their number, from the counters of Redis 7.0. It includes
- *   messages that an earlier owner missed without noticing. It is `None` after a checkpoint without an offset, which
- *   results from a commit by id alone. Before Redis 7.0, a gap is found only if all messages were trimmed, and has no
- *   number.
+ * - `Deleted`: messages were deleted before they were read. The deleted messages came after `after` and no later than
+ *   `until`; some messages in this range may have been read. `missed` is the number of missed messages, according to
+ *   the counters that Redis has since 7.0. It includes messages that an earlier owner missed without noticing. It is
+ *   `None` after a checkpoint without an offset, which results from a commit by id alone. Before Redis 7.0, a gap is
+ *   found only if all messages were trimmed, and `missed` is `None`.
  * - `Rewritten`: the data stream was deleted and recreated with ids smaller than the checkpoint. The checkpoint was
  *   moved back to the beginning, and all messages are read.
- * - `LostEnd`: after a failover, the new primary lacks the newest messages, those after `after`, up to and including
+ * - `LostEnd`: after a failover, the new primary lacks the newest messages: those after `after`, up to and including
  *   `until`. Reading continues after the last remaining message, or after the checkpoint if the reader does not know
- *   which message that is. `missed` is how many of the lost messages had been read, if known. A producer can write them
- *   again.
+ *   the last remaining message. `missed` is the number of lost messages that had been read, if known. A producer can
+ *   write the lost messages again.
  *
  * @see {@link process}
  * @category models
@@ -150,7 +151,7 @@ export interface Gap {
 }
 
 /**
- * Options of `process`.
+ * Options for `process`.
  *
  * @see {@link process}
  * @category options
@@ -163,43 +164,43 @@ export interface ProcessOptions<in A, out R = never> extends ReadOptions<A, R> {
    */
   readonly commitEvery?: number | undefined
   /**
-   * The maximum time from the first uncommitted message to its commit. Without `concurrency`, a message that is being
+   * Maximum time from the first uncommitted message to its commit. Without `concurrency`, a message that is being
    * processed delays the commit. Default: no limit.
    */
   readonly commitWithin?: Duration.Input | undefined
   /**
    * How many messages are processed concurrently. The checkpoint never passes an unfinished message. Up to 100
    * messages, or four times this number if that is more, are processed ahead of the checkpoint, and may be processed
-   * again. Default: 1, all in order.
+   * again. Default: 1 (in order).
    */
   readonly concurrency?: number | undefined
   /**
-   * Messages with the same key are processed in order, one at a time, regardless of `concurrency`. Default: the id of
-   * the message, so that no order is kept.
+   * Messages with the same key are processed in order, one at a time, regardless of `concurrency`. Default: the message
+   * id, so messages are processed in no particular order.
    */
   readonly key?: ((message: Message<A>) => string) | undefined
   /**
-   * How many times the handler tries a message. After the last failure the message goes to the dead letters of its data
-   * stream, and processing continues with the next one. With `Infinity`, a failure ends `process`, and the `retry`
-   * option of `StreamClient.run` decides what happens. Default: 10, which takes about two and a half minutes with the
-   * default `backoff`.
+   * How many times the handler tries a message. After the last failure, the message is dead-lettered and processing
+   * continues with the next one. With `Infinity`, a failure ends `process`, and the `retry` option of
+   * `StreamClient.run` decides what happens. Default: 10, which takes about two and a half minutes with the default
+   * `backoff`.
    */
   readonly attempts?: number | undefined
   /**
-   * The pauses between attempts. The schedule receives the cause of each failure. When it ends, the message goes to the
-   * dead letters. Default: one second, doubling up to 30 seconds.
+   * The pauses between attempts. The schedule receives the cause of each failure. When it ends, the message is
+   * dead-lettered. Default: one second, doubling up to 30 seconds.
    */
   readonly backoff?: Schedule.Schedule<unknown, Cause.Cause<unknown>> | undefined
 }
 
 /**
- * Options of `processBatches`. Batches are processed one at a time, and each is committed once, unless its messages are
- * retried one by one.
+ * Options for `processBatches`. Batches are processed one at a time, and each is committed once, unless its messages
+ * are retried one by one.
  */
 interface BatchOptions<in A, out R = never> extends ReadOptions<A, R>, Pick<ProcessOptions<A>, "attempts" | "backoff"> {
   /**
-   * How long a batch waits after its first message to fill up. Default: it does not wait, and contains the messages of
-   * one read.
+   * How long a batch waits for more messages after its first one. Default: it does not wait, and contains the messages
+   * from one read.
    */
   readonly batchWithin?: Duration.Input | undefined
 }
@@ -212,10 +213,10 @@ type Fields<I> = object & { readonly [Field in keyof I]: string | undefined }
  *
  * **Details**
  *
- * The lease is lost, the handler yields the data stream after a revocation, the backend refuses, or an option is
- * invalid.
+ * The lease is lost, the handler yields the data stream after a revocation, the backend refuses a request, or an option
+ * is invalid.
  *
- * **Example** (A different task after a revocation)
+ * **Example** (Handling a revocation differently)
  *
  * ```ts
  * import type { StreamMessages } from "@effect-simba/core/streams"
@@ -263,7 +264,7 @@ const check = (
 }
 
 /**
- * Reads the messages of the data stream whose `StreamLease` is in context, starting after the checkpoint.
+ * Reads messages from the data stream whose `StreamLease` is in the context, starting after the checkpoint.
  *
  * **Details**
  *
@@ -272,10 +273,10 @@ const check = (
  *
  * **Gotchas**
  *
- * Commits are up to you, so you can group, buffer or process messages in parallel. To commit, call
+ * You commit messages yourself, so you can group, buffer or process them in parallel. To commit, call
  * `lease.commit(message.id, message)`, which also records whether the message is the last one. Commit a message once it
- * and all messages before it have been processed. A message that cannot be decoded is covered by your next commit.
- * Until then a successor decodes it again, but does not add a second dead letter.
+ * and all messages before it have been processed. Your next commit covers messages that could not be decoded. Until
+ * then, a successor decodes them again, but does not add second dead letters.
  *
  * **Example** (Committing at your own pace)
  *
@@ -324,7 +325,7 @@ export const messages: {
   }))
 
 /**
- * Runs `handler` on one message after another, and commits the processed ones.
+ * Runs `handler` on one message after another, and commits the processed messages.
  *
  * **Details**
  *
@@ -333,7 +334,7 @@ export const messages: {
  *
  * - After a revocation it stops between two messages, commits, and ends with `lease.yield`.
  * - A message whose handler fails is retried according to `attempts` and `backoff`, while later messages wait. After
- *   the last attempt it goes to the dead letters with the cause as its reason, and the next message follows.
+ *   the last attempt, the message is dead-lettered with the cause as its reason, and the next message follows.
  * - An error of this library (`LeaseLost`, `StreamYielded`, `StaleToken`, `BackendError`, `ProtocolError`,
  *   `AcquireTimeout`) does not count as a failure of the message. It ends `process` after a commit of the earlier
  *   messages. The next run of the handler starts with the same message.
@@ -342,9 +343,9 @@ export const messages: {
  * **Gotchas**
  *
  * Attempts are counted in memory, so a message that kills its process never reaches the limit. The failure counts
- * against its announcement instead, which goes to the dead letters after `maxFailures` and `deadLetterAfter`. If a
- * dependency of the handler is down for longer than all attempts take, good messages go to the dead letters. To avoid
- * that, retry the call in the handler until the outage is over.
+ * against its announcement instead, which is dead-lettered after `maxFailures` and `deadLetterAfter`. If a system that
+ * the handler depends on is down for longer than all attempts take, good messages are dead-lettered. To avoid that,
+ * retry the call in the handler until the outage is over.
  *
  * **Example** (A handler that commits less often)
  *
@@ -410,13 +411,13 @@ const loopOf = <A, RD>(
       lease,
       reading: readerOf(lease, schema, options),
       commits,
-      // With concurrency, one loop commits for all handlers
+      // With concurrency, a single loop commits for all handlers
       attempt: messageAttempts.make(lease, options ?? {}, isOne ? commits.whenDue : Effect.never)
     }
   })
 
 /**
- * Runs `handler` on batches of messages, one after another, and commits once after each.
+ * Runs `handler` on one batch of messages after another, and commits once after each batch.
  *
  * **When to use**
  *
@@ -425,10 +426,10 @@ const loopOf = <A, RD>(
  * **Details**
  *
  * A batch has up to `batch` messages or about `batchBytes`, and waits for at most `batchWithin` after its first
- * message. Everything else works as in `process`. If a batch fails in all `attempts`, its messages are tried one by
- * one, with as many attempts and a commit each. Messages that fail again go to the dead letters.
+ * message. Everything else works as in `process`. If a batch fails on all `attempts`, its messages are processed one by
+ * one, each with as many attempts and its own commit. Messages that still fail are dead-lettered.
  *
- * **Example** (A multi-row insert)
+ * **Example** (Inserting many rows at a time)
  *
  * ```ts
  * import { StreamMessages } from "@effect-simba/core/streams"

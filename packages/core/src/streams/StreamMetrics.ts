@@ -1,9 +1,8 @@
 /**
- * Metrics of data stream consumers, for any exporter that Effect supports (Prometheus, OTLP).
+ * Metrics for data-stream consumers, for any Effect exporter (Prometheus, OTLP).
  *
- * Label values are limited to the ones listed here, and never name a data stream or a consumer. Durations are in
- * milliseconds. A client reports to the metric registry that was current when its layer was built, with the attributes
- * that were set at that time.
+ * Labels take only the values listed here, and never name a data stream or a consumer. Durations are in milliseconds. A
+ * client uses the metric registry and the attributes of the context in which its layer was built.
  *
  * **Example** (Reading two metrics)
  *
@@ -78,7 +77,7 @@ export const stream = {
     "Time from the claim of a data stream to its end or loss"
   ),
   /**
-   * Counts attempts to renew, once for each lease, by outcome.
+   * Counts attempts to renew a lease, by outcome. A batch counts once for each of its leases.
    *
    * - `failed`: no valid reply.
    * - `lost`: the backend reported that the lease has ended.
@@ -90,8 +89,8 @@ export const stream = {
     ["renewed", "failed", "lost"]
   ),
   /**
-   * Measures the time until the local deadline when a renewal succeeded. Values that drift towards zero are a sign of
-   * impending losses. Data streams that are renewed together count once, with the minimum.
+   * Measures how much time was left until the local deadline when a renewal succeeded. Values near zero predict losses.
+   * A batch of renewals is recorded once, with its minimum.
    */
   timeLeftAtRenewal: milliseconds(
     "simba_stream_time_left_at_renewal",
@@ -112,7 +111,7 @@ export const stream = {
     ["done", "released", "handedOver", "deadLettered"]
   ),
   /**
-   * Measures runs of handlers, by outcome. Each run is one observation.
+   * Measures how long handlers ran, by outcome. Each run is one observation.
    *
    * - `yielded`: the handler yielded the data stream.
    * - `interrupted`: the handler lost its data stream, did not stop within the grace period, or was stopped by `done`
@@ -133,7 +132,8 @@ export const stream = {
     "Messages after the checkpoints of owned data streams"
   ),
   /**
-   * Shows how long the oldest message after a checkpoint has waited, in milliseconds, by its id and the backend's time.
+   * Shows how long the oldest message after a checkpoint has waited, in milliseconds, computed from its id and the
+   * backend's time.
    */
   lagAge: Metric.gauge("simba_stream_lag_age", {
     description: "How long the oldest message after a checkpoint has waited",
@@ -148,9 +148,8 @@ export const stream = {
     "Gaps that readers found in data streams"
   ),
   /**
-   * Counts messages that `StreamMessages` moved to the dead letters of their data stream, by reason: `undecodable` (the
-   * message does not match the schema, or user code such as `key` threw on it) and `failed` (the handler failed in all
-   * attempts).
+   * Counts messages that `StreamMessages` dead-lettered, by reason: `undecodable` (the message does not match the
+   * schema, or user code such as `key` threw on it) or `failed` (the handler failed on every attempt).
    */
   deadMessages: counters(
     "simba_stream_dead_messages",
@@ -173,7 +172,7 @@ export const stream = {
   ),
   /** Counts sweeps for data streams without an owner. */
   sweeps: counter("simba_stream_sweeps", "Sweeps for orphaned data streams"),
-  /** Counts announcements that could not be read. They are in the dead letters. */
+  /** Counts announcements that could not be read. They are dead-lettered. */
   malformedAnnouncements: counter(
     "simba_stream_malformed_announcements",
     "Announcements that could not be read"

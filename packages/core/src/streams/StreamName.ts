@@ -1,5 +1,5 @@
 /**
- * Names of data streams, and ids of stream entries.
+ * Data-stream names and stream-entry ids.
  *
  * @since 0.1.0
  */
@@ -11,7 +11,7 @@ import { nameSchema } from "../internal/nameSchema.ts"
  * The name of a data stream, which is the key of its Redis stream: valid Unicode, not blank, at most 1,024 characters,
  * without `<MUTEX_KEY_SEP>`.
  *
- * **Example** (A request that names a data stream)
+ * **Example** (Validating a name from a request)
  *
  * ```ts
  * import { StreamName } from "@effect-simba/core/streams"
@@ -30,7 +30,7 @@ export const StreamName = nameSchema("the name of a data stream", names.streamPr
 )
 
 /**
- * The checked name of a data stream.
+ * A validated data-stream name.
  *
  * @category models
  * @since 0.1.0
@@ -38,7 +38,7 @@ export const StreamName = nameSchema("the name of a data stream", names.streamPr
 export type StreamName = typeof StreamName.Type
 
 /**
- * The id of an entry of a Redis stream, `<milliseconds>-<sequence>`.
+ * The id of an entry in a Redis stream, `<milliseconds>-<sequence>`.
  *
  * **Details**
  *
@@ -61,7 +61,7 @@ export const EntryId = Schema.String.check(Schema.isPattern(names.entryPattern))
 )
 
 /**
- * The checked id of an entry.
+ * A validated entry id.
  *
  * @category models
  * @since 0.1.0

@@ -15,12 +15,12 @@ import { EntryId, StreamName } from "./StreamName.ts"
  *
  * - `StreamAdded`: this consumer owns the data stream now, with this token.
  * - `StreamExpired`: an owner's lease expired, and `acquireIfAvailable` may take the data stream. Requires a backend
- *   that publishes expired leases (see `enableEvents` of `StreamClient.Options`).
+ *   that publishes expired leases (see `enableEvents` in `StreamClient.Options`).
  * - `StreamDisowned`: this consumer lost the data stream.
- * - `StreamTerminated`: no more notifications follow, because the client closes or the backend refuses a request
- *   permanently.
+ * - `StreamTerminated`: no more notifications follow, because the client is closing or the backend permanently refused
+ *   a request.
  *
- * **Example** (A line for each)
+ * **Example** (Describing each notification)
  *
  * ```ts
  * import { StreamNotification } from "@effect-simba/core/streams"

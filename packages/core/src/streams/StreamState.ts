@@ -1,5 +1,5 @@
 /**
- * What the backend knows about a service and its data streams, as `StreamClient` and `StreamLease` return it.
+ * What the backend knows about a service and its data streams. `StreamClient` and `StreamLease` return these models.
  *
  * @since 0.1.0
  */
@@ -32,29 +32,32 @@ import type { EntryId, StreamName } from "./StreamName.ts"
 export interface ServiceState {
   /** The number of unfinished announcements. */
   readonly announced: number
-  /** How many of them have been delivered to a consumer. */
+  /** The number of unfinished announcements that have been delivered to a consumer. */
   readonly pending: number
-  /** The longest idle time of a pending entry. A yielded entry begins at one minute, so that any consumer may take it. */
+  /**
+   * The longest idle time of a pending entry. The idle time of a yielded entry starts at one minute, so any consumer
+   * may take it.
+   */
   readonly oldest: Duration.Duration
   /** The number of announcements in the dead letters. */
   readonly deadLetters: number
   /**
-   * The consumers of the group, including Go consumers. Before Redis 7.2, a consumer is among them only once it has read
-   * an announcement; `members` has it as soon as it runs.
+   * The consumers of the group, including Go consumers. Before Redis 7.2, a consumer is listed only once it has read an
+   * announcement, but `members` lists it as soon as it runs.
    */
   readonly consumers: ReadonlyArray<{
     readonly name: string
     readonly pending: number
     readonly idle: Duration.Duration
   }>
-  /** The running consumers of this library that are registered in the fleet. */
+  /** The running consumers that use this library. */
   readonly members: ReadonlyArray<{
     readonly consumer: string
     readonly session: string
     readonly capacity: number
     readonly owned: number
   }>
-  /** Whether the service is paused, and the data streams that are paused by name. */
+  /** Whether the service is paused, and which data streams are paused by name. */
   readonly paused: { readonly service: boolean; readonly streams: ReadonlyArray<StreamName> }
 }
 
@@ -83,9 +86,9 @@ export interface DeadMessage extends RawMessage {
 }
 
 /**
- * A message of a data stream: its id, and its fields in order.
+ * A message in a data stream: its id, and its fields in order.
  *
- * **Example** (The value of a field)
+ * **Example** (Reading the value of a field)
  *
  * ```ts
  * import type { StreamState } from "@effect-simba/core/streams"
@@ -114,9 +117,9 @@ export interface Checkpoint {
 }
 
 /**
- * The extent of a data stream.
+ * The size and the range of ids of a data stream.
  *
- * **Example** (How many messages were deleted)
+ * **Example** (Counting deleted messages)
  *
  * ```ts
  * import type { StreamState } from "@effect-simba/core/streams"
@@ -141,9 +144,9 @@ export interface Extent {
 }
 
 /**
- * How far a service is behind the end of a data stream.
+ * How far a data stream's checkpoint is behind its end.
  *
- * **Example** (Whether consumers keep up)
+ * **Example** (Checking whether consumers keep up)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -164,8 +167,8 @@ export interface Lag {
    */
   readonly isCounted: boolean
   /**
-   * How long the first message after the checkpoint has waited, by its id and the backend's time. Zero if there is
-   * none.
+   * How long the first message after the checkpoint has waited, computed from its id and the backend's time. Zero if
+   * there is no such message.
    */
   readonly age: Duration.Duration
   /** The first message after the checkpoint. */

@@ -1,10 +1,10 @@
 /**
- * Storage port behind `StreamClient`: typed requests in, typed results out.
+ * Storage port behind `StreamClient`, with typed requests and results.
  *
  * This port is unstable: it may change in any release. The index of `streams` does not export it, so import it by its
  * path.
  *
- * A store decides ownership by the backend's clock. The contract suite in `@effect-simba/testkit` tests a store.
+ * A store decides ownership by the backend's clock. Test a store with the contract suite in `@effect-simba/testkit`.
  *
  * @since 0.1.0
  */
@@ -24,13 +24,13 @@ import type { EntryId, StreamName } from "./StreamName.ts"
 import type { Checkpoint, DeadLetter, DeadMessage, Extent, Lag, RawMessage, ServiceState } from "./StreamState.ts"
 
 /**
- * The name of a service: the consumers that share one load-balancer stream. It must not be blank.
+ * The name of a service, whose consumers share one load-balancer stream. It must not be blank.
  *
  * **Gotchas**
  *
  * On Redis Cluster a service must have the same hash tag as its data streams, such as `{orders}`.
  *
- * **Example** (A name from the environment)
+ * **Example** (Reading the name from the environment)
  *
  * ```ts
  * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -47,7 +47,7 @@ export const ServiceName = nameSchema("a service name", names.anyProblem).pipe(
 )
 
 /**
- * The checked name of a service.
+ * A validated service name.
  *
  * @category models
  * @since 0.1.0
@@ -57,7 +57,7 @@ export type ServiceName = typeof ServiceName.Type
 /**
  * The name of a consumer in the consumer group, `simba-consumer-<id>`. It must not contain `@@` or end with `@`.
  *
- * **Example** (Whether a name can belong to a consumer of the fleet)
+ * **Example** (Checking whether a name can belong to one of the fleet's consumers)
  *
  * ```ts
  * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -74,7 +74,7 @@ export const ConsumerName = nameSchema("a consumer name", names.consumerProblem)
 )
 
 /**
- * The checked name of a consumer.
+ * A validated consumer name.
  *
  * @category models
  * @since 0.1.0
@@ -107,9 +107,9 @@ export interface Member {
 export type StreamEnd = "Open" | "Reopened" | "Ended"
 
 /**
- * The operations of a store on one service.
+ * A store's operations on one service.
  *
- * **Example** (Consumers that have gone silent)
+ * **Example** (Finding consumers that have gone silent)
  *
  * ```ts
  * import type * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -129,8 +129,8 @@ export interface Service {
   /** Creates the consumer group, reading from the first entry, if it does not exist. Returns whether it was created. */
   readonly prepare: Effect.Effect<boolean, StoreError>
   /**
-   * Announces each data stream, in order, and returns the entry of each. An unfinished announcement is kept and
-   * repeated, unless the data stream has messages and none were written since the last announcement.
+   * Announces data streams, in order, and returns the entry of each. An unfinished announcement is kept, and repeated
+   * unless the data stream has messages and all of them precede the last announcement.
    */
   readonly announce: (
     announcements: ReadonlyArray<Announcement>
@@ -145,10 +145,10 @@ export interface Service {
     readonly block: Duration.Duration
   }) => Effect.Effect<ReadonlyArray<Entry>, StoreError>
   /**
-   * Lists up to `count` unfinished entries in order of ids, after the id `after`. Only entries that were delivered or
-   * renewed at least `minIdle` ago are listed, and only those of `consumer` if it is set. `next` is the id to continue
-   * after, or undefined at the end. Deleted entries are removed from the pending entries and not returned. Entries with
-   * `known` contents are not read again.
+   * Lists up to `count` unfinished entries in order of ids, after the id `after`. Lists only entries that were
+   * delivered or renewed at least `minIdle` ago and, if `consumer` is set, only that consumer's entries. `next` is the
+   * id to continue after, or undefined at the end. Deleted entries are removed from the pending entries and not
+   * returned. Entries with `known` contents are not read again.
    */
   readonly pending: (options: {
     readonly consumer?: ConsumerName | undefined
@@ -157,14 +157,13 @@ export interface Service {
     readonly count: number
     readonly known?: ((entry: EntryId) => Entry | undefined) | undefined
   }) => Effect.Effect<{ readonly entries: ReadonlyArray<Pending>; readonly next: EntryId | undefined }, StoreError>
-  /** Finds the unfinished entry that announces this data stream, the oldest if there are several. */
+  /** Finds the unfinished entry that announces this data stream, or the oldest one if there are several. */
   readonly find: (
     stream: StreamName
   ) => Effect.Effect<Option.Option<Announcement & { readonly entry: EntryId }>, StoreError>
   /**
-   * Takes many data streams, and returns the results in order. A failure of one does not affect the others. A request
-   * that is repeated with the same epoch, because its reply was lost, returns `Taken` with the same token and a full
-   * lease.
+   * Takes many data streams, and returns the results in order. A failure to take one does not affect the others. If a
+   * reply was lost, repeating the request with the same epoch returns `Taken` with the same token and a full lease.
    */
   readonly take: (requests: ReadonlyArray<TakeRequest>) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
   /** Renews many leases of one consumer, and returns the results in order. */
@@ -186,7 +185,7 @@ export interface Service {
   /**
    * If both leases are the caller's: counts one failure of the entry, and returns the number of consecutive failures
    * and the time since the first. The count is reset by a commit that moves the checkpoint, by progress, and by
-   * `streakEndsAfter` without a failure. With `attempt`, an increasing number, a failure is counted only once, no
+   * `streakEndsAfter` without a failure. If the increasing number `attempt` is set, a failure is counted only once, no
    * matter how often it is sent or how late it arrives.
    */
   readonly fail: (ownership: Ownership, options?: {
@@ -194,11 +193,11 @@ export interface Service {
     readonly hasProgressed?: boolean | undefined
     readonly streakEndsAfter?: Duration.Duration | undefined
   }) => Effect.Effect<{ readonly count: number; readonly period: Duration.Duration } | "NotOwner", StoreError>
-  /** If both leases are the caller's: moves the entry to the dead letters of the service. */
+  /** If both leases are the caller's: moves the entry to the service's dead letters. */
   readonly deadLetter: (ownership: Ownership, reason: string) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /**
-   * Moves an unreadable entry that nobody has a lease on to the dead letters. Returns false if the entry is not pending
-   * for `consumer` or no longer exists.
+   * Dead-letters an unreadable entry on which nobody has a lease. Returns false if the entry is not pending for
+   * `consumer` or no longer exists.
    */
   readonly deadLetterMalformed: (
     entry: EntryId,
@@ -207,9 +206,9 @@ export interface Service {
   ) => Effect.Effect<boolean, StoreError>
   /**
    * If the stream lease is the caller's: moves the checkpoint of the data stream forward to `id`. Returns `Behind` if
-   * the checkpoint is already at or past `id`, because a commit never moves it back. Returns `Beyond` if `id` is after
-   * the last message of a data stream that exists, which means that the backend lost the message. With `isLast` the
-   * data stream ends there. `offset` is stored with the checkpoint.
+   * the checkpoint is already at or past `id`, because a commit never moves it back. Returns `Beyond` if the data
+   * stream exists but ends before `id`, which means that the backend lost the message. With `isLast` the data stream
+   * ends there. `offset` is stored with the checkpoint.
    */
   readonly commit: (
     ownership: Ownership,
@@ -218,9 +217,9 @@ export interface Service {
     offset?: number
   ) => Effect.Effect<"Committed" | "Behind" | "Beyond" | "NotOwner", StoreError>
   /**
-   * If the stream lease is the caller's: adds the message to the dead letters of the data stream with the reason,
-   * unless it is already there. The dead letter has the exact bytes from the data stream, or `fields` if the message
-   * was deleted. The checkpoint does not move.
+   * If the stream lease is the caller's: adds the message with the reason to the data stream's dead letters, unless it
+   * is already there. The dead letter contains the exact bytes from the data stream, or `fields` if the message was
+   * deleted. The checkpoint does not move.
    */
   readonly deadLetterMessage: (
     ownership: Ownership,
@@ -228,20 +227,20 @@ export interface Service {
     reason: string
   ) => Effect.Effect<"DeadLettered" | "NotOwner", StoreError>
   /**
-   * Reads the last committed message. It is kept for `checkpointRetention` after the last commit or `keepCheckpoints`,
-   * for a week after the last `take`, `handedOver` or `done`, and for 30 days after the data stream went to the dead
-   * letters.
+   * Reads the checkpoint: the last committed message. It is kept for `checkpointRetention` after the last commit or
+   * `keepCheckpoints`, for a week after the last `take`, `handedOver` or `done`, and for 30 days after the data stream
+   * was dead-lettered.
    */
   readonly checkpoint: (stream: StreamName) => Effect.Effect<Option.Option<Checkpoint>, StoreError>
   /**
    * Moves the checkpoint to any message, forward or back. The owner can do this at any time, and an operator only while
    * nobody owns the data stream. With `force`, an operator ends the owner's lease, and the owner's later requests are
-   * refused. The recorded end of the stream is removed, except that a seek by the owner keeps an end from an earlier
+   * rejected. Removes the recorded end of the stream, except that a seek by the owner keeps an end from an earlier
    * announcement.
    *
-   * The owner passes the id of the checkpoint that it moves as `from`, or undefined if there is none. The reply is
-   * `Changed` if the checkpoint is another one, so that a late request does not undo a later commit. For an operator,
-   * the store reads the lease and the checkpoint itself.
+   * The owner passes the checkpoint's current id as `from`, or undefined if there is none. The reply is `Changed` if
+   * the checkpoint has a different id, so a late request cannot undo a later commit. For an operator, the store reads
+   * the lease and the checkpoint itself.
    */
   readonly seek: (
     stream: StreamName,
@@ -254,7 +253,7 @@ export interface Service {
   ) => Effect.Effect<"Moved" | "Changed" | "NotOwner" | "Owned", StoreError>
   /** Whether the data stream has ended at its checkpoint. */
   readonly end: (ownership: Pick<Ownership, "entry" | "stream">) => Effect.Effect<StreamEnd, StoreError>
-  /** Counts the messages after the checkpoint, or all of them if there is none. Trimmed messages are not counted. */
+  /** Counts the messages after the checkpoint, or all messages if there is none. Trimmed messages are not counted. */
   readonly lag: (stream: StreamName) => Effect.Effect<Lag, StoreError>
   /**
    * Removes messages up to the checkpoint, and returns their number. Removes none if there is no checkpoint, none
@@ -269,7 +268,7 @@ export interface Service {
     after: EntryId,
     count: number
   ) => Effect.Effect<ReadonlyArray<RawMessage>, StoreError>
-  /** Like `messages`, but waits until there is a message. All waiting readers of a service share a few connections. */
+  /** Like `messages`, but waits until there is a message. All waiting readers in a service share a few connections. */
   readonly awaitMessages: (
     stream: StreamName,
     after: EntryId,
@@ -287,7 +286,7 @@ export interface Service {
     last?: EntryId
   ) => Effect.Effect<Option.Option<Extent & { readonly counted: number | undefined }>, StoreError>
   /**
-   * If both leases are the caller's: makes `to` the owner for the period `confirm`, with an epoch of its session and a
+   * If both leases are the caller's: makes `to` the owner for the period `confirm`, with an epoch in its session and a
    * new token, and publishes `HandedOver`.
    */
   readonly handOver: (
@@ -296,35 +295,35 @@ export interface Service {
     confirm: Duration.Duration
   ) => Effect.Effect<"HandedOver" | "NotOwner", StoreError>
   /**
-   * Lists the data streams that were handed over to this member and that it may not have confirmed yet. From then on, a
-   * handler counts as running. So the list leaves out those that `isAdopted` returns true for: their handlers may be
-   * waiting for messages.
+   * Lists the data streams that were handed over to this member and that it may not have confirmed yet. Listing a data
+   * stream marks its handler as running. The list therefore omits data streams for which `isAdopted` returns true:
+   * their handlers may be waiting for messages.
    */
   readonly handedOver: (
     consumer: ConsumerName,
     session: string,
     isAdopted?: (entry: EntryId) => boolean
   ) => Effect.Effect<ReadonlyArray<Ownership & { readonly info: Announcement["info"] }>, StoreError>
-  /** Registers the member until `expiry` from now, and returns all registered members. */
+  /** Registers the member for the period `expiry`, and returns all registered members. */
   readonly heartbeat: (member: Member, expiry: Duration.Duration) => Effect.Effect<ReadonlyArray<Member>, StoreError>
   /** Removes the member. */
   readonly leave: (member: Pick<Member, "consumer" | "session">) => Effect.Effect<void, StoreError>
   /** Removes the consumer from the group if nothing is pending for it. Returns whether it is gone. */
   readonly removeConsumer: (consumer: ConsumerName) => Effect.Effect<boolean, StoreError>
   /**
-   * Removes consumers of the group that were idle for `idle` and have nothing pending; entries that were acknowledged
-   * but not deleted, if there is no other group; and records of entries that are gone. Returns the numbers of consumers
-   * and entries.
+   * Removes the group's consumers that have nothing pending and were idle for `idle`; entries that were acknowledged
+   * but not deleted, if there is no other group; and records of entries that no longer exist. Returns the numbers of
+   * removed consumers and entries.
    */
   readonly reap: (
     idle: Duration.Duration
   ) => Effect.Effect<{ readonly consumers: number; readonly entries: number }, StoreError>
   /** Subscribes to signals, and succeeds once the backend has acknowledged the subscription. */
   readonly signals: Effect.Effect<Subscription<Signal>, BackendError, Scope.Scope>
-  /** Subscribes to expired leases in the same way. Returns `None` if the backend is known not to publish them. */
+  /** Subscribes to lease expiries in the same way. Returns `None` if the backend is known not to publish them. */
   readonly expiries: Effect.Effect<Option.Option<Subscription<Expiry>>, BackendError, Scope.Scope>
   /**
-   * Pauses or resumes a data stream, or the service. Returns whether that changed anything. A pause does not expire.
+   * Pauses or resumes a data stream, or the service. Returns whether this changed anything. A pause does not expire.
    */
   readonly setPaused: (stream: StreamName | undefined, isPaused: boolean) => Effect.Effect<boolean, StoreError>
   /** Reads the pauses. Consumers call it at each heartbeat. */
@@ -336,34 +335,34 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
   /**
    * Announces a dead letter again, with its failures reset. If its data stream has an unfinished announcement, only
-   * removes the dead letter. Returns whether it was there.
+   * removes the dead letter. Returns whether the dead letter existed.
    */
   readonly redrive: (id: EntryId) => Effect.Effect<boolean, StoreError>
-  /** Lists the dead messages of the data stream after the id `after`, at most `count` in order of ids. */
+  /** Lists up to `count` of the data stream's dead messages, in order of ids, after the id `after`. */
   readonly deadMessages: (
     stream: StreamName,
     after: EntryId | undefined,
     count: number
   ) => Effect.Effect<ReadonlyArray<DeadMessage>, StoreError>
   /**
-   * Moves a dead message to the end of its data stream, with its exact bytes. Returns whether it was there. A message
-   * of more than 3,500 fields is read as UTF-8. Of two concurrent calls for such a message, one fails, and a retry
+   * Moves a dead message to the end of its data stream, with its exact bytes. Returns whether it existed. A message
+   * with more than 3,500 fields is read as UTF-8. Of two concurrent calls for such a message, one fails, and a retry
    * after a failure may add the message a second time.
    */
   readonly redriveMessage: (stream: StreamName, id: EntryId) => Effect.Effect<boolean, StoreError>
 }
 
 /**
- * Opens services on a backend.
+ * Opens the stores of services on a backend.
  *
  * **Details**
  *
- * Fails with `InvalidConfig` if the backend cannot support the service: on Redis Cluster, a name without a hash tag. A
- * data stream without the same tag fails each call that names it, with a `BackendError` that is not retryable.
+ * Fails with `InvalidConfig` if the backend cannot support the service: on Redis Cluster, if the name has no hash tag.
+ * Each call that names a data stream without the same tag fails with a `BackendError` that is not retryable.
  * `enableEvents` enables expiry events in the server's keyspace notification setting. `checkpointRetention` is a week
  * by default.
  *
- * **Example** (The checkpoint of a data stream)
+ * **Example** (Reading a data stream's checkpoint)
  *
  * ```ts
  * import { StreamName } from "@effect-simba/core/streams"
@@ -391,7 +390,7 @@ export class StreamStore extends Context.Service<StreamStore, {
 }>()("@effect-simba/core/StreamStore") {}
 
 /**
- * A data stream and the information that its producer attached.
+ * A data stream and the information attached by its producer.
  *
  * @see {@link Service}
  * @category models
@@ -403,7 +402,7 @@ export interface Announcement {
 }
 
 /**
- * An entry of the load-balancer stream: an announcement, or the reason why the entry cannot be read.
+ * An entry in the load-balancer stream: an announcement, or the reason why the entry cannot be read.
  *
  * @see {@link Service}
  * @category models
@@ -422,20 +421,20 @@ export type Entry =
  */
 export interface Pending {
   readonly consumer: ConsumerName
-  /** Time since it was delivered or renewed. */
+  /** Time since the entry was last delivered or renewed. */
   readonly idle: Duration.Duration
-  /** How often it was delivered. Claims and renewals by this library are not counted. */
+  /** How often the entry was delivered, not counting claims and renewals by this library. */
   readonly deliveries: number
   /**
-   * Set if the consumer is a Go consumer, with the value of the entry's lease. A Go consumer locks the entry with its
-   * name some time after the delivery, does not renew the idle time, and unlocks the entry before it acknowledges it.
+   * The value of the entry's lease, if the consumer is a Go consumer. Some time after the delivery, a Go consumer locks
+   * the entry with its own name. It does not reset the idle time, and unlocks the entry before acknowledging it.
    */
   readonly goConsumer: { readonly lease: string | undefined } | undefined
   readonly content: Entry
 }
 
 /**
- * One period of ownership of a data stream. `consumer` and `epoch` together are the value of both of its leases.
+ * One period of ownership of a data stream. `consumer` and `epoch` together form the value of both its leases.
  *
  * @see {@link Service}
  * @category models
@@ -450,9 +449,9 @@ export interface Ownership {
 }
 
 /**
- * A request for the ownership of a data stream.
+ * A request to own a data stream.
  *
- * **Example** (Requests for the orphans that a sweep found)
+ * **Example** (Requesting the orphans that a sweep found)
  *
  * ```ts
  * import type * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -486,13 +485,13 @@ export interface Ownership {
 export interface TakeRequest extends Omit<Ownership, "token"> {
   /** How long a grant lasts unless it is renewed. */
   readonly lease: Duration.Duration
-  /** Skips an entry of another consumer that was delivered or renewed more recently. */
+  /** Skips another consumer's entry if it was delivered or renewed more recently. */
   readonly minIdle: Duration.Duration
-  /** Sends an entry with this many consecutive failures to the dead letters instead. */
+  /** Dead-letters an entry with this many consecutive failures instead. */
   readonly maxFailures: number
-  /** Sends it there only if the failures have lasted this long. Default: any duration. */
+  /** Dead-letters the entry only if the failures have lasted this long. Default: any duration. */
   readonly deadLetterAfter?: Duration.Duration | undefined
-  /** The count of failures is reset after this time without one. Default: never. */
+  /** The failure count is reset after this time without a failure. Default: never. */
   readonly streakEndsAfter?: Duration.Duration | undefined
 }
 
@@ -508,7 +507,7 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
  *   session released the data stream. Nothing was changed.
  * - `Undelivered`: the entry has not been delivered yet, so `read` will return it. Nothing was changed.
  * - `Gone`: the entry is finished or deleted. A deleted entry is removed from the pending entries.
- * - `DeadLettered`: the entry had too many failures for too long, and is in the dead letters now.
+ * - `DeadLettered`: the entry had too many failures for too long, and has been dead-lettered.
  * - `Failed`: the backend refused this request. The other requests of the call are not affected.
  *
  * @see {@link Service}
@@ -529,8 +528,8 @@ export type TakeResult =
  *
  * **Details**
  *
- * An expired lease counts as a failure only if its handler was busy. `isBusy` is undefined if nothing changed since the
- * last renewal. The handler of a new lease counts as busy. `hasProgressed` resets the count of failures.
+ * An expired lease counts as a failure only if its handler was busy. `isBusy` is undefined if it has not changed since
+ * the last renewal. The handler of a new lease counts as busy. `hasProgressed` resets the failure count.
  *
  * @see {@link Service}
  * @category models
@@ -548,7 +547,7 @@ export interface RenewRequest extends Ownership {
  *
  * - `Renewed`: both leases last for the whole duration from now, and the entry's idle time is zero.
  * - `Lost`: the caller is no longer the owner, or the entry is gone. A renewal never recreates a lease. A lease that
- *   still exists is left to expire, because the old owner works under it until it notices the loss.
+ *   still exists is left to expire, because the old owner works under that lease until it notices the loss.
  *
  * @see {@link Service}
  * @category models
@@ -565,7 +564,7 @@ export type RenewResult =
  *
  * - `Released`: the entry may be taken now.
  * - `HandedOver`: a data stream was handed over to the member with this `session`, which must renew the leases within
- *   the confirm period.
+ *   its `confirm` period.
  * - `Gap`: signals may have been missed.
  *
  * @see {@link Service}
@@ -578,7 +577,7 @@ export type Signal =
   | { readonly _tag: "Gap" }
 
 /**
- * The lease of an entry expired, or (`Gap`) such events may have been missed.
+ * An entry's lease expired, or (`Gap`) such events may have been missed.
  *
  * @see {@link Service}
  * @category models
@@ -589,10 +588,10 @@ export type Expiry =
   | { readonly _tag: "Gap" }
 
 /**
- * Separates the name of a data stream from the id of its entry in the key of an entry lease. The name of a data stream
- * never contains it.
+ * Separates the data stream's name from the entry's id in the key of an entry lease. Data-stream names never contain
+ * it.
  *
- * **Example** (The parts of the key of an entry lease)
+ * **Example** (Splitting the key of an entry lease)
  *
  * ```ts
  * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -611,7 +610,7 @@ export const leaseSeparator = names.leaseSeparator
 /**
  * The name prefix of this library's consumers. All other consumers in the group are Go consumers.
  *
- * **Example** (Whether a consumer of the group runs this library)
+ * **Example** (Checking whether a consumer runs this library)
  *
  * ```ts
  * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -630,9 +629,9 @@ export const consumerPrefix = names.consumerPrefix
  * **Details**
  *
  * The session is random and new for each client. The counter increases, and is written in base 36. It shows a store
- * which of two requests is older. After a hand-over the counter is replaced by the token and the entry.
+ * which of two requests is older. After a hand-over, the token and the entry replace the counter.
  *
- * **Example** (Whether a lease belongs to this library)
+ * **Example** (Checking whether a lease belongs to this library)
  *
  * ```ts
  * import * as StreamStore from "@effect-simba/core/streams/StreamStore"
@@ -651,7 +650,7 @@ export const Epoch = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}\.(?:[0-
 )
 
 /**
- * The checked epoch of one period of ownership.
+ * A validated epoch.
  *
  * @category models
  * @since 0.1.0
@@ -659,9 +658,9 @@ export const Epoch = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}\.(?:[0-
 export type Epoch = typeof Epoch.Type
 
 /**
- * Compares two ids of entries in the order of their stream.
+ * Compares two entry ids by their order in the stream.
  *
- * **Example** (The ids after a checkpoint, in order)
+ * **Example** (Sorting the ids after a checkpoint)
  *
  * ```ts
  * import type { StreamName } from "@effect-simba/core/streams"
