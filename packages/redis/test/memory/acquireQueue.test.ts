@@ -1,4 +1,4 @@
-/** Waiters of one process share a place in the queue of a mutex. Random scripts check exclusion and fairness. */
+/** The waiters of one process share a place in a mutex's queue. Random scripts check exclusion and fairness. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
@@ -8,7 +8,7 @@ import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 
-/** A process whose `localTurn` is fixed, in milliseconds. */
+/** A process with this `localTurn`, in milliseconds. */
 const processWith = (localTurn: number) => (name: string) =>
   Layer.effect(
     Mutex.Mutex,
@@ -31,7 +31,7 @@ const crowded = {
 } as const
 
 it.effect.prop(
-  "two processes with many waiters: one holder at a time, growing tokens, and first come, first served per process",
+  "two processes with many waiters have one holder at a time, growing tokens, and first come, first served per process",
   [ContentionScript.arbitrary(crowded)],
   ([script]) =>
     Effect.gen(function*() {
@@ -43,7 +43,7 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "two processes whose waiters share turns: each waits for a bounded number of the other's turns",
+  "when waiters share turns, each process waits for a bounded number of the other's turns",
   [ContentionScript.arbitrary({ ...crowded, kinds: ["acquire", "timeout", "acquireIfAvailable"] })],
   ([script]) =>
     Effect.gen(function*() {
@@ -57,7 +57,7 @@ it.effect.prop(
           if (earlier.worker === holding.worker) assert.isAtMost(earlier.asked, holding.asked)
         }
         // The other process may finish its current turn and take one more. Each earlier turn of this process, and each
-        // waiter that gave up its place, allows one more.
+        // of its waiters that gave up its place, allows another turn.
         const others = holdings.slice(0, index).filter(({ from, worker }) =>
           worker !== holding.worker && from > holding.asked
         )
@@ -75,7 +75,7 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "one process with many waiters on the in-memory store: one holder at a time, and growing tokens",
+  "one process with many waiters on the in-memory store has one holder at a time and growing tokens",
   [ContentionScript.arbitrary(crowded)],
   ([script]) =>
     Effect.gen(function*() {
@@ -91,7 +91,7 @@ it.effect.prop(
 )
 
 describe("places in the queue", () => {
-  it.effect("a place does not move back while others arrive, give up or die", () =>
+  it.effect("a place never moves back when others arrive, give up or die", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const [holder, hasty] = yield* Effect.all([openFake("holder"), openFake("hasty")])
@@ -126,7 +126,7 @@ describe("places in the queue", () => {
     }).pipe(Effect.provide(FakeLive)), { tags: ["B4"] })
 
   it.effect(
-    "a waiter whose queue was evicted queues again at its old place",
+    "after its queue was evicted, a waiter queues at its old place again",
     () =>
       Effect.gen(function*() {
         const server = yield* FakeRedis.FakeRedis
@@ -138,7 +138,7 @@ describe("places in the queue", () => {
         yield* TestClock.adjust("2 seconds")
         assert.isTrue(yield* server.evict("simba:{m}:contender"))
         const later = yield* start(second.withLock("m")(Effect.sync(() => order.push("second"))))
-        // A waiter polls at the latest when the known lease should have ended
+        // A waiter polls no later than the end of the lease that it knows of
         yield* TestClock.adjust("17 seconds")
         yield* Scope.close(scope, Exit.void)
         yield* Fiber.joinAll([waiting, later])

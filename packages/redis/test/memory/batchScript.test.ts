@@ -1,6 +1,6 @@
 /**
  * `acquireAndRelease.lua` has inline fast paths for common operations. These tests run random operations on two fake
- * servers, one with the script and one with a copy without fast paths. Replies, messages and keys must be the same.
+ * servers, one of which has a copy of the script without fast paths. Replies, messages and keys must be the same.
  */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { FakeRedis } from "@effect-simba/testkit"
@@ -26,7 +26,7 @@ const nobody = "dddddddddddd"
 const ids = [...layers, ...layers, nobody, nobody].map((layer, i) => `${i}-${layer}:host-1`)
 const keysOf = (mutex: string) => ["", ":contender", ":fence", ":reserved"].map((part) => `simba:{${mutex}}${part}`)
 
-/** Gives a key the wrong type for 800 ms. Not used on reservations, whose type only the general functions check. */
+/** Gives a key the wrong type for 800 ms. Not used for reservations, because the fast paths do not check their type. */
 const odd = "redis.call('DEL', KEYS[1]) redis.call('RPUSH', KEYS[1], 'x') return redis.call('PEXPIRE', KEYS[1], 800)"
 
 const to = (most: number) => Schema.Literals(Array.from({ length: most + 1 }, (_, i) => i))
@@ -37,7 +37,7 @@ const Step = Schema.Struct({
   ]),
   mutex: Schema.Literals([0, 0, 0, 1]),
   id: to(ids.length - 1),
-  /** Whether to share a call with the previous step, if both are operations. */
+  /** Whether the step shares a call with the previous one, if both are operations. */
   together: Schema.Boolean,
   value: to(3),
   ticket: Schema.Literals(["", "", "", "1749999999.500001", "1750000020.500001"])
@@ -46,7 +46,7 @@ type Step = typeof Step.Type
 
 const isOperation = ({ act }: Step) => act.length === 1
 
-/** Groups steps into calls of one or more operations. Other steps form groups of one. */
+/** Groups consecutive operations that share a call. Each other step is a group. */
 const grouped = (steps: ReadonlyArray<Step>) => {
   const groups: Array<Array<Step>> = []
   for (const step of steps) {
@@ -62,14 +62,14 @@ interface Held {
   readonly token: string
 }
 
-/** The arguments of an operation. `held` is the owner and the token of each mutex. Most releases are by the owner. */
+/** The arguments of an operation. `held` contains each mutex's owner and token. Most releases are by the owner. */
 const argumentsOf = (
   { act, id, mutex, ticket, value }: Step,
   held: ReadonlyArray<Held>
 ): ReadonlyArray<string> => {
   const { owner, token } = held[mutex]!
   const requeued = `9-${layers[id % 3]}:host-1`
-  // The names are those in the script's head. Values differ, so that a swapped argument is noticed.
+  // The names are those in the script's head. All values differ, which reveals swapped arguments.
   const operands: Readonly<Record<string, string>> = {
     id: "rqdc".includes(act) && value > 0 && owner ? owner : ids[id]!,
     mode: value === 0 ? "try" : "wait",
@@ -109,7 +109,7 @@ const callOf = (
 
 const commandOf = (step: Step): ReadonlyArray<string> => {
   const [owner, queue, fence, reserved] = keysOf(mutexes[step.mutex]!) as [string, string, string, string]
-  // Never a whole second, because whole seconds are tickets of Simba contenders
+  // Never a whole second: those are tickets of Simba contenders
   const ticket = `1750000000.${step.value}${step.id}5`
   switch (step.act) {
     case "crowd":
@@ -135,7 +135,7 @@ const commandOf = (step: Step): ReadonlyArray<string> => {
   }
 }
 
-/** Starts a server and returns functions that run a group of steps, and read its messages and keys. */
+/** Starts a server. Returns functions that run a group of steps and that read the server's messages and keys. */
 const open = Effect.fnUntraced(function*(script: string, skipDead: string) {
   const server = yield* Layer.build(Layer.fresh(FakeRedis.layer({ expiryDelay: [0, 0] })))
   const client = Context.merge(
@@ -188,11 +188,14 @@ const same = (script: string, steps: ReadonlyArray<Step>, skipDead: string) =>
 const script = Arbitrary.schema(Schema.Array(Step).check(Schema.isMinLength(20), Schema.isMaxLength(60)))
 
 describe("acquireAndRelease.lua", () => {
-  it("the script that the tests compare with has both fast paths disabled", () => {
+  it("both fast paths are disabled in the script for comparison", () => {
     for (const test of short) assert.include(inFull, `${test}false and `)
   })
 
-  /** Random sequences per test. Many short tests let `pnpm mutants` run as many as fit its time budget. */
+  /**
+   * Random sequences per test. The tests are short and numerous, so that `pnpm mutants` can run as many as its time
+   * budget allows.
+   */
   const runs = 50
 
   const compares = (title: string, skipDead: string, portions: number) => {
@@ -206,7 +209,7 @@ describe("acquireAndRelease.lua", () => {
     }
   }
 
-  compares("behaves the same with and without fast paths", "1", 16)
+  compares("behaves the same with fast paths as without", "1", 16)
   compares("behaves the same if only dead effect-simba waiters are skipped", "own", 4)
   compares("behaves the same if dead waiters cannot be detected", "0", 2)
 })

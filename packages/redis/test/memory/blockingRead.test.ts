@@ -1,4 +1,4 @@
-/** Blocking reads, which wait for messages of many data streams over few connections. */
+/** Blocking reads, which wait for messages of many data streams on few connections. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Logger, References } from "effect"
@@ -16,7 +16,7 @@ const named = (args: ReadonlyArray<unknown>) => {
   return (args.length - at - 1) / 2
 }
 
-describe("waiting for messages of many data streams", () => {
+describe("waiting for messages from many data streams", () => {
   const waiting = Effect.gen(function*() {
     const { send, server, service } = yield* setup()
     const streams = Array.from({ length: count }, (_, i) => streamOf(String(i)))
@@ -25,12 +25,12 @@ describe("waiting for messages of many data streams", () => {
       (stream) => Effect.forkChild(service.awaitMessages(stream, first, 10), { startImmediately: true })
     )
     yield* Effect.repeat(TestClock.adjust("5 millis"), { times: 20 })
-    // The trace shows a blocking read only when it ends
+    // The trace shows a blocking read only after its end
     const trace = Effect.map(server.trace, (commands) => commands.map(({ args }) => args))
     return { fibers, send, server, service, streams, trace }
   })
 
-  it.effect("a read has a bounded number of data streams, and a message ends only one read", () =>
+  it.effect("a read covers a bounded number of data streams, and a message ends only one read", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, streams, trace } = yield* waiting
       const before = yield* trace
@@ -42,7 +42,7 @@ describe("waiting for messages of many data streams", () => {
       assert.isAtMost(named(after[1]!), blockingRead.readSize)
     })))
 
-  it.effect("a handler that soon waits again joins the current read without a request", () =>
+  it.effect("a handler that waits again soon joins the current read without sending a request", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, service, streams, trace } = yield* waiting
       yield* send("XADD", streams[5]!, "7-0", "n", "1")
@@ -58,7 +58,7 @@ describe("waiting for messages of many data streams", () => {
       assert.deepStrictEqual((yield* Fiber.join(next)).map(({ id }) => id), [EntryId.make("8-0")])
     })))
 
-  it.effect("a message that arrives while no handler waits is delivered to the next waiter", () =>
+  it.effect("the next waiter receives a message that arrived while no handler was waiting", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, service, streams } = yield* waiting
       yield* send("XADD", streams[5]!, "7-0", "n", "1")
@@ -80,7 +80,7 @@ describe("waiting for messages of many data streams", () => {
       )
     })))
 
-  it.effect("a key of the wrong type fails its own waiter and does not disturb others", () =>
+  it.effect("a key of the wrong type fails only its own waiter", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, streams } = yield* waiting
       yield* send("SET", streams[6]!, "text")
@@ -113,7 +113,7 @@ describe("waiting for messages of many data streams", () => {
     throw new Error("the logger is broken")
   })
 
-  it.effect("a logger that throws does not end a reader or lose a message", () =>
+  it.effect("a logger that throws neither ends a reader nor loses a message", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, server, streams } = yield* waiting
       yield* server.setErrorState("LOADING")
@@ -133,7 +133,7 @@ describe("waiting for messages of many data streams", () => {
 describe("a reader on a scripted server", () => {
   const [one, other] = [streamOf("one"), streamOf("other")]
 
-  /** A service whose blocking reads get their replies from `xread`. */
+  /** A service whose blocking reads are served by `xread`. */
   const contextOf = (xread: (args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>) => {
     const send = (command: string, ...args: ReadonlyArray<string>) =>
       command === "XREAD" ? Effect.mapError(xread(args), redisError) : Effect.succeed("OK")
@@ -142,7 +142,7 @@ describe("a reader on a scripted server", () => {
 
   const wrongType = Object.assign(new Error("WRONGTYPE Operation against a key"), { name: "ReplyError" })
 
-  it.effect("a reader serves other data streams while the read of one hangs", () =>
+  it.effect("a reader serves other data streams while reading one of them hangs", () =>
     Effect.gen(function*() {
       const message = { id: EntryId.make("7-0"), fields: [] }
       let isJoined = false
@@ -159,7 +159,7 @@ describe("a reader on a scripted server", () => {
       assert.deepStrictEqual(served!.pollUnsafe(), Exit.succeed([message]))
     }).pipe(Effect.scoped))
 
-  it.effect("a reader drops data streams without waiters within seconds, even if the wall clock is set back", () =>
+  it.effect("a reader drops data streams that have no waiters within seconds, even if the wall clock is set back", () =>
     Effect.gen(function*() {
       const base = yield* Clock.Clock
       let behind = 0

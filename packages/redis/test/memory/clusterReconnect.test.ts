@@ -1,4 +1,4 @@
-/** How the client of a Cluster reconnects. */
+/** How a Cluster client reconnects. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { ClusterClient } from "../../src/internal/client/ioredis/slotRefresh.ts"
@@ -6,7 +6,7 @@ import { ClusterClient } from "../../src/internal/client/ioredis/slotRefresh.ts"
 type Resolve = (error: null, address: string) => void
 
 it.live.each([[false, 2], [true, 1]] as const)(
-  "if an old connection ends while host names are resolved, the client tries again unless it was closed (%s)",
+  "if an old connection ends during name resolution, the client retries unless it was closed (%s)",
   ([isClosed, attempts]) =>
     Effect.gen(function*() {
       const lookups: Array<Resolve> = []

@@ -1,4 +1,4 @@
-/** The slots of keys, compared to examples from the documentation of Redis Cluster. */
+/** Compares the slots of keys with examples from the Redis Cluster documentation. */
 import { assert, it } from "@effect/vitest"
 import { hashTag, slot } from "../../src/internal/client/clusterSlot.ts"
 

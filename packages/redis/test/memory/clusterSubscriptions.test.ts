@@ -1,4 +1,4 @@
-/** How a layer subscribes at all primaries of a Cluster, with fake clients that the test controls. */
+/** How a layer subscribes on all primaries of a Cluster, tested with fake clients. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Logger } from "effect"
 import type { Cluster, Redis as Client } from "ioredis"
@@ -26,9 +26,9 @@ class Hand extends EventEmitter {
 
 class Primary {
   readonly options: { readonly host: string; readonly port: number }
-  /** The connections to this primary, the current one last. */
+  /** The connections to this primary. The last one is current. */
   readonly opened: Array<Hand> = []
-  /** Whether messages that are published through the Cluster reach this primary. */
+  /** Whether messages published through the Cluster reach this primary. */
   isReached = true
 
   constructor(host: string) {
@@ -43,7 +43,7 @@ class Primary {
 const turn = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 const turns = Effect.repeat(turn, { times: 10 })
 
-/** Two primaries, and the messages that a listener of one channel receives. `undefined` is a gap. */
+/** Two primaries, and the messages received on one channel. `undefined` is a gap. */
 const clusterOfTwo = Effect.gen(function*() {
   const primaries = [new Primary("a"), new Primary("b")] as const
   const publish = (channel: string, text: string) => {
@@ -74,18 +74,18 @@ const clusterOfTwo = Effect.gen(function*() {
 
 const quiet = Logger.layer([])
 
-/** Advances the platform's timers, which connections use instead of Effect's clock. */
+/** Advances the platform's timers, because connections do not use Effect's clock. */
 const pass = (millis: number) => Effect.andThen(Effect.promise(() => vi.advanceTimersByTimeAsync(millis)), turns)
 
-describe("subscriptions at the primaries of a Cluster", () => {
+describe("subscriptions on the primaries of a Cluster", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }))
   afterEach(() => void vi.useRealTimers())
 
-  it.live("a copy of a message from before a gap does not suppress the same message after the gap", () =>
+  it.live("a message from before a gap does not suppress the same text after the gap", () =>
     Effect.gen(function*() {
       const { a, b, heard } = yield* clusterOfTwo
       a.hear("channel", "look")
-      // The copy that primary b would deliver is lost
+      // Primary b's copy of the message is lost
       b.opened[0]!.break()
       yield* pass(100)
       assert.deepStrictEqual([heard, b.opened.length], [["look", undefined], 2])
@@ -95,7 +95,7 @@ describe("subscriptions at the primaries of a Cluster", () => {
       assert.deepStrictEqual(heard, ["look", undefined, "look"])
     }).pipe(Effect.provide(quiet)))
 
-  it.live("a connection is replaced after two consecutive missed heartbeats, not after one", () =>
+  it.live("a connection is replaced after two consecutive missed heartbeats but not after one", () =>
     Effect.gen(function*() {
       const { a, b, heard } = yield* clusterOfTwo
       const heartbeat = Effect.andThen(pass(3000), pass(1000))

@@ -20,13 +20,13 @@ const run = (command: string) =>
 
 const scripts = JSON.parse(readFileSync(`${root}package.json`, "utf8")).scripts as Record<string, string>
 
-/** The programs behind `pnpm simulate`, `pnpm bench` and so on. */
+/** The programs behind commands such as `pnpm simulate` and `pnpm bench`. */
 const programs = Object.values(scripts).flatMap((text) => {
   const file = /^node ((?:packages|benchmarks)\/\S+|scripts\/(?:mutants|rules).mjs)$/.exec(text)?.[1]
   return file === undefined ? [] : [file]
 })
 
-describe.concurrent("the programs of the repository", () => {
+describe.concurrent("the repository's programs", () => {
   it.each(programs)("%s prints its head with --help", async (file) => {
     const help = await run(`${file} --help`)
     assert.deepStrictEqual([help.code, help.errors], [0, ""])

@@ -1,4 +1,4 @@
-/** What happens to commands when their connection is lost or silent. The test's clients only pretend to be connected. */
+/** What happens to commands when their connection is lost or silent. The clients only pretend to be connected. */
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { type Cluster, Redis as Client } from "ioredis"
@@ -46,7 +46,7 @@ it.live("a connection is destroyed only after twice the timeout without data", (
     assert.isAtLeast(destroyedAt - heardAt, 2 * limit - 1)
   }))
 
-it.live("the connection to a node of a Cluster is destroyed if nothing arrives, but not if replies arrive late", () =>
+it.live("the connection to a Cluster node is destroyed if nothing arrives, but not if replies are merely late", () =>
   Effect.gen(function*() {
     let destroyed = 0
     const stream = { bytesRead: 0, destroy: () => destroyed++ }
@@ -69,13 +69,13 @@ it.live("the connection to a node of a Cluster is destroyed if nothing arrives, 
     yield* timesOut
     yield* timesOut
     assert.strictEqual(destroyed, 1)
-    // A command of the application may take long
+    // An application command may take a long time
     commandQueue.unshift({ command: {} })
     yield* timesOut
     yield* timesOut
     yield* timesOut
     assert.strictEqual(destroyed, 1)
-    // A node whose process hangs accepts connections, but does not reply to the handshake
+    // A node whose process hangs accepts connections but does not reply to the handshake
     stream.bytesRead++
     node.status = "connect"
     yield* timesOut

@@ -1,4 +1,4 @@
-/** Commands, scripts and subscriptions over a client that provides only Effect's `Redis` service. */
+/** Commands, scripts and subscriptions with a client that provides nothing but Effect's `Redis` service. */
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Metric, Queue, Stream } from "effect"
@@ -17,7 +17,7 @@ type Service = Redis["Service"]
 const redisOf = (parts: Partial<Service>) => parts as Service
 
 describe("a command sink over Effect's Redis service", () => {
-  it.effect("is never ready, and reports why a command failed", () =>
+  it.effect("is never ready, and reports why commands fail", () =>
     Effect.scoped(Effect.gen(function*() {
       const failures = [Effect.fail(redisError("no connection")), Effect.die("a bug")]
       const sink = yield* overRedis(redisOf({ send: () => failures.shift() as never }))
@@ -53,13 +53,13 @@ describe("a script", () => {
     return { sent, failures }
   }
 
-  it("is sent once as text if the server has forgotten it", () => {
+  it("is sent as text once if the server has forgotten it", () => {
     const { failures, sent } = sending(() => ({ cause: new Error("NOSCRIPT x") }))
     assert.deepStrictEqual(sent, [["EVALSHA", "abc", "0"], ["EVAL", "return 1", "0"]])
     assert.lengthOf(failures, 1)
   })
 
-  it("is not sent again if its caller has been interrupted", () => {
+  it("is not resent if its caller has been interrupted", () => {
     const { failures, sent } = sending(
       () => ({ cause: new Error("NOSCRIPT x") }),
       (script, isRepeated) => isRepeated ? undefined : [script, "0"]
@@ -79,7 +79,7 @@ describe("a script", () => {
 })
 
 describe("a subscriber over Effect's Redis service", () => {
-  it.effect("makes waiters poll every two seconds, and ends a channel's queue when the scope closes", () =>
+  it.effect("makes waiters poll every two seconds, and ends a channel's queue with its scope", () =>
     Effect.gen(function*() {
       const subscriber = yield* currentSubscriber(redisOf({ subscribe: () => Queue.unbounded() as never }))
       assert.strictEqual(Duration.toMillis(subscriber.bound!), 2000)
@@ -87,7 +87,7 @@ describe("a subscriber over Effect's Redis service", () => {
       assert.isTrue(Exit.isFailure(yield* Effect.exit(Queue.take(notices))))
     }))
 
-  it.effect("delivers a gap in place of the messages that a slow reader missed", () =>
+  it.effect("delivers a gap in place of messages that a slow reader missed", () =>
     Effect.gen(function*() {
       const messages = yield* Queue.unbounded<{ readonly channel: string; readonly message: string }>()
       const subscriber = yield* currentSubscriber(redisOf({ subscribe: () => Effect.succeed(messages) as never }))
@@ -108,7 +108,7 @@ describe("a scan of keys", () => {
       pages[Number(cursor)]
     ]) as never
 
-  it.effect("reads all pages of the server, or of each primary of a Cluster", () =>
+  it.effect("reads all pages from the server, or from each primary of a Cluster", () =>
     Effect.gen(function*() {
       const [one, two] = [sendOf([["a", "b"], [], ["c"]]), sendOf([["d"]])]
       const keysIn = (topology: Parameters<typeof scan>[2]) =>

@@ -1,4 +1,4 @@
-/** Random contention scripts on the production store, and on a broken store whose defect they must find. */
+/** Runs random contention scripts on the production store, and on a broken store whose defect they must reveal. */
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
 import { ContentionScript, FakeNetwork, FakeRedis, TestMutex } from "@effect-simba/testkit"
@@ -9,7 +9,7 @@ import { Redis } from "effect/persistence/Redis"
 const processOf = (name: string) => TestMutex.layerClient(RedisMutex.layerStore, { name })
 
 it.effect.prop(
-  "processes on one Redis: one holder at a time, increasing tokens, and first come, first served",
+  "processes on one Redis have one holder at a time, increasing tokens, and first come, first served",
   [ContentionScript.arbitrary({ workers: 4 })],
   ([script]) =>
     Effect.gen(function*() {
@@ -21,7 +21,7 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "processes on a slow network that loses replies: one holder at a time, and increasing tokens",
+  "processes on a slow network that loses replies have one holder at a time and increasing tokens",
   [ContentionScript.arbitrary({ workers: ["a", "b", "c"], mutexes: 1, length: [1, 12] })],
   ([script]) =>
     Effect.gen(function*() {
@@ -35,7 +35,7 @@ it.effect.prop(
   { arbitrary: { runs: 50 } }
 )
 
-/** A store whose `release` frees the mutex for any caller, so that a waiter that times out lets in a second holder. */
+/** A store whose `release` frees the mutex for any caller, so a waiter that times out lets a second holder in. */
 const Broken = Layer.effect(
   MutexStore.MutexStore,
   Effect.gen(function*() {
@@ -53,7 +53,7 @@ const Broken = Layer.effect(
 ).pipe(Layer.provide(RedisMutex.layerStore))
 
 it.effect(
-  "a store that releases what the caller does not own is found, and its script shrinks to three steps",
+  "a store that releases a mutex for non-owners fails, and the failing script shrinks to three steps",
   () =>
     Effect.gen(function*() {
       const neverTwo = (script: ContentionScript.Script) =>
@@ -64,7 +64,8 @@ it.effect(
       const result = yield* Arbitrary.checkEffect(ContentionScript.arbitrary(), neverTwo, { seed: "broken" })
       assert.strictEqual(result._tag, "Falsified")
       if (result._tag !== "Falsified") return
-      // While worker 2 holds the mutex, worker 3 times out, which frees it. Then worker 1, which waits, acquires it too.
+      // Worker 3 times out while worker 2 holds the mutex, which frees it. Then the waiting worker 1 acquires the mutex
+      // too.
       assert.deepStrictEqual(result.shrunkInput, [
         { at: 0, worker: "worker-2", mutex: "mutex-1", hold: 2000, kind: "acquire" },
         { at: 0, worker: "worker-1", mutex: "mutex-1", hold: 1, kind: "acquire" },

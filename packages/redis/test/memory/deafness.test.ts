@@ -1,4 +1,4 @@
-/** The simulator's fault `deafen`: a subscription stays open, but delivers no messages. */
+/** The simulator's fault `deafen`: a subscription stays open but delivers no messages. */
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -8,7 +8,7 @@ import { Effect, Layer, Queue } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { loadOf, mutexPlan, program } from "../simulate/mutexPlan.ts"
 
-/** A broken store that ignores gaps in its subscription, so it does not poll for missed messages. */
+/** A broken store that ignores gaps in its subscription, so it does not poll when it has missed messages. */
 const ignoresGaps = RedisMutex.layerStore.pipe(Layer.provide(Layer.effect(
   Subscriber,
   Effect.map(Subscriber, (real) => ({
@@ -18,7 +18,7 @@ const ignoresGaps = RedisMutex.layerStore.pipe(Layer.provide(Layer.effect(
   }))
 ))) as Layer.Layer<MutexStore.MutexStore, Layer.Error<typeof RedisMutex.layerStore>, Redis | Subscriber>
 
-/** Maximum time from the end of deafness to a waiter's poll, in milliseconds. */
+/** The maximum time from the end of the deafness to a waiter's poll, in milliseconds. */
 const within = 1000
 
 const asksWhenItHears: Checker.Checker = {
@@ -52,7 +52,7 @@ const asksWhenItHears: Checker.Checker = {
 }
 
 describe("A deaf process", () => {
-  it.effect("misses messages although its subscription is open, and then receives a gap", () =>
+  it.effect("a deaf client misses messages while its subscription is open, and then receives a gap", () =>
     Effect.gen(function*() {
       const publish = (client: Simulation.Client) =>
         Effect.gen(function*() {
@@ -98,7 +98,7 @@ describe("A deaf process", () => {
         )
       const undisturbed = yield* notes([])
       const count = (wanted: string) => undisturbed.filter((note) => note === wanted).length
-      assert.isAtLeast(count("published"), 99, "the first message may precede the subscription")
+      assert.isAtLeast(count("published"), 99, "the first message may have preceded the subscription")
       assert.strictEqual(count("heard"), count("published"))
       assert.notInclude(undisturbed, "gap")
       const disturbed = yield* notes(["deafen"])
@@ -109,7 +109,7 @@ describe("A deaf process", () => {
       assert.deepStrictEqual(later.slice(0, 2), ["gap", "heard"])
     }))
 
-  it.effect("polls after it has resubscribed; this fault exposes a store that does not poll, and late messages do not expose it", () =>
+  it.effect("waiters poll after resubscribing; unlike late messages, deafness exposes a store that does not poll", () =>
     Effect.gen(function*() {
       const settings = {
         ...loadOf(1).settings,

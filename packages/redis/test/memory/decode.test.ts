@@ -1,4 +1,4 @@
-/** Tests that a subscription skips messages that cannot be decoded. */
+/** Subscriptions skip messages that cannot be decoded. */
 import { ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { assert, it } from "@effect/vitest"
@@ -14,7 +14,7 @@ const read = (text: unknown) =>
     ? Exit.succeed(text)
     : Exit.fail(new ProtocolError({ where: "a test", read: String(text), problem: "not good" }))
 
-it.effect("a malformed message is skipped, even if logging it throws", () =>
+it.effect("a malformed message is skipped even if the logger throws", () =>
   Effect.gen(function*() {
     const queue = yield* Queue.unbounded<Notice>()
     const subscriber: Subscriber["Service"] = {

@@ -1,31 +1,31 @@
-/** The removal of duplicate messages. Every Cluster node delivers a copy of each message. */
+/** The removal of duplicate messages, because every Cluster node delivers a copy of each message. */
 import { assert, it } from "@effect/vitest"
 import { Copies } from "../../src/internal/client/ioredis/duplicateMessages.ts"
 
 const heard = (copies: Copies, sent: string) => [...sent].map((node) => copies.isFirst(node, "look", 3)).filter(Boolean)
 
-it("a message that every node sends is delivered once, regardless of the order of its copies", () => {
+it("a message from every node is delivered once, regardless of the order of its copies", () => {
   const copies = new Copies()
   for (const order of ["abc", "cba", "bac"]) assert.strictEqual(heard(copies, order).length, 1, order)
 })
 
-it("a text that is published twice is delivered twice, even if one node sends both copies first", () => {
+it("a text published twice is delivered twice, even if one node sends both copies first", () => {
   for (const order of ["abcabc", "aabbcc", "aabcbc"]) assert.strictEqual(heard(new Copies(), order).length, 2, order)
 })
 
-it("a copy that is missing from before a gap does not suppress a message after it", () => {
+it("a copy missing from before a gap does not suppress a message after the gap", () => {
   const copies = new Copies()
   assert.strictEqual(heard(copies, "aabb").length, 2)
   copies.clear()
   assert.strictEqual(heard(copies, "cab").length, 1)
 })
 
-it("every message of a single node is delivered", () => {
+it("every message from a single node is delivered", () => {
   const copies = new Copies()
   assert.deepStrictEqual([1, 2, 3].map(() => copies.isFirst("a", "look", 1)), [true, true, true])
 })
 
-it("texts that one node has not sent are forgotten when there are more than 1,024 of them", () => {
+it("texts still missing from one node are forgotten when there are more than 1,024 of them", () => {
   const copies = new Copies()
   for (let i = 0; i < 1024; i++) assert.isTrue(copies.isFirst("a", `text ${i}`, 2))
   assert.isFalse(copies.isFirst("b", "text 0", 2))

@@ -1,4 +1,4 @@
-/** Compares the states of an entry in docs/protocol.md to the declarations and the code of the scripts. */
+/** Compares the entry states in docs/protocol.md with the declarations and the code of the scripts. */
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, "../../../..")
 const folder = join(root, "packages/redis/src/streams/internal/lua")
 const read = (path: string) => readFileSync(path, "utf8")
 
-/** Parses the arrows of a diagram: `from ── by ──▶ to`. */
+/** Parses a diagram's arrows, such as `from ── by ──▶ to`. */
 const arrows = (diagram: string) =>
   diagram.split("\n").flatMap((line) => {
     const [, from, by, to] = /^(.+) ── (.+) ──▶ (.+)$/.exec(line) ?? []
@@ -27,7 +27,7 @@ const includes = luaFiles(join(folder, "include")).map((file) => ({ file, text: 
 const declared = (text: string) =>
   /^--- Transition: (.+)$/m.exec(text)?.[1]!.split(", ").map((one) => one.split(" -> ") as [string, string]) ?? []
 
-/** The transition of each function in entryStates.lua, from the comment above it. */
+/** The transition that each function in entryStates.lua makes, from the comment above it. */
 const functions = new Map(
   [...includes.find(({ file }) => file === "entryStates.lua")!.text.matchAll(/^--- (\w+) {2,}(.+) -> (\w+)$/gm)].map(
     ([, name, from, to]) => [name!, { from: from!.split(", "), to: to! }]
@@ -43,7 +43,7 @@ describe("the states of an entry", () => {
   it("change only in the functions that a script's head declares", () => {
     assert.strictEqual(functions.size, 6)
     for (const { name, text } of scripts) {
-      // The helper for announcements also adds an entry
+      // Announcing adds an entry
       const calls = [...functions].filter(([called]) =>
         new RegExp(`\\b${called}\\(`).test(
           called === "announceEntry" ? text.replace(/\bannounce\(/g, "announceEntry(") : text
@@ -66,7 +66,7 @@ describe("the states of an entry", () => {
     const others = [...scripts, ...includes.filter(({ file }) => file !== "entryStates.lua")]
       .flatMap((one) => one.text.split("\n").filter((line) => moves.test(line)).map((line) => line.trim()))
     assert.deepStrictEqual(others, [
-      // The exceptions delete finished entries, or extend the leases of owned ones
+      // The exceptions delete finished entries or extend the leases of owned ones
       "removed = removed + redis.call('XDEL', input, entry[1])",
       "redis.call('PEXPIRE', entryLease, lease)",
       "redis.call('PEXPIRE', streamLease, lease)"

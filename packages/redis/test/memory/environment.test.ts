@@ -1,4 +1,4 @@
-/** Options that come from environment variables, and configuration by `Config`. */
+/** Options from environment variables, and configuration by `Config`. */
 import type { Mutex } from "@effect-simba/core"
 import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
@@ -14,7 +14,7 @@ const millis = (input: Duration.Input | undefined) =>
   input === undefined ? undefined : Duration.toMillis(Duration.fromInputUnsafe(input))
 
 describe("environment variables", () => {
-  it.effect("set the ttl and the transition of mutexes, and invalid durations fail", () =>
+  it.effect("set the ttl and the transition of mutexes, unless a duration is invalid", () =>
     Effect.gen(function*() {
       const read = (env: Record<string, string>, options: Mutex.Options = {}) =>
         Effect.map(mutexes.complete(options), ({ transition, ttl }) => [millis(ttl), millis(transition)]).pipe(
@@ -35,7 +35,7 @@ describe("environment variables", () => {
     }))
 
   it.effect.each(["SIMBA_REDIS_TTL", "SIMBA_REDIS_TRANSITION", "REDIS_COMMAND_TIMEOUT", "REDIS_CONNECT_TIMEOUT"])(
-    "%s may have a short unit, and a number without a unit is refused with an example",
+    "%s may use a short unit, and the error for a number without a unit shows an example",
     (name) =>
       Effect.gen(function*() {
         const read = (value: string) =>
@@ -58,7 +58,7 @@ describe("environment variables", () => {
       ["mutexes", (processName?: string) => mutexes.complete({ processName })],
       ["data streams", (processName?: string) => streams.complete({ service: "svc", processName })]
     ] as const
-  )("POD_NAME, or else POD_IP, is the process name of %s", ([, complete]) =>
+  )("%s uses POD_NAME, or else POD_IP, as its process name", ([, complete]) =>
     Effect.gen(function*() {
       const read = (env: Record<string, string>, processName?: string) =>
         complete(processName).pipe(Effect.map((options) => options.processName), within(env))
@@ -68,7 +68,7 @@ describe("environment variables", () => {
       assert.isUndefined(yield* read({}))
     }))
 
-  it.effect("count as unset if they are empty", () =>
+  it.effect("count as unset if empty", () =>
     Effect.gen(function*() {
       const empty = Object.fromEntries(
         [
@@ -87,7 +87,7 @@ describe("environment variables", () => {
       assert.deepStrictEqual(yield* within(empty)(read), yield* within({})(read))
     }))
 
-  it.effect("set the credentials of a connection, unless the program does", () =>
+  it.effect("set a connection's credentials unless the program does", () =>
     Effect.gen(function*() {
       const env = { REDIS_USERNAME: "ann", REDIS_PASSWORD: "p", REDIS_SENTINEL_PASSWORD: "s" }
       const read = (options: IoRedis.Options) =>
@@ -98,7 +98,7 @@ describe("environment variables", () => {
 })
 
 describe("IoRedis.layerConfig", () => {
-  it.effect("fails before it connects if a setting is missing, and names the setting", () =>
+  it.effect("fails before connecting if a setting is missing, and names the setting", () =>
     Effect.gen(function*() {
       const failure = <A, E>(layer: Layer.Layer<A, E>) => Effect.map(Effect.flip(Layer.build(layer)), String)
       assert.include(yield* failure(IoRedis.layerConfig({ url: Config.Redacted("APP_REDIS") })), "APP_REDIS")

@@ -1,4 +1,4 @@
-/** How failures of Redis become errors: which are retryable, and what their messages say. */
+/** How Redis failures become errors: which errors are retryable, and what their messages say. */
 import { assert, describe, it } from "@effect/vitest"
 import { DriverError } from "../../src/internal/client/driverError.ts"
 import * as errors from "../../src/internal/client/errors.ts"
@@ -11,8 +11,8 @@ const shown = (cause: unknown, keys?: ReadonlyArray<string>) => {
   return { isRetryable: error.isRetryable, message: (error.cause as Error).message }
 }
 
-describe("a failure of Redis", () => {
-  it("is retryable, unless the server refuses permanently", () => {
+describe("a Redis failure", () => {
+  it("is retryable unless the server refuses permanently", () => {
     const transient = ["LOADING x", "BUSY x", "READONLY x", "MISCONF x", "ERR in a script: OOM x", "NOSCRIPT x"]
     for (const text of transient) assert.isTrue(shown(reply(text)).isRetryable, text)
     for (const text of ["WRONGTYPE x", "ERR unknown command", "NOPERM x", "BUSYGROUP x", "MOVED 1 a:1"]) {
@@ -26,7 +26,7 @@ describe("a failure of Redis", () => {
     }
   })
 
-  it("says what to do, and keeps the server's error code", () => {
+  it("says what to do and contains the server's error code", () => {
     assert.deepStrictEqual(shown(reply("OOM command not allowed")), {
       isRetryable: true,
       message: "the server is full and refuses writes (OOM): raise its maxmemory, or delete keys"
@@ -42,7 +42,7 @@ describe("a failure of Redis", () => {
     assert.strictEqual(shown(new Error("OOM")).message, "OOM")
   })
 
-  it("names the keys of the request if a key has the wrong type, unless there are more than four", () => {
+  it("names the request's keys if one has the wrong type, unless there are more than four", () => {
     const keysIn = (keys?: ReadonlyArray<string>) =>
       shown(reply("WRONGTYPE x"), keys).message.replace(/ holds a value .*/, "")
     assert.strictEqual(keysIn(), "a key")
@@ -53,7 +53,7 @@ describe("a failure of Redis", () => {
     assert.strictEqual(keysIn(["a", "b", "c", "d", "e"]), "a key")
   })
 
-  it("is an outage if it refuses another connection, whether its reply or the end of the connection is read first", () => {
+  it("is an outage if the server has too many connections, whether its reply or the end of the connection is read first", () => {
     const target = { address: "a:1", tls: false }
     const [replied, closed] = [reply("ERR max number of clients reached"), new Error("Connection is closed.")].map((
       cause
@@ -62,7 +62,7 @@ describe("a failure of Redis", () => {
     assert.deepStrictEqual([replied!.message, replied!.isRetryable], [closed!.message, true])
   })
 
-  it("connecting to a port that cannot exist is a mistake", () => {
+  it("is a mistake if the port cannot exist", () => {
     const cause = Object.assign(new RangeError("Port should be >= 0 and < 65536"), { code: "ERR_SOCKET_BAD_PORT" })
     const { isRetryable, message } = causes.ofConnecting(cause, { address: "a:NaN", tls: false })
     assert.deepStrictEqual([isRetryable, message], [false, "the port of a:NaN is invalid: correct it"])
@@ -78,7 +78,7 @@ describe("a failure of Redis", () => {
     assert.deepStrictEqual([other.isRetryable, (other.cause as Error).message], [true, "LOADING x"])
   })
 
-  it("keeps the command's name but not its arguments, which may be secrets", () => {
+  it("keeps the command's name, but not its arguments, because they may be secret", () => {
     const cause = Object.assign(new Error("x"), { command: { name: "set", args: ["secret"] } })
     assert.deepStrictEqual(errors.withoutArguments(cause), cause)
     assert.deepStrictEqual(cause.command as unknown, { name: "set" })
@@ -100,7 +100,7 @@ describe("a failure of Redis", () => {
     assert.isFalse(errors.isReply({ name: "ReplyError" }))
   })
 
-  it("has no stack trace if it comes from the connection, because its cause is outside the program", () => {
+  it("has no stack trace if the connection caused it, because the cause is outside the program", () => {
     assert.strictEqual(new DriverError("no reply", true).stack, "DriverError: no reply")
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Redis publishes the expiry of a key only when it notices it. The nudge accesses expired keys, so that Redis notices
- * their expiry immediately.
+ * Redis publishes a key's expiry only when it notices the expiry. The nudge accesses expired keys, so that Redis
+ * notices immediately.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
@@ -26,7 +26,7 @@ const setup = (delay: number) =>
   })
 
 describe("the expiry of yielded leases", () => {
-  it.effect("a key that is added again during its access is accessed a second time", () =>
+  it.effect("a key is accessed again if it is added during its access", () =>
     Effect.gen(function*() {
       const { nudge, touched } = yield* setup(10)
       nudge("a")
@@ -37,12 +37,12 @@ describe("the expiry of yielded leases", () => {
       nudge("a")
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(touched, [["a"], ["a"]])
-      // Later, the key is not accessed again
+      // The key is not accessed a third time
       yield* TestClock.adjust("1 minute")
       assert.lengthOf(touched, 2)
     }))
 
-  it.effect("closing accesses all keys, including those whose access it interrupts", () =>
+  it.effect("closing accesses all keys, even those whose access it interrupts", () =>
     Effect.gen(function*() {
       const { nudge, scope, touched } = yield* setup(10)
       nudge("a")

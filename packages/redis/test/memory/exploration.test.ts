@@ -1,11 +1,11 @@
-/** Runs all schedules of the programs in `explore/scopes.ts` with one deviation, and of the mutex programs with two. */
+/** Runs the programs in `explore/scopes.ts` under all schedules with one deviation, and the mutex programs with two. */
 import { Simulation } from "@effect-simba/testkit"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { scopes } from "../explore/scopes.ts"
 import { streamScopes } from "../explore/streamScopes.ts"
 
-// Simulations create thousands of errors as values, so stack traces would be expensive
+// Simulations create thousands of errors as values, so stack traces would cost too much
 const { stackTraceLimit } = Error
 Error.stackTraceLimit = 0
 afterAll(() => void (Error.stackTraceLimit = stackTraceLimit))
@@ -22,7 +22,7 @@ describe("every schedule with one deviation", () => {
   }
 })
 
-/** Data streams are in `streamExploration.test.ts`, so that the two files run in parallel. */
+/** Data-stream programs are in `streamExploration.test.ts`, because separate files run in parallel. */
 describe("every schedule with two deviations", () => {
   for (const [name, { plan, what }] of Object.entries(scopes)) {
     if (name in streamScopes) continue

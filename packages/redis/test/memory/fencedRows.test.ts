@@ -1,4 +1,4 @@
-/** A counter in a SQL row that a simulated fleet increments under a mutex. Fencing must prevent lost updates. */
+/** A simulated fleet increments a counter in a SQL row under a mutex. Fencing must prevent lost updates. */
 import { Mutex } from "@effect-simba/core"
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import * as SqlFence from "@effect-simba/core/SqlFence"
@@ -37,13 +37,13 @@ const comparedAtTheWrite: Recipe = {
     })
 }
 
-/** Raises the token before the read, with `SqlFence`. */
+/** Uses `SqlFence` to raise the token before the read. */
 const fenced: Recipe = {
   read: (token) => Effect.andThen(SqlFence.raise({ resource: "counter", token }), value),
   write: (token, value) => Effect.as(SqlFence.withTransaction({ resource: "counter", token })(set(value)), true)
 }
 
-/** Raises the token before the read, in a column of the row. */
+/** Raises the token in a column of the row before the read. */
 const raisedBeforeTheRead: Recipe = {
   read: (token) =>
     Effect.gen(function*() {
@@ -68,7 +68,7 @@ const noUpdateIsLost: Checker.Checker = {
 const runs = Effect.fnUntraced(function*(recipe: Recipe) {
   const context = yield* Effect.context<SqlClient.SqlClient>()
   const ask = Effect.runSyncWith(context)
-  /** Runs a request when it arrives at the database. Returns `undefined` if it fails. */
+  /** Runs a request when it reaches the database. Returns `undefined` if it fails. */
   const request = <A>(effect: Effect.Effect<A, unknown, SqlClient.SqlClient>) =>
     ask(Effect.catch(effect, () => Effect.undefined))
 
@@ -120,7 +120,7 @@ const runs = Effect.fnUntraced(function*(recipe: Recipe) {
     }))
 })
 
-describe("three processes that increment a row, with pauses and slow requests", () => {
+describe("three processes that increment a row despite pauses and slow requests", () => {
   it.layer(Sqlite.layer(":memory:"))("on SQLite", (it) => {
     it.effect("lose updates if the token is compared only at the write", () =>
       Effect.gen(function*() {

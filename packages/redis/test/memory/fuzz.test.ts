@@ -1,4 +1,4 @@
-/** Short runs of the fuzzer, and inputs with which it once found a defect. */
+/** Short runs of the fuzzer, and inputs that once revealed a defect. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
@@ -24,7 +24,7 @@ const untyped = <A>(input: unknown) => input as A
 
 const onFake = Effect.provide(Layer.merge(FakeRedis.layer(), Logger.layer([])))
 
-describe("any input leads to a result or a tagged error", () => {
+describe("any input causes a result or a tagged error", () => {
   it("decoders of texts from Redis", () => assert.deepStrictEqual(fuzzTexts(2, 8000), []))
 
   it.each(readers)("%s: the inputs that the fuzzer mutates are valid", (_, read, valid) => {
@@ -46,7 +46,7 @@ describe("any input leads to a result or a tagged error", () => {
       assert.deepStrictEqual(yield* fuzzMessages(2, 500), [])
     }).pipe(onFake))
 
-  it.effect("valid entries of a data stream are processed among invalid ones", () =>
+  it.effect("a data stream's valid entries are processed even among invalid ones", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* fuzzEntries(2, 100), [])
     }).pipe(onFake))
@@ -54,7 +54,7 @@ describe("any input leads to a result or a tagged error", () => {
 
 describe("regressions that the fuzzer found", () => {
   it.effect.each([null, 1, true, [null], ["a", {}], "OK"])(
-    "a layer works although the server replies %s when asked to count subscribers",
+    "a layer works even if the server replies %s when asked to count subscribers",
     (reply) =>
       Effect.gen(function*() {
         const client = yield* Layer.build(FakeRedis.layerClient({ name: "broken" }))
@@ -79,13 +79,13 @@ describe("regressions that the fuzzer found", () => {
     ["a symbol", Symbol("a")],
     ["an object without a prototype", Object.create(null)],
     ["a megabyte", ["x".repeat(1_000_000)]]
-  ])("a reply that is not a string is refused with a short message: %s", (_, reply) => {
+  ])("the error for a reply that is not a string is short: %s", (_, reply) => {
     const exit = read(reply)
     assert.isTrue(Exit.isFailure(exit))
     assert.isUndefined(verdict(exit))
   })
 
-  it("the error of a malformed message of a megabyte is short", () => {
+  it("the error for a malformed message of a megabyte is short", () => {
     const { message } = ProtocolError.of("a message", "x".repeat(1_000_000), "too long")
     assert.isBelow(message.length, 500)
   })

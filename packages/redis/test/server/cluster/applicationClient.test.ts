@@ -1,4 +1,4 @@
-/** The layer on a Cluster client that the application created. */
+/** Layers that share a Cluster client created by the application. */
 import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, type Duration, Effect, Exit, Fiber, Layer } from "effect"
@@ -30,13 +30,13 @@ const open = (client: Cluster, commandTimeout: Duration.Input = "20 seconds") =>
     (context) => Context.get(context, Redis)
   )
 
-/** Returns a key on this node. */
+/** Returns a key that this node stores. */
 const keyAt = Effect.fnUntraced(function*(setup: ClusterSetup, node: Server) {
   for (let i = 0;; i++) if ((yield* ownerOfSlot(setup, slot(`key ${i}`))) === node) return `key ${i}`
 })
 
 it.live(
-  "if a connection is lost, the layer's commands in flight fail, and ioredis sends only the application's again",
+  "when a connection is lost, ioredis resends the application's commands, but the layer's fail",
   () =>
     Effect.gen(function*() {
       const setup = yield* RedisServer.cluster()
@@ -44,7 +44,7 @@ it.live(
       const key = yield* keyAt(setup, node)
       const client = yield* made(setup.nodes.map(at))
       const redis = yield* open(client)
-      // The first connection is made before the layer is built, and the second one afterwards
+      // The first connection exists before the layer is built; the second is opened afterwards
       for (let round = 1; round <= 2; round++) {
         yield* Effect.promise(() => client.exists(key))
         yield* node.pause
@@ -54,14 +54,14 @@ it.live(
         client.nodes("master").find(({ options: { port } }) => port === node.port)!.stream.destroy()
         yield* node.resume
         assert.isTrue(Exit.isFailure(yield* Fiber.join(own)))
-        // The server ran the layer's command once, and the application's twice
+        // The server ran the layer's command once and the application's twice
         assert.strictEqual(yield* Fiber.join(foreign), 3 * round)
       }
     }).pipe(Effect.scoped, Effect.provide(quiet)),
   60_000
 )
 
-/** A client with a layer, the connection to one of its nodes, and a key there. */
+/** A client with a layer, its connection to one node, and a key on that node. */
 const onOneNode = Effect.gen(function*() {
   const setup = yield* RedisServer.cluster()
   const node = setup.nodes[1]!
@@ -70,19 +70,19 @@ const onOneNode = Effect.gen(function*() {
   return { client, key: yield* keyAt(setup, node), node, redis: yield* open(client, "200 millis"), stream }
 })
 
-it.live("a connection on which a node is silent for twice the timeout is replaced", () =>
+it.live("a connection is replaced if its node is silent for twice the timeout", () =>
   Effect.gen(function*() {
     const { client, key, node, redis, stream } = yield* onOneNode
     yield* node.pause
     for (let i = 0; i < 3; i++) assert.isTrue(Exit.isFailure(yield* Effect.exit(redis.send("GET", key))))
     assert.isTrue(stream.destroyed)
     yield* node.resume
-    yield* until("the node replies again", Effect.map(Effect.exit(redis.send("GET", key)), Exit.isSuccess))
-    // Other nodes keep their connections
+    yield* until("the node is replying again", Effect.map(Effect.exit(redis.send("GET", key)), Exit.isSuccess))
+    // The connections to other nodes stay open
     assert.lengthOf(client.nodes("master").filter(({ stream }) => !stream.destroyed), 3)
   }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
 
-it.live("a connection on which the application waits for a slow command stays open", () =>
+it.live("a connection stays open while the application waits for a slow command", () =>
   Effect.gen(function*() {
     const { client, key, node, redis, stream } = yield* onOneNode
     const popped = yield* Effect.forkChild(Effect.promise(() => client.blpop(`{${key}}list`, 10)), {
@@ -95,7 +95,7 @@ it.live("a connection on which the application waits for a slow command stays op
     assert.isNull(yield* redis.send("GET", key))
   }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
 
-it.live("layers that close leave no listeners behind", () =>
+it.live("closing layers leaves no listeners behind", () =>
   Effect.gen(function*() {
     const { nodes } = yield* RedisServer.cluster()
     const client = yield* made(nodes.map(at))
@@ -122,7 +122,7 @@ it.live("reserved connections use the passwords of the nodes", () =>
     }
   }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
 
-it.live("a client that cannot connect reports why", () =>
+it.live("a client that cannot connect reports the reason", () =>
   Effect.gen(function*() {
     const { port } = yield* RedisServer.start({ args: ["--cluster-enabled yes", "--requirepass secret"] })
     const failure = Effect.fnUntraced(function*(...nodes: ReadonlyArray<ClusterNode>) {

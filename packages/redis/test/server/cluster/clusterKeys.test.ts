@@ -1,4 +1,4 @@
-/** A Cluster with some nodes or connections down, and the slots of a mutex's keys. */
+/** Commands on a Cluster with failed nodes or connections, and the slots of a mutex's keys. */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
@@ -13,7 +13,7 @@ import { relayTo } from "../../support/relay.ts"
 const nodeAt = (port: number) => ({ host: "127.0.0.1", port })
 
 it.live(
-  "a command whose reply is lost with the connection fails and is not resent",
+  "a command fails and is not resent if its connection breaks before the reply",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()
@@ -31,12 +31,12 @@ it.live(
         const error = yield* Effect.flip(redis.send("INCR", key))
         for (const relay of relays) relay.cut = undefined
         assert.instanceOf(error, RedisError)
-        // Longer than the delay after which ioredis would resend a command
+        // ioredis would resend the command within this time
         yield* Effect.sleep("300 millis")
         assert.strictEqual(yield* redis.send("GET", key), "2")
       }
-      // Many callers at once need every node, so all connections must be restored. Commands that were never sent may
-      // wait for that.
+      // Many concurrent callers need every node, so all connections must be restored. Commands that have not been sent
+      // may wait for their connection.
       const keys = Array.from({ length: 30 }, (_, i) => `many ${i}`)
       yield* Effect.forEach(keys, (key) => redis.send("INCR", key), { concurrency: "unbounded" })
     }).pipe(Effect.scoped)
@@ -50,10 +50,10 @@ it.live(
       const [first, , last] = nodes
       yield* last!.kill()
       yield* until(
-        "the other nodes know of the failure",
+        "the other nodes know about the failure",
         Effect.map(first!.send("CLUSTER", "NODES"), (text) => / master,fail /.test(String(text)))
       )
-      // Enough attempts for the commands and the subscriber to ask each node first at least once
+      // Enough attempts that the commands and the subscriber each try every node first at least once
       const connect = Layer.build(Layer.fresh(IoRedis.layerCluster({ nodes: [nodeAt(first!.port)] })))
       for (let i = 0; i < 15; i++) {
         yield* Effect.scoped(Effect.gen(function*() {
@@ -85,7 +85,7 @@ it.live(
     }).pipe(Effect.scoped)
 )
 
-it.live("all keys of a mutex and its jobs are in one slot, regardless of its name", () =>
+it.live("all keys of a mutex and its jobs share one slot, regardless of its name", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start({ args: ["--cluster-enabled", "yes"] })
     for (

@@ -1,4 +1,4 @@
-/** Operators list and inspect mutexes that are spread over several primaries. */
+/** Listing and inspecting mutexes that are spread over several primaries. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -13,7 +13,7 @@ const hour = Duration.hours(1)
 const listOf = (store: MutexStore["Service"]) => Effect.map(Stream.runCollect(store.list), (names) => [...names].sort())
 
 it.live(
-  "the list on a Cluster has the mutexes of all primaries, and each can be inspected",
+  "lists the mutexes on all primaries of a Cluster, and inspects each of them",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()

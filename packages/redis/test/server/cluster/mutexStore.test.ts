@@ -1,4 +1,7 @@
-/** Runs the contract of the mutex store on a Cluster, once with subscribers that can be counted and once without. */
+/**
+ * Runs the mutex-store contract on a Cluster: once with a provider whose subscribers can be counted, and once with one
+ * whose subscribers cannot.
+ */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
@@ -21,7 +24,7 @@ const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ .
 MutexStoreSuite.suite("on a Cluster", RedisMutex.layerStore.pipe(Layer.provide(redis)), { live: true })
 
 MutexStoreSuite.suite(
-  "on a Cluster, with a provider that listens at one node",
+  "on a Cluster, with a provider that subscribes on one node only",
   RedisMutex.layerStore.pipe(
     Layer.provide(uncounted)
   ),

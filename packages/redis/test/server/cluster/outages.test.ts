@@ -1,4 +1,4 @@
-/** A layer whose Cluster has lost a node. */
+/** Layers whose Cluster has lost a node. */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -13,7 +13,7 @@ import { capturingLogs, commandStats, RedisServer, until } from "../../support/h
 import { ownerOfSlot } from "../../support/resharding.ts"
 
 it.live(
-  "a layer rarely contacts a node that is down, and the other nodes continue to serve",
+  "a layer rarely contacts a node that is down, and the other nodes keep serving",
   () =>
     Effect.gen(function*() {
       const setup = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
@@ -71,7 +71,7 @@ it.live(
 )
 
 it.live(
-  "a layer built while a primary is down subscribes there as soon as the primary is back",
+  "a layer built while a primary is down subscribes on it as soon as it is back",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
@@ -86,7 +86,7 @@ it.live(
         Array.from({ length: 20 }, (_, i) => `channel ${i}`),
         (channel) => subscriber.subscribe(channel)
       )
-      assert.isBelow(performance.now() - begun, 1000, "a primary that is down delays no caller")
+      assert.isBelow(performance.now() - begun, 1000, "a primary that is down does not delay any caller")
       yield* Effect.scoped(subscriber.subscribe("left"))
       const problem = yield* Effect.flip(IoRedis.health.pipe(Effect.provide(context)))
       assert.match(problem.message, new RegExp(`127\\.0\\.0\\.1:${gone.port}`))
@@ -103,13 +103,13 @@ it.live(
         "all nodes serve again",
         Effect.map(Effect.exit(IoRedis.health.pipe(Effect.provide(context))), Exit.isSuccess)
       )
-      // Channels that were left while the primary was down are not restored
+      // Channels unsubscribed while the primary was down are not restored
       assert.deepStrictEqual(yield* gone.send("PUBSUB", "NUMSUB", "left"), ["left", 0])
     }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
   60_000
 )
 
-it.live("a command redirected to a node that then dies fails without an unhandled rejection", () =>
+it.live("a command fails without an unhandled rejection if it is redirected to a node that dies", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const key = "moving"
@@ -144,43 +144,50 @@ it.live("a command redirected to a node that then dies fails without an unhandle
     assert.deepStrictEqual(unhandled, [])
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))))
 
-it.live("a primary whose connection was lost still counts for commands on all primaries", () =>
-  Effect.gen(function*() {
-    const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
-    const [first, second] = nodes
-    const context = yield* Layer.build(IoRedis.layerCluster({ nodes: nodes.map(({ port }) => `127.0.0.1:${port}`) }))
-    const redis = Context.get(context, Redis)
-    const topology = Context.get(context, RedisTopology.RedisTopology)
-    for (let i = 0; i < 100; i++) yield* redis.send("SET", `key ${i}`, "x")
-    const loseConnections = Effect.andThen(second!.send("CLIENT", "KILL", "TYPE", "normal"), Effect.sleep("100 millis"))
-    // The topology is refreshed at most every two seconds. In between, a request fails
-    const retried = Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 100 })
-    yield* loseConnections
-    assert.strictEqual(yield* retried(redis.send("DBSIZE")), 100)
-    yield* loseConnections
-    assert.lengthOf(yield* retried(redis.send<ReadonlyArray<string>>("KEYS", "*")), 100)
-    yield* loseConnections
-    yield* retried(IoRedis.health.pipe(Effect.provide(context)))
-    yield* loseConnections
-    assert.strictEqual(topology._tag, "Cluster")
-    if (topology._tag !== "Cluster") return
-    const sizes = Effect.flatMap(topology.primaries, Effect.forEach((send) => send<number>("DBSIZE")))
-    assert.strictEqual((yield* retried(sizes)).reduce((sum, size) => sum + size), 100)
-    yield* first!.kill()
-    yield* Effect.sleep("100 millis")
-    // The commands fail instead of returning an incomplete result
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(redis.send("DBSIZE"))))
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(sizes)))
-  }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
+it.live(
+  "a primary whose connection was lost still counts as a target for commands on all primaries",
+  () =>
+    Effect.gen(function*() {
+      const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
+      const [first, second] = nodes
+      const context = yield* Layer.build(IoRedis.layerCluster({ nodes: nodes.map(({ port }) => `127.0.0.1:${port}`) }))
+      const redis = Context.get(context, Redis)
+      const topology = Context.get(context, RedisTopology.RedisTopology)
+      for (let i = 0; i < 100; i++) yield* redis.send("SET", `key ${i}`, "x")
+      const loseConnections = Effect.andThen(
+        second!.send("CLIENT", "KILL", "TYPE", "normal"),
+        Effect.sleep("100 millis")
+      )
+      // The topology is refreshed at most every two seconds. Until then, requests fail
+      const retried = Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 100 })
+      yield* loseConnections
+      assert.strictEqual(yield* retried(redis.send("DBSIZE")), 100)
+      yield* loseConnections
+      assert.lengthOf(yield* retried(redis.send<ReadonlyArray<string>>("KEYS", "*")), 100)
+      yield* loseConnections
+      yield* retried(IoRedis.health.pipe(Effect.provide(context)))
+      yield* loseConnections
+      assert.strictEqual(topology._tag, "Cluster")
+      if (topology._tag !== "Cluster") return
+      const sizes = Effect.flatMap(topology.primaries, Effect.forEach((send) => send<number>("DBSIZE")))
+      assert.strictEqual((yield* retried(sizes)).reduce((sum, size) => sum + size), 100)
+      yield* first!.kill()
+      yield* Effect.sleep("100 millis")
+      // The commands fail rather than return an incomplete result
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(redis.send("DBSIZE"))))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(sizes)))
+    }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
+  60_000
+)
 
-it.live("blocking commands work although the only configured node is down", () =>
+it.live("blocking commands work even if the only configured node is down", () =>
   Effect.gen(function*() {
     const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
     const [first, second] = nodes
     const redis = Context.get(yield* Layer.build(IoRedis.layerCluster({ nodes: [`127.0.0.1:${first!.port}`] })), Redis)
     yield* first!.kill()
     yield* until(
-      "the Cluster knows that the node is down",
+      "the Cluster has noticed that the node is down",
       Effect.map(second!.send("CLUSTER", "NODES"), (text) => /\bfail\b/.test(String(text)))
     )
     const pong = Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("PING")))
@@ -188,7 +195,7 @@ it.live("blocking commands work although the only configured node is down", () =
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
 
 it.live(
-  "the slots of a primary that was removed do not count for commands on all primaries",
+  "the slots of a removed primary are ignored by commands on all primaries",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })
@@ -208,7 +215,7 @@ it.live(
 )
 
 it.live(
-  "a Cluster whose only node does not know its own address is reached at the configured one",
+  "a Cluster whose only node does not know its own address is reached at the configured address",
   () =>
     Effect.gen(function*() {
       const { port, send } = yield* RedisServer.start({ args: ["--cluster-enabled yes"] })
@@ -230,13 +237,13 @@ it.live(
 )
 
 it.live.each([
-  ["a Cluster that cannot be reached", "layerCluster({ nodes: [\"127.0.0.1:1\"] })"],
-  ["a Sentinel that cannot be reached", "layer({ client: { name: \"m\", sentinels: [{ port: 1 }] } })"],
+  ["an unreachable Cluster", "layerCluster({ nodes: [\"127.0.0.1:1\"] })"],
+  ["an unreachable Sentinel", "layer({ client: { name: \"m\", sentinels: [{ port: 1 }] } })"],
   [
     "a Sentinel that does not reply",
     "layer({ client: { name: \"m\", sentinels: [silent.address()], sentinelCommandTimeout: 50 } })"
   ]
-])("a program with %s exits soon", ([, layer]) =>
+])("a program with %s exits quickly", ([, layer]) =>
   Effect.gen(function*() {
     const program = `import { IoRedis } from "@effect-simba/redis"
       import { Effect, Layer } from "effect"

@@ -1,4 +1,4 @@
-/** Runs the contract of the stream store on a Cluster. */
+/** Runs the stream-store contract on a Cluster. */
 import { IoRedis } from "@effect-simba/redis"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"

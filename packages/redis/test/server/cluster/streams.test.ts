@@ -1,4 +1,4 @@
-/** Runs the scenarios of data streams on a Cluster, and tests hash tags, hanging nodes and the migration of slots. */
+/** Runs the data-stream scenarios on a Cluster, and tests hash tags, hanging nodes and slot migration. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
@@ -20,7 +20,7 @@ const at = ({ port }: { readonly port: number }) => ({ host: "127.0.0.1", port }
 const clusterLayer = ({ nodes }: ClusterSetup, commandTimeout: Duration.Input = "500 millis") =>
   IoRedis.layerCluster({ nodes: nodes.slice(0, 1).map(at), commandTimeout })
 
-/** Sends a command to the node that has its key, or to all nodes if it names no key. */
+/** Sends a command to the node that stores its key, or to all nodes if the command has no key. */
 const clusterStage = Effect.fnUntraced(function*(setup: ClusterSetup) {
   const redis = Context.get(yield* Layer.build(Layer.fresh(clusterLayer(setup, "5 seconds"))), Redis)
   const onAll = <A, E>(act: (node: ClusterSetup["nodes"][number]) => Effect.Effect<A, E>) =>
@@ -47,38 +47,37 @@ const shared = (scenario: Scenario) => Effect.scoped(Effect.flatMap(Effect.flatM
 layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
   "data streams on a Cluster",
   (it) => {
-    it.effect("every announced data stream is processed once, and leaves nothing behind", () =>
+    it.effect("every announced data stream is processed once and leaves nothing behind", () =>
       shared(scenarios.finished))
 
-    it.effect("without events, a dead owner's data streams are taken with larger tokens", () =>
+    it.effect("without events, a dead owner's data streams are taken over with larger tokens", () =>
       shared(scenarios.orphans))
 
-    it.effect("yielded data streams are taken immediately because of a signal through any node", () =>
+    it.effect("a signal sent through any node makes another consumer take yielded data streams immediately", () =>
       shared(scenarios.handedBack))
 
-    it.effect("a deleted group is created again, and owned data streams stay owned", () => shared(scenarios.groupGone))
+    it.effect("a deleted group is recreated without ending any ownership", () => shared(scenarios.groupGone))
 
-    it.effect("malformed entries become dead letters, and the reader continues", () => shared(scenarios.malformed))
+    it.effect("malformed entries are dead-lettered, and the reader continues", () => shared(scenarios.malformed))
 
-    it.effect("a data stream that always fails becomes a dead letter, and can be redriven", () =>
-      shared(scenarios.poison))
+    it.effect("a data stream that keeps failing is dead-lettered and can be redriven", () => shared(scenarios.poison))
 
-    it.effect("a consumer that joins gets its share by hand-overs", () => shared(scenarios.balanced))
+    it.effect("a new consumer gets its share through hand-overs", () => shared(scenarios.balanced))
 
-    it.effect("trimmed messages are reported as missed, and a rewritten data stream is read from its beginning", () =>
+    it.effect("reports trimmed messages as missed, and reads a rewritten data stream from its beginning", () =>
       shared(scenarios.gaps))
 
     it.effect("the next owner resumes after the last commit, and a stale owner cannot commit", () =>
       shared(scenarios.checkpoints))
 
-    it.effect("messages are processed in order and without gaps although owners die and close", () =>
+    it.effect("messages are processed in order and without gaps even when owners crash or shut down", () =>
       shared(scenarios.processed))
 
     it.effect("services on all nodes share one set of connections", () =>
       Effect.gen(function*() {
         const redis = yield* Layer.build(RedisStreams.layerStore.pipe(Layer.provideMerge(clusterLayer(yield* Nodes))))
         const { send } = Context.get(redis, Redis)
-        // One hash tag in each third of the slots
+        // Hash tags whose slots belong to three different nodes
         const services = ["{a}", "{b}", "{c}"].map((tag) => `${tag}:side-by-side`)
         const nodes = yield* Effect.forEach(services, (service) => send<number>("CLUSTER", "KEYSLOT", service))
         assert.strictEqual(new Set(nodes.map((slot) => Math.floor(slot * 3 / 16_384))).size, 3)
@@ -102,7 +101,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
           }), { concurrency: "unbounded", discard: true }).pipe(Effect.provideContext(redis))
       }))
 
-    it.effect("a service without a hash tag is refused when the layer is built", () =>
+    it.effect("building the layer fails if the service has no hash tag", () =>
       Effect.gen(function*() {
         const nodes = yield* Nodes
         for (const service of ["plain", "{}plain", "}plain{", "{plain"]) {
@@ -117,7 +116,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
       }), { tags: ["G24"] })
 
     it.effect(
-      "a data stream in another slot is refused, the error names it, and nothing is announced",
+      "announcing a data stream in another slot announces nothing and fails with an error that names it",
       () =>
         Effect.gen(function*() {
           const stage = yield* clusterStage(yield* Nodes)
@@ -135,7 +134,7 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
       { tags: ["G24"] }
     )
 
-    it.effect("an announcement of a data stream in another slot, made by another program, becomes a dead letter", () =>
+    it.effect("another program's announcement of a data stream in another slot is dead-lettered", () =>
       Effect.gen(function*() {
         const stage = yield* clusterStage(yield* Nodes)
         const a = yield* stage.open({ service: "{foreign}", processName: "a" })
@@ -154,12 +153,12 @@ layer(Nodes.layer, { excludeTestServices: true, timeout: "60 seconds" })(
 
 describe("data streams on a failing Cluster", () => {
   it.live(
-    "if all nodes hang, all leases are lost at their deadline, and taken again later",
+    "if all nodes hang, all leases expire and are reacquired later",
     () => Effect.scoped(Effect.flatMap(Effect.flatMap(RedisServer.cluster(), clusterStage), scenarios.hanging))
   )
 
   it.live(
-    "an owner keeps its data streams while their slot moves to another node and back, and processes each message once",
+    "an owner keeps its data streams and processes each message once while their slot moves to another node and back",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const setup = yield* RedisServer.cluster()
@@ -169,8 +168,7 @@ describe("data streams on a failing Cluster", () => {
         const slot = Number(yield* setup.nodes[0]!.send("CLUSTER", "KEYSLOT", service))
         const [a, b] = yield* Effect.forEach(
           ["a", "b"],
-          // Leases cannot be renewed during a migration, so the lease is longer than a migration takes on a busy
-          // machine
+          // Leases cannot be renewed during a migration, so a lease must outlast a migration on a busy machine
           (processName) => stage.open({ service, processName, rebalance: false, leaseDuration: "5 seconds" })
         )
         const runs: Array<Run> = []
@@ -188,14 +186,14 @@ describe("data streams on a failing Cluster", () => {
           Effect.map(a!.client.owned, ({ length }) => length === streams.length)
         )
         const leases = yield* a!.client.owned
-        // The second consumer has free capacity, so it would claim any data stream that the first one lost
+        // The second consumer has free capacity, so it would claim any data stream that the first consumer lost
         yield* b!.start(b!.client.run(Effect.never))
 
         const producing = yield* produce(stage.send, streams)
         const read = Effect.suspend(() => {
           const target = producing.sent() + 10
           return until(
-            "messages sent from now on are read",
+            "new messages are being read",
             Effect.sync(() => {
               assert.strictEqual(runs.length, streams.length, "no lease is lost, and no handler restarts")
               return runs.every(({ ids }) => ids.length >= target)
@@ -210,7 +208,7 @@ describe("data streams on a failing Cluster", () => {
           assert.strictEqual(yield* ownerOfSlot(setup, slot), to)
           yield* read
           for (const lease of leases) yield* lease.ensure
-          // Longer than a lease, so the leases survive only if they are renewed at the new node
+          // Longer than a lease, so the leases survive only if they are renewed on the new node
           yield* Effect.sleep("5500 millis")
         }
         yield* producing.stop
@@ -219,7 +217,7 @@ describe("data streams on a failing Cluster", () => {
           const rows = (yield* stage.send("XRANGE", stream, "-", "+")) as ReadonlyArray<readonly [string, unknown]>
           const ids = rows.map(([id]) => EntryId.make(id))
           yield* until(
-            `all of ${stream} are committed`,
+            `all messages of ${stream} are committed`,
             Effect.map(
               stage.send("GET", StreamKeys.checkpoint(stream)),
               (text) => String(text).split("@@")[0] === ids.at(-1)

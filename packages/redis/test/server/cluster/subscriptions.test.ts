@@ -1,6 +1,6 @@
 /**
- * A layer subscribes at every primary of a Cluster: which subscribers are counted, and how the layer follows failures
- * and changes of the topology.
+ * A layer subscribes on every primary of a Cluster. Tests which subscribers are counted, and how the layer follows
+ * failures and topology changes.
  */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
@@ -30,7 +30,7 @@ const at = ({ port }: Server) => ({ host: "127.0.0.1", port })
 const redisAt = (node: Server) => IoRedis.layerCluster({ nodes: [at(node)] })
 
 /**
- * Opens a mutex as a separate process would. The lease is so long that only a message or a gap can wake a waiter in
+ * Opens a mutex as a separate process would. Its lease is so long that only a message or a gap can wake a waiter in
  * time.
  */
 const open = (redis: ReturnType<typeof IoRedis.layerCluster>, options: MutexOptions = {}) =>
@@ -51,7 +51,7 @@ const open = (redis: ReturnType<typeof IoRedis.layerCluster>, options: MutexOpti
     })
   )
 
-/** Finds a name whose slot is on this node. */
+/** Returns a name whose slot belongs to this node. */
 const nameAt = Effect.fnUntraced(function*(setup: ClusterSetup, node: Server) {
   for (let i = 0;; i++) {
     const owner = yield* ownerOfSlot(setup, slot(`{m ${i}}`))
@@ -67,7 +67,7 @@ const queued = (setup: ClusterSetup, name: string, count: number) =>
     ))
 
 it.live(
-  "every primary counts a layer's subscription, and a dead effect-simba waiter causes no delay",
+  "every primary counts a layer's subscription, so a dead effect-simba waiter causes no delay",
   () =>
     Effect.gen(function*() {
       const setup = yield* RedisServer.cluster()
@@ -90,7 +90,8 @@ it.live(
         }
         const queue = `simba:{${name}}:contender`
         const seconds = Math.floor(Number((yield* node.send("TIME") as Effect.Effect<ReadonlyArray<string>>)[0]))
-        // Neither waiter listens. The effect-simba waiter is skipped; the Simba waiter might listen at another node.
+        // Neither waiter listens. The effect-simba waiter is skipped, but the Simba waiter might be listening on
+        // another node.
         yield* node.send("ZADD", queue, `${seconds - 60}.000001`, "1-000000000000:dead")
         yield* Scope.close(held, Exit.void)
         yield* Fiber.join(waiting).pipe(Effect.timeout("10 seconds"))
@@ -99,7 +100,7 @@ it.live(
   { timeout: 60_000, tags: ["H3"] }
 )
 
-it.live("a Simba waiter counts as alive, since it may listen at another node", () =>
+it.live("a Simba waiter counts as alive, because it may be listening on another node", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const own = yield* open(redisAt(setup.nodes[0]!))
@@ -113,7 +114,7 @@ it.live("a Simba waiter counts as alive, since it may listen at another node", (
     assert.strictEqual(yield* node!.send("GET", `simba:{${name}}:reserved`), "7:4711@stock-host")
   }).pipe(Effect.scoped), { timeout: 60_000, tags: ["H1"] })
 
-it.live("a message arrives once, whichever node publishes it", () =>
+it.live("a message arrives once, no matter which node publishes it", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const { subscriber } = yield* open(redisAt(setup.nodes[0]!))
@@ -122,7 +123,7 @@ it.live("a message arrives once, whichever node publishes it", () =>
       const sent: Array<string> = []
       for (let round = 0; round < 20; round++) {
         for (const [index, node] of setup.nodes.entries()) {
-          // Messages with equal texts are also delivered separately
+          // Messages with the same text are delivered separately
           const text = `${round % 5} ${index}`
           sent.push(text)
           yield* node.send("PUBLISH", channel, text)
@@ -145,7 +146,7 @@ it.live("a lost connection to one primary is reported as a gap and restored", ()
       yield* killConnections(node, "simba:subscriber")
       assert.deepStrictEqual(yield* Queue.take(queue), { _tag: "Gap" })
       yield* until(
-        "the connection is back",
+        "the connection is restored",
         Effect.map(connections(node, "simba:subscriber"), (ids) => ids.length === 1)
       )
       yield* until(
@@ -162,13 +163,13 @@ it.live("a lost connection to one primary is reported as a gap and restored", ()
 const giveLastThird = Effect.fnUntraced(function*({ nodes }: ClusterSetup, to: Server) {
   const slots: Array<string> = []
   for (let i = 0; i < 16_384; i++) if (Math.floor((i * 3) / 16_384) === 2) slots.push(String(i))
-  // Gives the new owner the largest epoch, so that a ping from the old owner in flight cannot take the slots back
+  // Gives the new owner the largest epoch. Otherwise a ping in flight from the old owner could take the slots back
   yield* to.send("CLUSTER", "BUMPEPOCH")
   const give = Effect.gen(function*() {
     for (const node of nodes) yield* Effect.ignore(node.send("CLUSTER", "DELSLOTS", ...slots))
     yield* to.send("CLUSTER", "ADDSLOTS", ...slots)
   })
-  // At a node where the slots have no owner, such a ping can still return them to the old owner. Retry until none does.
+  // On a node where the slots have no owner, such a ping can still return them to the old owner. Retry until none does.
   yield* Effect.retry(give, { times: 20 })
   for (const node of nodes) {
     yield* until(
@@ -181,14 +182,14 @@ const giveLastThird = Effect.fnUntraced(function*({ nodes }: ClusterSetup, to: S
   }
 })
 
-it.live("a node that leaves the Cluster but keeps running causes no missed messages", () =>
+it.live("no message is missed when a node leaves the Cluster but keeps running", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const leaving = setup.nodes[2]!
     const own = yield* open(redisAt(setup.nodes[0]!))
     const others = yield* open(redisAt(setup.nodes[1]!))
     const name = yield* nameAt(setup, leaving)
-    // The layer subscribes at every primary, and observes the mutex through the leaving one
+    // The layer subscribes on every primary, and observes the mutex through the one that leaves
     yield* Effect.scoped(others.mutex.acquire("elsewhere"))
     const channel = `simba:{${name}}`
     const observed = yield* others.subscriber.subscribe(channel)
@@ -198,7 +199,7 @@ it.live("a node that leaves the Cluster but keeps running causes no missed messa
     for (const node of rest) yield* node.send("CLUSTER", "FORGET", leavingId)
     yield* leaving.send("CLUSTER", "RESET", "SOFT")
     yield* until(
-      "the layer has left the node",
+      "the layer has disconnected from the node",
       Effect.map(connections(leaving, "simba:subscriber"), (ids) => ids.length === 0)
     )
     assert.deepStrictEqual(yield* Queue.take(observed), { _tag: "Gap" })
@@ -211,7 +212,7 @@ it.live("a node that leaves the Cluster but keeps running causes no missed messa
     yield* Fiber.join(waiting).pipe(Effect.timeout("5 seconds"))
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 90_000)
 
-it.live("a primary that joins later counts the existing layers", () =>
+it.live("a new primary counts the existing layers", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const [first, , joining] = setup.nodes
@@ -227,7 +228,7 @@ it.live("a primary that joins later counts the existing layers", () =>
     )
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 90_000)
 
-it.live("an application's Cluster client works, and stays open", () =>
+it.live("an application's Cluster client works and stays open", () =>
   Effect.gen(function*() {
     const { nodes } = yield* RedisServer.cluster()
     const client = yield* Effect.acquireRelease(
@@ -257,7 +258,7 @@ it.live("an application's Cluster client works, and stays open", () =>
     }
   }).pipe(Effect.scoped), 60_000)
 
-/** Loads a second copy of ioredis, as in a program whose packages do not share one installation. */
+/** Loads a second copy of ioredis, as in a program whose packages have separate installations. */
 const anotherCopy = Effect.sync((): { readonly Cluster: typeof Cluster } => {
   const require = createRequire(import.meta.url)
   const known = { ...require.cache }
@@ -268,7 +269,7 @@ const anotherCopy = Effect.sync((): { readonly Cluster: typeof Cluster } => {
 })
 
 it.live(
-  "a layer on a Cluster client from another copy of ioredis is counted at every primary",
+  "every primary counts a layer whose Cluster client comes from another copy of ioredis",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()
@@ -284,7 +285,7 @@ it.live(
   60_000
 )
 
-it.live("a connection that replies but receives nothing is replaced", () =>
+it.live("a connection that replies but delivers no messages is replaced", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     const { nodes } = yield* RedisServer.cluster()
@@ -314,7 +315,7 @@ it.live("a connection that replies but receives nothing is replaced", () =>
   }).pipe(Effect.scoped), 60_000)
 
 it.live(
-  "the subscriber at each primary logs in with the same user as the commands, under its configured name",
+  "on each primary, the subscriber uses the configured name and logs in with the user of the commands",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()

@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { RedisServer } from "../../support/redisServer.ts"
 
-it.live("cluster: commands go to the node that has their key", () =>
+it.live("cluster: commands go to the node that stores their key", () =>
   Effect.gen(function*() {
     const { nodes } = yield* RedisServer.cluster()
     const replies = yield* Effect.forEach(nodes, (node) => Effect.exit(node.send("SET", "key", "value")))

@@ -1,6 +1,6 @@
 /**
- * Runs the parts of Effect that use its `Redis` service on `IoRedis`, step by step against the fake over a socket and
- * against a redis-server.
+ * Runs the Effect modules that use the `Redis` service on `IoRedis`, and compares each step on the fake (over a socket)
+ * with a real redis-server.
  */
 import { IoRedis } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"

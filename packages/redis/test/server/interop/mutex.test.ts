@@ -33,7 +33,7 @@ import {
   until
 } from "../../support/harness.ts"
 
-/** A Simba release is one script: it deletes the owner key, removes one waiter and notifies it. */
+/** A Simba release is a single script, which deletes the owner key, removes one waiter and notifies it. */
 const simbaRelease = `
 redis.call('DEL', KEYS[1])
 local next = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
@@ -44,7 +44,7 @@ end
 return next
 `
 
-/** The scripts of a Simba contender. */
+/** The scripts that a Simba contender runs. */
 const simbaContender = (redis: Client, mutex: MutexName, id = simbaId()) => {
   const { owner, queue } = keysOf(mutex)
   const call = (command: string, ...args: ReadonlyArray<string | number>) =>
@@ -61,21 +61,22 @@ const simbaContender = (redis: Client, mutex: MutexName, id = simbaId()) => {
       return false
     }),
     guard: (millis: number) => call("PEXPIRE", owner, millis),
-    /** Releases, and returns the notified waiter's id. */
+    /** Releases the mutex and returns the id of the notified waiter. */
     release: Effect.map(call("EVAL", simbaRelease, 2, owner, queue, id), (next) => next ?? undefined)
   }
 }
 
 layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Simba contenders", (it) => {
   /**
-   * effect-simba waiters that have detected a Simba contender listen on their own channels, as Simba contenders do.
+   * Once they have detected a Simba contender, effect-simba waiters listen on their own channels, as Simba contenders
+   * do.
    */
   const listening = Effect.fnUntraced(function*(mutex: MutexName, count: number) {
     const channels = channelsOpen(yield* RedisServer, `simba:{${mutex}}:*`)
     yield* until(`${count} listen`, Effect.map(channels, (open) => open.length === count))
   })
 
-  /** An effect-simba waiter that listens on its own channel, behind a Simba owner. */
+  /** An effect-simba waiter behind a Simba owner, listening on its own channel. */
   const behindSimba = Effect.fnUntraced(function*(label: string) {
     const server = yield* RedisServer
     const mutex = yield* openMutex(server, patient)
@@ -89,7 +90,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     return { server, m, simba, waiting, id }
   })
 
-  it.effect("a waiter detects a Simba owner, waits, and acquires the mutex after the owner's key expires", () =>
+  it.effect("a waiter behind a Simba owner acquires the mutex when the owner's key expires", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server)
@@ -125,7 +126,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.isAtLeast(performance.now() - begun, 1200 + 3000)
     }))
 
-  it.effect("a Simba release wakes an effect-simba waiter at once", () =>
+  it.effect("a Simba release wakes an effect-simba waiter immediately", () =>
     Effect.gen(function*() {
       const { m, server, simba, waiting } = yield* behindSimba("foreign release")
       const notified = yield* simba.release
@@ -134,7 +135,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.strictEqual(yield* server.send("EXISTS", keysOf(m).queue), 0)
     }))
 
-  /** A process whose subscriptions to the channels of contenders are delayed until `ready`. */
+  /** A process whose subscriptions to contenders' channels are delayed until `ready`. */
   const openLate = (ready: Effect.Effect<void, BackendError>, options: MutexOptions) =>
     Effect.flatMap(RedisServer, ({ url }) =>
       Effect.map(
@@ -154,7 +155,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         Context.get(Mutex.Mutex)
       ))
 
-  it.effect("a waiter notices a Simba release that came before it listened", () =>
+  it.effect("a waiter notices a Simba release that preceded its subscription", () =>
     Effect.gen(function*() {
       const ready = Deferred.makeUnsafe<void>()
       const mutex = yield* openLate(Deferred.await(ready), patient)
@@ -164,7 +165,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.isTrue(yield* simba.acquire(60_000))
       const waiting = yield* Effect.forkScoped(mutex.acquire(m))
       yield* queued(server, m, 1)
-      // The release removes the waiter from the queue and notifies nobody, because the waiter does not listen yet
+      // The release removes the waiter from the queue, but its message is lost because the waiter is not listening yet
       const notified = yield* simba.release
       yield* Effect.sleep("50 millis")
       assert.isUndefined(waiting.pollUnsafe())
@@ -173,7 +174,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     }))
 
   it.effect(
-    "a waiter that cannot listen to a Simba release gets the mutex within a confirm period",
+    "a waiter that cannot subscribe still gets the mutex within a confirm period of a Simba release",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -185,7 +186,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         const simba = simbaContender(yield* client(server), m)
         assert.isTrue(yield* simba.acquire(3_600_000))
         const waiting = yield* Effect.forkScoped(mutex.acquire(m))
-        // Each refusal makes the waiter subscribe again
+        // The waiter retries its subscription after each refused poll
         yield* until("the waiter has tried to subscribe three times", Effect.sync(() => tried.length >= 3))
         assert.isAtLeast(tried[2]! - tried[0]!, 700)
         const notified = yield* simba.release
@@ -195,7 +196,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
   )
 
   it.effect(
-    "a waiter polls when the mutex is reserved for a Simba contender that it did not know about",
+    "a waiter starts polling when the mutex is reserved for a Simba contender that it did not know about",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -211,22 +212,22 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* held(server, m)
         const waiting = yield* Effect.forkScoped(mutex.acquire(m))
         yield* queued(server, m, 1)
-        // The Simba waiter gets an earlier ticket after the effect-simba waiter has queued
+        // The Simba waiter queues after the effect-simba waiter, but with an earlier ticket
         const heard = yield* messagesOn(server, RedisKeys.contenderChannel(m, simba.id))
         yield* server.send("ZADD", keysOf(m).queue, "1700000000", simba.id)
         yield* Deferred.succeed(letGo, undefined)
         yield* Fiber.join(holding)
         yield* until("the Simba waiter is notified", Effect.sync(() => heard.length > 0))
         assert.isTrue(yield* simba.acquire(3_600_000))
-        // The Simba release removes the waiter from the queue, perhaps before the waiter listens. Even then, the waiter
-        // must acquire the mutex.
+        // The Simba release may remove the waiter from the queue before it listens. Even then, the waiter must acquire
+        // the mutex.
         const notified = yield* simba.release
         assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "10 seconds")).id, notified)
       }),
     { tags: ["H4"] }
   )
 
-  it.effect("a Simba release serves the effect-simba waiters one after another, in order", () =>
+  it.effect("after a Simba release, effect-simba waiters get the mutex one after another, in order", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -240,9 +241,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* stats.reset
         waiters.push(yield* Effect.forkScoped(mutex.withLock(m)(Effect.sync(() => order.push(i)))))
         yield* queued(server, m, i + 1)
-        // A waiter tries, queues, and polls again once it listens: it may still find the mutex free
+        // A waiter tries, queues, and polls once more after subscribing, when the mutex may already be free
         yield* until(
-          "the waiter has polled again",
+          "the waiter has polled",
           Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3)
         )
       }
@@ -252,7 +253,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.deepStrictEqual(order, [0, 1, 2])
     }))
 
-  it.effect("a release notifies a Simba waiter without making it the owner, and effect-simba waiters hold back for it", () =>
+  it.effect("a release only notifies a Simba waiter, and effect-simba waiters hold back for it", () =>
     Effect.gen(function*() {
       const { a, b, c, m, server } = yield* freshMutex("Simba waiter")
       const { owner, queue, reserved } = keysOf(m)
@@ -282,7 +283,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     }))
 
   it.effect(
-    "waiters that queued before any Simba contender start to listen when a Simba contender is notified",
+    "waiters that queued before any Simba contender subscribe once a Simba contender is notified",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -311,7 +312,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     { tags: ["H3"] }
   )
 
-  it.effect("a Simba waiter that does not respond delays the others by the confirm period", () =>
+  it.effect("an unresponsive Simba waiter delays the others by the confirm period", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const options = { confirmTimeout: "400 millis" } as const
@@ -340,14 +341,15 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       for (let i = 0; i < 20; i++) assert.isFalse(yield* simbaContender(redis, m).acquire(16_000))
       yield* b.subscribe
       yield* b.wait
-      // A Simba ticket is a whole second or the second before, so the dead waiters are ahead of `b`
+      // A Simba ticket is the current time, rounded down to a whole second, or one second earlier, so the dead waiters
+      // are ahead of `b`
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       yield* b.confirm
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
       assert.strictEqual(yield* server.send("EXISTS", keysOf(m).reserved), 0)
     }))
 
-  it.effect("effect-simba waiters come after an older Simba ticket, and before a younger one", () =>
+  it.effect("effect-simba waiters are served after an older Simba ticket and before a younger one", () =>
     Effect.gen(function*() {
       const { a, b, m, server } = yield* freshMutex("order")
       const { queue } = keysOf(m)
@@ -366,7 +368,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* a.release
       yield* until("the older waiter is notified", Effect.sync(() => messages.length === 1))
       assert.deepStrictEqual(messages, [[RedisKeys.contenderChannel(m, older), `released@@${a.id}`]])
-      // The older waiter acquires the mutex and releases it: the effect-simba waiter is next
+      // The older waiter acquires and releases the mutex, so the effect-simba waiter is next
       const simba = simbaContender(yield* client(server), m, older)
       assert.isTrue(yield* simba.acquire(16_000))
       assert.strictEqual(yield* simba.release, b.id)
@@ -377,7 +379,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     }))
 
   it.effect(
-    "behind a Simba owner, the first effect-simba waiter polls every confirm period, with or without a message",
+    "behind a Simba owner, the first effect-simba waiter polls every confirm period even if it is never notified",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -386,14 +388,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* server.send("SET", keysOf(m).owner, simbaId(), "PX", "3600000")
         const waiting = yield* Effect.forkScoped(Effect.scoped(mutex.acquire(m)))
         yield* queued(server, m, 1)
-        // The Simba release notifies another waiter, which is dead
+        // The Simba release notifies a different waiter, which is dead
         yield* server.send("DEL", keysOf(m).owner)
         yield* Effect.timeout(Fiber.join(waiting), "10 seconds")
       }),
     { tags: ["H4"] }
   )
 
-  it.effect("malformed messages are logged, truncated, and do not end a wait", () => {
+  it.effect("malformed messages do not end a wait; they are truncated and logged", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
       const { id, m, server, simba, waiting } = yield* behindSimba("malformed")
@@ -426,7 +428,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
     }).pipe(Effect.provide(capturingLogs(lines)))
   })
 
-  it.effect("a forged message makes a waiter poll but grants nothing", () =>
+  it.effect("a forged message only makes a waiter poll", () =>
     Effect.gen(function*() {
       const { id, m, server, simba, waiting } = yield* behindSimba("lies")
       for (const text of [`released@@${simba.id}`, "look@@0", `released@@${id}`]) {
@@ -444,7 +446,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* Fiber.join(waiting)
     }), { tags: ["H5"] })
 
-  it.effect("effect-simba messages match the wire table byte for byte", () =>
+  it.effect("effect-simba messages match the table in the protocol byte for byte", () =>
     Effect.gen(function*() {
       const { m, server, store } = yield* freshMutex("bytes")
       const [a, b, c] = [contender(store, m), contender(store, m), contender(store, m, { confirm: "1500 millis" })]
@@ -454,14 +456,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* a.own
       yield* b.wait
       yield* c.wait
-      // Makes `b` appear to have waited for longer than a confirm period
+      // Makes it look as if `b` has waited longer than a confirm period
       yield* server.send("ZADD", keysOf(m).queue, "XX", "1000000000.000001", b.id)
       yield* a.release
       const { token: second } = yield* b.confirm
       yield* b.release
       const { token: third } = yield* c.confirm
       yield* until("all messages", Effect.sync(() => messages.length >= 6))
-      // Tokens count tenths of a millisecond. A message says how far its token is ahead of the time of the grant.
+      // Tokens count tenths of a millisecond. A message contains the lead of its token over the time of the grant.
       const [aheadOfB, aheadOfC] = [messages[2]!, messages[5]!].map(([, message]) => Number(message.split("@@")[3]))
       for (const ahead of [aheadOfB!, aheadOfC!]) assert.isTrue(ahead >= 1 && ahead <= 100, String(ahead))
       const counterOf = ({ id }: { readonly id: string }) => id.split("-")[0]
@@ -476,7 +478,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), c.id)
     }), { tags: ["B60"] })
 
-  it.effect("effect-simba tickets are never whole seconds, and its ids never look like Simba's", () =>
+  it.effect("effect-simba never uses a whole second as a ticket, nor an id that looks like Simba's", () =>
     Effect.gen(function*() {
       const { m, server, store } = yield* freshMutex("tickets")
       yield* contender(store, m).own
@@ -486,7 +488,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         assert.isFalse(ticket!.endsWith(".000000"))
         assert.isFalse(foreign)
       }
-      // Puts a ticket in the queue whose successor would be a whole second
+      // Queues a ticket after which the next one would be a whole second
       yield* server.send("ZADD", keysOf(m).queue, "4102444799.999999", freshId())
       const { foreign, ticket } = yield* contender(store, m).wait
       assert.strictEqual(ticket as string, "4102444800.000001")

@@ -1,4 +1,4 @@
-/** Runs fleets with effect-simba consumers and Go consumers on a real server. */
+/** Runs mixed fleets of effect-simba and Go consumers on a real server. */
 import { IoRedis } from "@effect-simba/redis"
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
@@ -7,7 +7,7 @@ import { commandStats, quiet, RedisServer } from "../../support/harness.ts"
 import { consumers } from "../../support/interopConsumers.ts"
 import * as scenarios from "../../support/streamInteropScenarios.ts"
 
-/** Uses a separate server, because the scenarios inspect its settings and its whole keyspace. */
+/** Uses a separate server, because the scenarios inspect the server's settings and the whole keyspace. */
 const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown, Scope.Scope>) =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
@@ -16,25 +16,25 @@ const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown,
       ...consumers(
         () => Layer.fresh(IoRedis.layer({ url: server.url })),
         () => Effect.die("the processes of this test share connections and cannot be disconnected"),
-        // Long enough that no lease is lost on a busy machine
+        // Long enough to keep every lease on a busy machine
         { heartbeatInterval: "250 millis" }
       )
     })
   }).pipe(Effect.scoped, Effect.provide(quiet))
 
 describe("with Go consumers, on a real Redis", () => {
-  it.live("each data stream is processed by one consumer, whichever library announced it", () =>
+  it.live("each data stream is processed by one consumer, no matter which library announced it", () =>
     real(scenarios.bothWays))
 
   it.live("a live Go consumer keeps its data streams", () => real(scenarios.liveGo))
 
   it.live("a Go consumer takes yielded data streams", () => real(scenarios.handBack), { tags: ["G20"] })
 
-  it.live("with events, a dead Go consumer's data streams are taken", () =>
+  it.live("with events, a dead Go consumer's data streams are taken over", () =>
     real((stage) => scenarios.goDies(stage, true)))
 
   it.live(
-    "without events, a sweep takes a dead Go consumer's data streams",
+    "without events, a sweep takes over a dead Go consumer's data streams",
     () => real((stage) => scenarios.goDies(stage, false)),
     { tags: ["G15"] }
   )
@@ -54,7 +54,7 @@ describe("with Go consumers, on a real Redis", () => {
           Effect.never
         )
       }
-      // Long enough that each consumer has read each entry once
+      // Long enough for each consumer to read each entry once
       yield* Effect.sleep("6 seconds")
       const stats = commandStats(server)
       yield* stats.reset
@@ -72,13 +72,13 @@ describe("with Go consumers, on a real Redis", () => {
   })
 
   it.live(
-    "if a Go consumer finishes late, the effect-simba consumer that took over stops, and nothing is repeated",
+    "if a Go consumer finishes late, its effect-simba successor stops and nothing is processed again",
     () => real(scenarios.lateDone),
     { tags: ["G18"] }
   )
 
   it.live(
-    "a Go consumer that shuts down finishes its own data streams, and none of effect-simba's",
+    "a Go consumer that shuts down finishes its own data streams but none of effect-simba's",
     () => real(scenarios.goDone),
     { tags: ["G20"] }
   )

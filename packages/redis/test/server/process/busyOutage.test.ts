@@ -1,6 +1,6 @@
 /**
- * A process whose work keeps its event loop busy loses its server for a while. All its work must end, and the process
- * must become idle. Leases that it acquires after the outage must be renewed and exclusive.
+ * A process with a busy event loop temporarily loses its server. All its work must end, and the process must become
+ * idle. Leases that it acquires after the outage must be renewed and exclusive.
  */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -22,7 +22,7 @@ import { relayTo } from "../../support/relay.ts"
 
 interface Size {
   readonly count: number
-  /** How long the server is unreachable, in milliseconds. Longer than a lease. */
+  /** The length of the outage in milliseconds. Longer than a lease. */
   readonly outage: number
   /** Much longer than one turn of the event loop. */
   readonly periods: BusyConfig["periods"]
@@ -31,10 +31,10 @@ interface Size {
 const small = { ttl: 1000, transition: 2000, commandTimeout: 500, leaseDuration: 3000 }
 const large = { ttl: 4000, transition: 6000, commandTimeout: 1000, leaseDuration: 10_000 }
 
-/** How long a rival tries, in milliseconds. Longer than a lease without renewals. */
+/** How long a rival keeps trying, in milliseconds. Longer than an unrenewed lease. */
 const watched = ({ leaseDuration }: BusyConfig["periods"]) => 1.5 * leaseDuration
 
-/** A rival for the fresh mutex. `takes` tries once; `hasTaken` tries for the period of `watched`. */
+/** A rival for the fresh mutex. `takes` tries once; `hasTaken` keeps trying for `watched` milliseconds. */
 const rivalOfMutex = (server: Server, periods: BusyConfig["periods"]) =>
   Effect.gen(function*() {
     const rival = yield* openMutex(server, { ...periods, redis: { serverChecks: false } })
@@ -54,7 +54,7 @@ const rivalOfMutex = (server: Server, periods: BusyConfig["periods"]) =>
     }
   })
 
-/** A rival consumer for the fresh data stream. It claims the data stream if the lease ends. */
+/** A rival consumer that claims the fresh data stream if its lease ends. */
 const rivalOfStream = (server: Server, periods: BusyConfig["periods"]) =>
   Effect.gen(function*() {
     const { commandTimeout, leaseDuration } = periods
@@ -114,8 +114,8 @@ const start = (kind: BusyConfig["kind"], { count, outage, periods }: Size) =>
   })
 
 /**
- * Lets another consumer claim the data streams that the busy process loses. Asserts that the busy process stops working
- * on each of them in time.
+ * Runs another consumer, which claims the data streams that the busy process loses. Asserts that the busy process stops
+ * working on each of them in time.
  */
 const ownedTwice = (size: Size) =>
   Effect.gen(function*() {
@@ -160,8 +160,8 @@ const ownedTwice = (size: Size) =>
     const figures = { ...size, taken, twice, longest, longestTurn, margin }
     if (process.env["SIMBA_TEST_FIGURES"] !== undefined) console.error(JSON.stringify(figures))
     assert.strictEqual(taken, size.count)
-    // Work must end at most one event-loop turn plus 50 ms after its deadline. The deadline is `margin` before the end
-    // of the lease.
+    // Work must end within one event-loop turn plus 50 ms of its deadline, which is `margin` before the end of the
+    // lease.
     assert.isAtMost(longest, Math.max(0, longestTurn + 50 - margin))
     if (longestTurn + 50 <= margin) assert.strictEqual(twice, 0)
   })
@@ -200,16 +200,16 @@ const check = (kind: BusyConfig["kind"], size: Size, tags: ReadonlyArray<string>
       console.error(JSON.stringify({ kind, ...size, cpu, exits, ...fresh }))
     }
     assert.deepStrictEqual(fresh, { hasTaken: false, meanwhile: false, exit: "Done" })
-    assert.isBelow(cpu, 200, "milliseconds of CPU time while idle")
+    assert.isBelow(cpu, 200, "ms of CPU time while idle")
     assert.includeMembers([...tags], Object.keys(exits))
     assert.strictEqual(Object.values(exits).reduce((sum, count) => sum + count, 0), size.count)
   })
 
 const kinds: ReadonlyArray<readonly [BusyConfig["kind"], what: string, ends: ReadonlyArray<string>]> = [
   ["withLock", "`withLock` bodies", ["Done", "LeaseLost"]],
-  ["watchdog", "`withLock` bodies whose watchdog interrupts them", ["Interrupted", "LeaseLost"]],
+  ["watchdog", "`withLock` bodies that their watchdog interrupts", ["Interrupted", "LeaseLost"]],
   ["leader", "leaders", ["Done"]],
-  ["streams", "handlers of data streams", ["Done"]]
+  ["streams", "data-stream handlers", ["Done"]]
 ]
 
 describe("a busy process that loses its server for a while", () => {
@@ -218,12 +218,12 @@ describe("a busy process that loses its server for a while", () => {
       check(kind, { count: 100, outage: 3500, periods: small }, ends))
   }
 
-  it.live("loses 100 data streams to another consumer, and ends its work on each before that consumer starts", () =>
+  it.live("loses 100 data streams, and stops working on each before another consumer starts", () =>
     ownedTwice({ count: 100, outage: 3500, periods: small }))
 
   for (const count of [300, 1000]) {
     it.live(
-      `loses ${count} data streams to another consumer, and ends its work on each before that consumer starts`,
+      `loses ${count} data streams, and stops working on each before another consumer starts`,
       () => ownedTwice({ count, outage: 12_000, periods: large }),
       { tags: ["long"] }
     )

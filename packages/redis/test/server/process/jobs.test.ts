@@ -1,4 +1,4 @@
-/** Jobs run once per period in a fleet of separate processes on a real server. */
+/** A fleet of separate processes on a real server runs each job once per period. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { freshName, keysOf, RedisServer, until } from "../../support/harness.ts"
@@ -57,7 +57,7 @@ const times = (job: string, count: number) => (runs: ReadonlyArray<[string, stri
 
 layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one Redis", (it) => {
   it.effect(
-    "each job runs at most once per period, while leaders step down or are killed and other processes join",
+    "each job runs at most once per period, even when leaders step down or are killed and new processes join",
     () =>
       Effect.gen(function*() {
         const { assertOncePerPeriod, config, log, runsSince } = yield* setting("fleet", 200)
@@ -73,7 +73,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one
           yield* workers.get(leader)!.signal("SIGKILL")
           workers.delete(leader)
           workers.set(next, yield* startWorker(config(next, 6)))
-          // Requests that the killed process had sent may still be counted
+          // Requests that the killed process sent earlier may still be counted
           yield* runsSince(before.length, `other processes continue without ${leader}`, (runs) => {
             const others = runs.filter(([, name]) => name !== leader)
             return times("rate", 8)(others) && times("cron", 2)(others)
@@ -84,11 +84,11 @@ layer(RedisServer.layer, { excludeTestServices: true })("once per period, on one
   )
 
   it.effect(
-    "closing a layer hands over, and the next leader does not run a job again in the same period",
+    "closing a layer hands over leadership, and the next leader does not repeat a job in the same period",
     () =>
       Effect.gen(function*() {
         const { assertOncePerPeriod, config, log, mutex, runsSince, server } = yield* setting("layers", 300)
-        // Each layer stands for a process of the fleet. Successive processes overlap.
+        // Each layer represents a process. Successive processes overlap.
         yield* Effect.forEach(
           ["a", "b", "c", "d"],
           (name, index) =>

@@ -8,7 +8,7 @@ interface Worker {
   readonly pid: number
   readonly reports: ReadonlyArray<WorkerReport>
   readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
-  /** Waits until the worker has reported this. */
+  /** Waits for this report from the worker. */
   readonly said: (tag: WorkerReport["_tag"]) => Effect.Effect<void>
 }
 
@@ -26,7 +26,7 @@ const startWorker = (config: WorkerConfig): Effect.Effect<Worker, never, Scope.S
       )
   }))
 
-/** A mutex, the log that its holders write, and workers that use both. */
+/** A mutex, the log that its holders write to, and workers that use both. */
 const setting = Effect.fnUntraced(function*(label: string) {
   const server = yield* RedisServer
   const mutex = freshName(label)
@@ -45,7 +45,7 @@ const setting = Effect.fnUntraced(function*(label: string) {
   }
 })
 
-/** Asserts that the lines of each holder are contiguous, and that tokens grow from one holder to the next. */
+/** Asserts that each holder's lines are contiguous, and that tokens grow from one holder to the next. */
 const assertExclusive = (lines: ReadonlyArray<LogLine>) => {
   let holder: LogLine | undefined
   for (const line of lines) {
@@ -66,7 +66,7 @@ const assertExclusive = (lines: ReadonlyArray<LogLine>) => {
 const endless = { rounds: 1, writes: 1_000_000 } as const
 
 layer(RedisServer.layer, { excludeTestServices: true })("several processes on one Redis", (it) => {
-  it.effect("exclude each other, are all served, and get increasing tokens", () =>
+  it.effect("exclude each other, get increasing tokens, and are all served", () =>
     Effect.gen(function*() {
       const { lines, mutex, server, worker } = yield* setting("exclusion")
       const names = ["a", "b", "c", "d", "e"]
@@ -86,7 +86,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
       assert.isAbove(
         holders.filter((name, index) => name !== holders[index - 1]).length,
         names.length,
-        "all processes took turns"
+        "every process has had its turns"
       )
       for (const name of names) {
         assert.strictEqual(holders.filter((holder) => holder === name).length, rounds)
@@ -95,7 +95,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
     }))
 
   it.effect(
-    "when a holder is killed, the first waiter takes over once its key has expired",
+    "when a holder is killed, the first waiter takes over once the holder's key has expired",
     () =>
       Effect.gen(function*() {
         const { lines, mutex, server, waiting, worker } = yield* setting("killed")
@@ -124,21 +124,22 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
   )
 
   it.effect(
-    "a holder suspended past its lease stops before it writes again",
+    "a holder that resumes after its lease has ended stops before its next write",
     () =>
       Effect.gen(function*() {
         const { lines, waiting, worker } = yield* setting("suspended")
-        // A holder has at most one command in flight when it is suspended, and must send no other when it resumes
+        // A suspended holder has at most one command in flight, and must not send another one when it resumes
         const holder = yield* worker("holder", { ...endless, pauseMillis: 250, commandTimeout: "500 millis" })
         yield* until("it holds", Effect.map(lines, (lines) => lines.length > 0))
         const successor = yield* worker("successor", { rounds: 1, writes: 8, pauseMillis: 100 })
         yield* waiting(1)
-        // The holder pauses after each write. Suspend it in that pause, not between a check and its write.
+        // The holder pauses after each write. Suspend it in such a pause, not between a check and the write that
+        // follows.
         const before = (yield* lines).length
         yield* until("the holder has just written", Effect.map(lines, (lines) => lines.length > before))
         yield* holder.signal("SIGSTOP")
         yield* until(
-          "the successor is working",
+          "the successor has started to work",
           Effect.map(lines, (lines) => lines.some(([, act, , worker]) => act === "write" && worker === "successor"))
         )
         yield* holder.signal("SIGCONT")
@@ -155,7 +156,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
   )
 
   it.effect(
-    "a holder whose key is overwritten interrupts its work, and its waiter keeps waiting",
+    "a holder interrupts its work when its key is overwritten, and its waiter keeps waiting",
     () =>
       Effect.gen(function*() {
         const { lines, mutex, server, waiting, worker } = yield* setting("taken")

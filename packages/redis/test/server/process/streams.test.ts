@@ -1,4 +1,4 @@
-/** Consumers of data streams run as processes that are killed and suspended, on a server that is also killed. */
+/** Runs consumers as separate processes, and kills and suspends them. Kills their server too. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { type EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -20,7 +20,7 @@ interface Worker {
   readonly reports: ReadonlyArray<StreamWorkerReport>
   readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
   readonly said: (tag: StreamWorkerReport["_tag"]) => Effect.Effect<void>
-  /** Ends the worker gracefully. */
+  /** Shuts the worker down gracefully. */
   readonly end: Effect.Effect<void>
 }
 
@@ -49,7 +49,7 @@ const startWorker = (config: StreamWorkerConfig): Effect.Effect<Worker, never, S
 
 const decodeLease = Schema.decodeUnknownEffect(separated({ consumer: ConsumerName, epoch: Epoch, token: Token }))
 
-/** Opens a service with data streams, a producer, and the workers that consume them. */
+/** Opens a service with data streams, a producer, and workers. */
 const setting = Effect.fnUntraced(function*(
   server: Server,
   label: string,
@@ -100,7 +100,7 @@ const setting = Effect.fnUntraced(function*(
     store,
     append,
     leaseOf,
-    /** Waits until every message is processed and committed. */
+    /** Waits until all messages are processed and committed. */
     settled: (what: string) =>
       until(
         `all messages are committed after ${what}`,
@@ -110,8 +110,7 @@ const setting = Effect.fnUntraced(function*(
         )
       ),
     /**
-     * Starts a worker and waits until it is connected. Before that it could not start without a server, nor handle
-     * signals.
+     * Starts a worker and waits until it is connected. Earlier, it can neither survive an outage nor handle signals.
      */
     worker: (processName: string, options: Omit<StreamWorkerConfig["options"], "service"> = {}) =>
       Effect.tap(
@@ -122,7 +121,7 @@ const setting = Effect.fnUntraced(function*(
         }),
         ({ said }) => said("Ready")
       ),
-    /** The worker that owns the most data streams, and one of them. */
+    /** Returns the worker that owns the most data streams, and one of those. */
     busiest: (workers: ReadonlyArray<Worker>) =>
       Effect.gen(function*() {
         for (;;) {
@@ -147,8 +146,8 @@ const indexOf = <A>(items: ReadonlyArray<A>, item: A) => {
 }
 
 /**
- * Checks the server's log of every message: tokens grow with every claim, the checkpoint moves by one message at a
- * time, and the owner had processed each message under its own token before committing it.
+ * Checks the server's log for every data stream: tokens grow with every claim, the checkpoint moves by one message at a
+ * time, and each owner processes a message under its own token before it commits the message.
  */
 const audit = (commands: ReadonlyArray<ReadonlyArray<string>>, streams: ReadonlyArray<StreamName>) =>
   streams.map((stream) => {
@@ -183,7 +182,7 @@ const audit = (commands: ReadonlyArray<ReadonlyArray<string>>, streams: Readonly
     return { stream, messages: messages.length, committed, owners, writes }
   })
 
-/** Asserts that the service has left only the keys that are kept on purpose. */
+/** Asserts that the service has left no keys except those that are kept on purpose. */
 const assertFinished = Effect.fnUntraced(function*(
   server: Server,
   { announced, service, streams }: Effect.Success<ReturnType<typeof setting>>
@@ -212,8 +211,8 @@ const brisk = {
 } as const
 
 /**
- * Kills an owner. The successor must find the owner's data streams in the tested way alone, because the other ways are
- * disabled or too slow.
+ * Kills an owner. Its successor must find the data streams in the tested way, because the other ways are disabled or
+ * too slow.
  */
 const followed = (by: "event" | "sweep") =>
   Effect.gen(function*() {
@@ -231,7 +230,7 @@ const followed = (by: "event" | "sweep") =>
     const successor = yield* fleet.worker("successor")
     const channels = [StreamKeys.signalChannel(fleet.service), StreamKeys.expiredChannel(0)]
     yield* until(
-      "both consumers are members and listen for the events that are sent",
+      "both consumers are members and listen for events",
       Effect.map(
         server.send("PUBSUB", "NUMSUB", ...channels),
         (counts) => {
@@ -261,9 +260,9 @@ const followed = (by: "event" | "sweep") =>
     yield* successor.end
   }).pipe(Effect.scoped)
 
-describe("processes that own data streams on one Redis", () => {
+describe("processes sharing data streams on one Redis", () => {
   it.live(
-    "killing and suspending owners and restarting the server lose no message and move no checkpoint back",
+    "no message is lost and no checkpoint moves back when owners are killed or suspended and the server restarts",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start({ args: appendOnly })
@@ -277,14 +276,14 @@ describe("processes that own data streams on one Redis", () => {
         yield* append()
         yield* settled("the start")
 
-        // Kill an owner in the middle of its work, and restart it under the same name
+        // Kill an owner that is working, and restart it under the same name
         const first = yield* busiest(alive)
         yield* append()
         yield* first.worker.signal("SIGKILL")
         alive = [...without(first.worker), yield* start(first.worker.name)]
         yield* settled("a kill")
 
-        // Suspend an owner until another has continued, then resume it
+        // Suspend an owner until another one has taken over, then resume it
         const second = yield* busiest(alive)
         yield* second.worker.signal("SIGSTOP")
         yield* append()
@@ -294,7 +293,7 @@ describe("processes that own data streams on one Redis", () => {
         assert.isAbove(next.token, lease.token)
         yield* second.worker.signal("SIGCONT")
         yield* append()
-        // Send the commands of the stale owner, as if only the server could stop it
+        // Send the stale owner's commands directly, so that only the server can reject them
         const entry = fleet.announced.find(({ stream }) => stream === lease.stream)!.entry
         const stale: Ownership = { ...lease, entry }
         const [message] = yield* store.messages(lease.stream, "0-0" as EntryId, 1)
@@ -310,7 +309,7 @@ describe("processes that own data streams on one Redis", () => {
         yield* append()
         yield* settled("a restart of the server")
 
-        // Combine them: while the server is down, kill one owner and suspend another
+        // Combine the faults: while the server is down, kill one owner and suspend another
         const third = yield* busiest(alive)
         const sleeper = without(third.worker)[0]!
         yield* append()
@@ -323,7 +322,7 @@ describe("processes that own data streams on one Redis", () => {
         yield* settled("an outage with a kill and a suspension")
         yield* sleeper.signal("SIGCONT")
 
-        // One consumer leaves gracefully, and the others continue
+        // One consumer shuts down gracefully, and the others continue
         const fourth = yield* busiest(alive)
         yield* append()
         yield* fourth.worker.end
@@ -352,11 +351,11 @@ describe("processes that own data streams on one Redis", () => {
   )
 
   it.live(
-    "an event finds the streams of a killed owner, without sweeps",
+    "without sweeps, events reveal a killed owner's data streams",
     () => followed("event")
   )
 
-  it.live("a sweep finds the streams of a killed owner, without events", () => followed("sweep"), {
+  it.live("without events, a sweep finds a killed owner's data streams", () => followed("sweep"), {
     tags: ["B54", "G15"]
   })
 })

@@ -1,4 +1,4 @@
-/** Mutexes on a primary behind Sentinel, before and after failovers. */
+/** Mutexes on a primary behind Sentinels, before and after failovers. */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis } from "@effect-simba/redis"
@@ -15,7 +15,7 @@ class Sentinel extends Context.Service<Sentinel, Effect.Success<ReturnType<typeo
   "test/Sentinel"
 ) {
   static readonly layer = Layer.effect(Sentinel, RedisServer.sentinel())
-  /** Long enough that a stall of a busy machine is not an outage. */
+  /** Long enough that a stall on a busy machine is not taken for an outage. */
   static readonly patient = Layer.effect(Sentinel, RedisServer.sentinel({ downAfter: 30_000 }))
 }
 
@@ -32,7 +32,7 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
   excludeTestServices: true,
   timeout: "60 seconds"
 })("Sentinel, failover", (it) => {
-  it.effect("rediss:// also requires TLS behind Sentinels: a primary without TLS gets no password", () =>
+  it.effect("rediss:// requires TLS behind Sentinels too, so a primary without TLS never receives the password", () =>
     Effect.gen(function*() {
       const { name, sentinels } = yield* Sentinel
       const error = yield* IoRedis.layer({
@@ -46,7 +46,7 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
       )
     }))
 
-  it.effect("a waiter and new callers continue at the new primary, and leases that the failover lost are reported as lost", () =>
+  it.effect("after a failover, waiters and new callers continue on the new primary, and lost leases are reported", () =>
     Effect.gen(function*() {
       const { primary } = yield* Sentinel
       const before = yield* Effect.scoped(Effect.map(Mutex.acquire("m"), (lease) => lease.token))
@@ -57,7 +57,7 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
         Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 100 })
       )
       assert.isAbove(after, before)
-      // Either the write was replicated and the lease renewed in time, or the loss was reported
+      // Either the grant was replicated and the lease renewed in time, or the loss was reported
       const exit = yield* Fiber.join(holder)
       if (exit._tag === "Failure") assert.include(String(exit.cause), "LeaseLost")
     }))
@@ -65,7 +65,7 @@ layer(Layer.provideMerge(throughSentinel("500 millis"), Sentinel.layer), {
 
 describe("Sentinel, intentional failover", () => {
   it.live(
-    "all connections leave the old primary before it becomes a replica",
+    "all connections to the old primary close before it becomes a replica",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, primary, replica, sentinels } = yield* RedisServer.sentinel()
@@ -88,7 +88,7 @@ describe("Sentinel, intentional failover", () => {
             (list) => [...new Set(String(list).match(/(?<=\bname=simba:)\w+/g))].sort().join()
           )
         yield* until(
-          "all connections are at the old primary",
+          "all connections are open on the old primary",
           Effect.map(named(primary), (all) => all === "commands,reserved,subscriber")
         )
         yield* sentinels[0]!.send("SENTINEL", "FAILOVER", name)
@@ -96,7 +96,7 @@ describe("Sentinel, intentional failover", () => {
           "the replica has been promoted",
           Effect.map(replica.send("ROLE"), (role) => String(role).startsWith("master"))
         )
-        yield* until("no connection is left at the old primary", Effect.map(named(primary), (all) => all === ""))
+        yield* until("the old primary has no connections left", Effect.map(named(primary), (all) => all === ""))
         assert.include(String(yield* primary.send("ROLE")), "master")
 
         yield* until(
@@ -110,7 +110,7 @@ describe("Sentinel, intentional failover", () => {
   )
 
   it.live(
-    "failovers are still reported while some Sentinels are unreachable, and by Sentinels that return",
+    "failovers are reported by the remaining Sentinels, and by Sentinels that come back",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, primary, sentinels } = yield* RedisServer.sentinel()
@@ -124,13 +124,13 @@ describe("Sentinel, intentional failover", () => {
           Effect.map(server.send("CLIENT", "LIST"), (list) => /\bname=simba:sentinel .*\bsub=1 /.test(String(list)))
         yield* until("the layer listens to the live Sentinel", watching(first!))
         yield* others[0]!.restart
-        yield* until("the layer listens to the Sentinel that returned", watching(others[0]!))
+        yield* until("the layer listens to the Sentinel that came back", watching(others[0]!))
         assert.include(String(yield* primary.send("ROLE")), "master")
       })).pipe(Effect.provide(capturingLogs([])))
   )
 
   it.live(
-    "a layer reconnects after an outage of all Sentinels, even if sentinelRetryStrategy gives up",
+    "a layer reconnects after all Sentinels were down, even if sentinelRetryStrategy gives up",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, primary, sentinels } = yield* RedisServer.sentinel()
@@ -146,7 +146,7 @@ describe("Sentinel, intentional failover", () => {
         const ping = Effect.exit(Context.get(context, Redis).send("PING"))
         relay.isDown = true
         yield* primary.send("CLIENT", "KILL", "TYPE", "normal")
-        // Long enough for several attempts to find the primary
+        // Long enough for several attempts at finding the primary
         yield* Effect.sleep("500 millis")
         assert.isTrue(Exit.isFailure(yield* ping))
         relay.isDown = false
@@ -155,13 +155,13 @@ describe("Sentinel, intentional failover", () => {
   )
 
   it.live(
-    "a Sentinel that hangs does not delay the others",
+    "a hanging Sentinel does not hold up the others",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, primary, sentinels } = yield* RedisServer.sentinel()
         const options = {
           client: { name, sentinels: sentinels.map(({ port }) => ({ host: "127.0.0.1", port })) },
-          // Longer than connectTimeout, so waiting for the hanging Sentinel would fail the connection
+          // Longer than connectTimeout, so connecting would fail if it waited for the hanging Sentinel
           commandTimeout: "5 seconds"
         } satisfies IoRedis.Options
         const redis = Context.get(yield* Layer.build(IoRedis.layer(options)), Redis)
@@ -178,7 +178,7 @@ describe("Sentinel, intentional failover", () => {
   )
 
   it.live(
-    "the connections that watch the Sentinels have the configured keepAlive",
+    "the connections that watch the Sentinels use the configured keepAlive",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, sentinels } = yield* RedisServer.sentinel()
@@ -202,7 +202,7 @@ describe("Sentinel, intentional failover", () => {
   )
 
   it.live(
-    "the errors of a primary that is down or demoted do not blame the Sentinels",
+    "when the primary is down or demoted, errors do not blame the Sentinels",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { name, primary, replica, sentinels } = yield* RedisServer.sentinel({ downAfter: 30_000 })

@@ -1,4 +1,4 @@
-/** Runs the contract of the mutex store on a primary behind Sentinel. */
+/** Runs the mutex-store contract on a primary behind Sentinels. */
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import * as MutexStoreSuite from "@effect-simba/testkit/MutexStoreSuite"
 import { Effect, Layer } from "effect"

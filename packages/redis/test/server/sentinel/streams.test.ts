@@ -1,4 +1,4 @@
-/** Consumers of data streams through a failover by Sentinel. */
+/** Data-stream consumers during a Sentinel failover. */
 import * as StreamMessages from "@effect-simba/core/streams/StreamMessages"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { compareEntryIds } from "@effect-simba/core/streams/StreamStore"
@@ -23,7 +23,7 @@ interface Run {
   readonly ids: Array<EntryId>
 }
 
-/** Two consumers work while messages arrive before, during and after a failover, which `begin` starts. */
+/** Two consumers process messages that arrive before, during and after a failover. `begin` starts the failover. */
 const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknown>) =>
   Effect.scoped(Effect.gen(function*() {
     const setup = yield* RedisServer.sentinel()
@@ -54,7 +54,7 @@ const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
       }))
     }
 
-    // Only the surviving server's state counts. Replication lags, so the old primary may have had more.
+    // Only the surviving server's state counts, because the old primary may have been ahead of its replica.
     const survivor = yield* client(replica)
     const committed = Effect.map(
       Effect.promise(() => survivor.mget(checkpoints)),
@@ -68,12 +68,12 @@ const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
     const producing = yield* produce(producer.send, streams)
     yield* until("thirty messages are sent", Effect.sync(() => producing.sent() >= 30))
     yield* until(
-      "every data stream has a checkpoint on the replica",
+      "the replica has a checkpoint for every data stream",
       Effect.map(committed, (ids) => !ids.includes(null))
     )
     yield* begin(setup)
     yield* until("the replica is the primary", Effect.map(setup.primaryPort, (port) => port === replica.port))
-    // Until the old primary is demoted, it accepts messages and loses them. Only messages at the new primary count.
+    // Until it is demoted, the old primary accepts messages that are then lost. Count only the new primary's messages.
     const arrived = Effect.promise(() => survivor.xlen(streams.at(-1)!))
     const replicated = yield* arrived
     yield* until("the new primary has thirty more messages", Effect.map(arrived, (length) => length >= replicated + 30))
@@ -88,7 +88,7 @@ const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
     )
     const last = messages.map((ids) => ids.at(-1))
     yield* until("all messages are committed", Effect.map(committed, (ids) => ids.every((id, i) => id === last[i])))
-    // If a renewal was not replicated, the old owner may rely on its lease for up to one more lease duration
+    // If a renewal was not replicated, the old owner may rely on its lease for another lease duration
     yield* until(
       "each data stream has one owner",
       Effect.map(
@@ -114,7 +114,7 @@ const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
     }
   })).pipe(Effect.provide(capturingLogs([])))
 
-describe("data streams through Sentinel", () => {
+describe("data streams behind Sentinels", () => {
   it.live(
     "after the primary dies, no message is skipped and no replicated commit is undone",
     () => failover(({ primary }) => primary.kill("SIGKILL"))

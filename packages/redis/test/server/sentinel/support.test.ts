@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { RedisServer } from "../../support/redisServer.ts"
 
-it.live("sentinels: the replica becomes the primary after the primary is killed", () =>
+it.live("sentinels: the replica is promoted after the primary is killed", () =>
   Effect.gen(function*() {
     const { primary, primaryPort, replica } = yield* RedisServer.sentinel()
     assert.strictEqual(yield* primaryPort, primary.port)

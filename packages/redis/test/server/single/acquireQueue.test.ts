@@ -1,4 +1,4 @@
-/** Waiters of one process share a place in the queue: their cost, turns and recovery on a real server. */
+/** The waiters of one process share a place in the queue. Tests their cost, turns and recovery on a real server. */
 import { tokenStride } from "@effect-simba/core/MutexStore"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
@@ -15,7 +15,7 @@ import {
 } from "../../support/harness.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("places on a real server", (it) => {
-  it.effect("a thousand waiters of one process cost two requests, one entry and no subscription, and then one release each", () =>
+  it.effect("a thousand waiters of one process cost two requests and one entry, then one release each, and no subscription", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -50,13 +50,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b))
       yield* until("free", Effect.map(server.send("EXISTS", keysOf(m).owner, keysOf(m).queue), (n) => n === 0))
       const handing = yield* stats.calls
-      // The holder's release, the first waiter's confirmation if it waited long enough to need one, and a release per
-      // waiter
+      // The holder's release, the first waiter's confirmation if it has waited long enough to need one, and one release
+      // per waiter
       assert.isAtMost(handing.get("evalsha")!, 1 + 1 + 1000)
       assert.deepStrictEqual([handing.has("subscribe"), handing.has("unsubscribe")], [false, false])
     }))
 
-  it.effect("waiters of a process share turns, and another process gets a turn in between", () =>
+  it.effect("waiters of one process share turns, between which another process gets a turn", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -79,7 +79,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
         Array.from({ length: 320 }),
         () => Effect.forkScoped(us.withLock(m)(work("us")))
       )
-      // Four waiters stand in line, so each release also queues the next one, and the line never empties
+      // Four waiters stand in line, so each release queues the next waiter too, and the line never empties
       const others = yield* Effect.forEach(
         Array.from({ length: 4 }),
         () => Effect.forkScoped(them.withLock(m)(work("them")))
@@ -95,7 +95,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       assert.isAtMost((yield* stats.calls).get("evalsha")!, 40)
     }))
 
-  it.effect("waiters get the mutex after the server is flushed", () =>
+  it.effect("waiters get the mutex even after a flush of the server", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { ttl: "300 millis", transition: "2 seconds", localTurn: "200 millis" })

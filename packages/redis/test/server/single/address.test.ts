@@ -1,4 +1,4 @@
-/** Mutexes on one server, and on one address behind which another server becomes the primary. */
+/** Mutexes at one address whose server may be replaced by another one, as in a failover behind a fixed address. */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis } from "@effect-simba/redis"
@@ -17,7 +17,7 @@ const onOne = Layer.unwrap(Effect.map(RedisServer, ({ url }) => mutexes(IoRedis.
 
 contract("single", onOne)
 
-/** A layer on the application's client. The client has the name that a layer gives its own connection. */
+/** A layer on the application's client, which is named as a layer names its own connection. */
 const onClient = (port: number, options: Pick<RedisOptions, "reconnectOnError" | "retryStrategy"> = {}) =>
   Layer.unwrap(Effect.map(
     Effect.acquireRelease(
@@ -33,8 +33,8 @@ const onClient = (port: number, options: Pick<RedisOptions, "reconnectOnError" |
 const providers = {
   "of the layer": (port: number) => IoRedis.layer({ url: `redis://127.0.0.1:${port}`, commandTimeout: "500 millis" }),
   "of the application": onClient,
-  "of the application, which reconnects on its own": (port: number) => {
-    // Only once, because ioredis adds a listener for each of these replies
+  "of the application, which reconnects by itself": (port: number) => {
+    // Only once, because ioredis adds a listener each time that it gets such a reply
     let isLeaving = false
     return onClient(port, {
       reconnectOnError: ({ message }) => message.includes("READONLY") && !isLeaving && (isLeaving = true)
@@ -44,7 +44,7 @@ const providers = {
 
 describe("one address", () => {
   it.live.each(Object.entries(providers))(
-    "if another server has become the primary, subscriptions leave the old one with the commands, and quietly (client %s)",
+    "after a failover, subscriptions move to the new primary together with the commands, without logging errors (client %s)",
     ([, provider]) =>
       Effect.scoped(Effect.gen(function*() {
         const old = yield* RedisServer.start()
@@ -56,7 +56,7 @@ describe("one address", () => {
         const subscriber = Context.get(context, Subscriber)
         const notices = yield* subscriber.subscribe("channel")
         relay.target = next.port
-        // The connections to the old server stay open. Messages at the new primary are counted at that primary.
+        // The connections to the old server stay open. Messages published on the new primary are counted there.
         yield* old.send("REPLICAOF", "127.0.0.1", String(next.port))
         const warnings: Array<Error> = []
         const onWarning = (warning: Error) => warnings.push(warning)
@@ -71,7 +71,7 @@ describe("one address", () => {
           Effect.map(Effect.exit(Mutex.withLock("m")(Effect.void).pipe(Effect.provide(context))), Exit.isSuccess)
         )
         yield* until(
-          "the layer has subscribed at the new primary",
+          "the layer has subscribed on the new primary",
           Effect.map(next.send("PUBSUB", "NUMSUB", "channel"), (counts) => Array.isArray(counts) && counts[1] === 1)
         )
         assert.deepInclude(yield* Queue.take(notices), { _tag: "Gap" })
@@ -82,7 +82,7 @@ describe("one address", () => {
   )
 
   it.live(
-    "subscriptions follow a client that reaches another server, but not one that only lost its connection",
+    "subscriptions move when the client reaches another server, but not when it merely reconnects",
     () =>
       Effect.gen(function*() {
         const old = yield* RedisServer.start()
@@ -113,7 +113,7 @@ describe("one address", () => {
   )
 
   it.live.each(Object.entries(providers).slice(0, 2))(
-    "if the server stays a replica, reconnects are rare (client %s)",
+    "reconnects are rare while the server stays a replica (client %s)",
     ([, provider]) =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
@@ -122,7 +122,7 @@ describe("one address", () => {
         yield* server.send("CONFIG", "RESETSTAT")
         const set = Effect.andThen(Effect.exit(redis.send("SET", "key", "value")), Effect.sleep("1 millis"))
         yield* Effect.timeoutOption(Effect.forever(set), "3 seconds")
-        // One when the reply arrives, and more after 0.1, 0.3, 0.7, 1.5 and 3.1 seconds
+        // One when the error reply arrives, and more after 0.1, 0.3, 0.7, 1.5 and 3.1 seconds
         assert.isAtMost(Number(yield* infoField(server, "stats", "total_connections_received")), 8)
       }).pipe(Effect.scoped, Effect.provide(capturingLogs([])))
   )

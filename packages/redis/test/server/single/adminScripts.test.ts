@@ -24,18 +24,18 @@ import type { Server } from "../../support/redisServer.ts"
 const confirm = Duration.seconds(30)
 const hour = Duration.hours(1)
 
-/** A job as a process registers it. */
+/** A job in the form that a process registers. */
 const named = (name: string) => ({ name, schedule: "every 1000", keep: hour })
 const dayMillis = 24 * 60 * 60 * 1000
 
 const spoil = (server: Server, key: string) =>
   Effect.andThen(server.send("DEL", key), server.send("LPUSH", key, "not what it should be"))
 
-/** Acquires the mutex as Simba does, by setting the owner key. Returns whether the mutex was free. */
+/** Acquires the mutex like Simba, by setting the owner key. Returns whether the mutex was free. */
 const simbaTakes = (server: Server, mutex: MutexName, id: string) =>
   Effect.map(server.send("SET", keysOf(mutex).owner, id, "NX", "PX", "60000"), (reply) => reply === "OK")
 
-/** Subscribes a Simba contender to its channel, and queues it. `heard` collects the messages that it receives. */
+/** Subscribes a Simba contender to its channel and queues it. `heard` collects the messages it receives. */
 const simbaWaits = Effect.fnUntraced(function*(server: Server, mutex: MutexName) {
   const id = simbaId()
   const heard = yield* messagesOn(server, RedisKeys.contenderChannel(mutex, id))
@@ -48,7 +48,7 @@ const listOf = (store: MutexStore["Service"]) => Effect.map(Stream.runCollect(st
 layer(RedisServer.layer, { excludeTestServices: true })(
   "the scripts that inspect mutexes, force releases and share schedules",
   (it) => {
-    it.effect("a forced release notifies the old owner's layer, byte for byte as protocol.md says", () =>
+    it.effect("a forced release sends the old owner's layer exactly the message in protocol.md", () =>
       Effect.gen(function*() {
         const { a, b, c, m, server, store } = yield* freshMutex("forced")
         const inboxes = [a, b, c].map(({ id }) => `simba:inbox:${inboxOf(id)}`) as [string, string, string]
@@ -72,13 +72,13 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.deepStrictEqual(yield* store.forceRelease(m, confirm), { _tag: "Free" })
         yield* server.send("PUBLISH", channel, "the end")
         yield* until("all messages", Effect.sync(() => messages.at(-1)?.[1] === "the end"))
-        // Mask how far a token is ahead of the clock: that depends on the speed of the script
+        // Mask the token's lead over the clock, which depends on the speed of the script
         const read = messages.map(([channel, text]) => [channel, text!.replace(/(@@\d{16})@@\d{1,3}@@/, "$1@@ahead@@")])
         const counterOf = ({ id }: { readonly id: string }) => id.split("-")[0]
         assert.deepStrictEqual(read, [
           [channel, `acquired@@${a.id}`],
           [channel, `acquired@@${b.id}`],
-          // A forced release grants only the confirm period, even to a waiter that queued a moment ago
+          // A forced release grants only a confirm period, even to a waiter that has just queued
           [inboxes[1], `${counterOf(b)}@@granted@@${first}@@ahead@@30000`],
           [inboxes[2], `${counterOf(c)}@@look@@30000`],
           [inboxes[0], `forced@@${a.id}`],
@@ -88,7 +88,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         ])
       }))
 
-    it.effect("a forced release of a mutex without an owner grants it to the first waiter", () =>
+    it.effect("a forced release of an unowned mutex grants it to the first waiter", () =>
       Effect.gen(function*() {
         const { a, b, m, server, store } = yield* freshMutex("forced from nobody")
         yield* a.own
@@ -100,7 +100,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.confirm
       }))
 
-    it.effect("a Simba owner that is forced out is notified on its own channel, and effect-simba gets the mutex", () =>
+    it.effect("a forced release notifies a Simba owner on its own channel and grants the mutex to effect-simba", () =>
       Effect.gen(function*() {
         const { b, c, m, server, store } = yield* freshMutex("forced stock")
         const simba = simbaId()
@@ -109,7 +109,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         const [first, second] = [yield* b.subscribe, yield* c.subscribe]
         yield* b.wait
         yield* c.wait
-        // The waiters have detected the Simba owner: they now listen on their own channels and poll again
+        // The waiters have detected the Simba owner, so they listen on their own channels and poll again
         for (const wakeUps of [first, second]) assert.deepStrictEqual(yield* wakeUps.next, { _tag: "Gap" })
         assert.strictEqual(ownerOf(yield* store.forceRelease(m, confirm)), simba)
         assert.include(yield* first.next, { _tag: "YourTurn" })
@@ -121,7 +121,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       }))
 
     it.effect.each(["my app:1 'x' \"y\"\n@", "größe-🎉", "byte-\\255\\192"])(
-      "a forced release frees a mutex that another program owns under the id %j",
+      "a forced release frees a mutex owned by another program under the id %j",
       (id) =>
         Effect.gen(function*() {
           const { m, server, store } = yield* freshMutex("forced, odd id")
@@ -135,7 +135,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         })
     )
 
-    it.effect("a forced release to a Simba waiter reserves the mutex for it, as a release does", () =>
+    it.effect("like an ordinary release, a forced release reserves the mutex for a Simba waiter", () =>
       Effect.gen(function*() {
         const { a, b, m, server, store } = yield* freshMutex("forced to Simba")
         const { owner, reserved } = keysOf(m)
@@ -150,7 +150,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.deepStrictEqual([yield* server.send("GET", owner), yield* server.send("GET", reserved)], [null, id])
         assert.deepStrictEqual(yield* wakeUps.next, { _tag: "PollAfter", delay: confirm })
         assert.deepStrictEqual(refused(yield* b.ask("wait")).ownership, { _tag: "Free" })
-        // The second forced release removes the reservation, so effect-simba comes next
+        // The second forced release removes the reservation, so effect-simba is next
         yield* store.forceRelease(m, confirm)
         assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
         assert.isAbove((yield* b.confirm).token, token + 1)
@@ -167,7 +167,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_103)
       }), { tags: ["B32"] })
 
-    it.effect("a reservation outlasts another Simba owner, and ends when the notified waiter is the owner", () =>
+    it.effect("a reservation outlasts an unrelated Simba owner and ends when the notified waiter becomes the owner", () =>
       Effect.gen(function*() {
         const { a, b, m, server } = yield* freshMutex("reservation")
         const { owner, reserved } = keysOf(m)
@@ -177,7 +177,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         yield* b.wait
         yield* a.release
         assert.strictEqual(yield* server.send("GET", reserved), id)
-        // Another Simba contender acquires the mutex first; the notified waiter still has not
+        // Another Simba contender acquires the mutex before the notified waiter does
         const barger = simbaId()
         assert.isTrue(yield* simbaTakes(server, m, barger))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), barger)
@@ -187,13 +187,14 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.isTrue(yield* simbaTakes(server, m, id))
         assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), id)
         assert.strictEqual(yield* server.send("EXISTS", reserved), 0)
-        // The Simba owner's key disappears within the confirm period: without a reservation, `b` gets the mutex at once
+        // The Simba owner's key disappears within the confirm period. Without a reservation, `b` would get the mutex
+        // immediately
         yield* server.send("DEL", owner)
         yield* b.confirm
       }))
 
     it.effect(
-      "a release fails if the fence has the wrong type, and the first waiter polls instead of being granted the mutex",
+      "a release fails if the fence has the wrong type, so the first waiter must poll",
       () =>
         Effect.gen(function*() {
           const { a, b, m, server, store } = yield* freshMutex("spoilt fence")
@@ -214,7 +215,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       { tags: ["S21"] }
     )
 
-    it.effect("a release that queues an id on a full server fails, but frees the mutex", () =>
+    it.effect("on a full server, a release that must queue an id fails but frees the mutex", () =>
       Effect.gen(function*() {
         const { a, b, m, server, store } = yield* freshMutex("full")
         yield* a.own
@@ -229,7 +230,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       }))
 
     it.effect(
-      "a fence of the wrong type fails a forced release, and the owner keeps the mutex",
+      "a forced release fails and the owner keeps the mutex if the fence has the wrong type",
       () =>
         Effect.gen(function*() {
           const { a, m, server, store } = yield* freshMutex("spoilt fence, forced")
@@ -242,7 +243,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "an inspection reports a key of the wrong type and does not change it",
+      "an inspection reports a key of the wrong type without changing it",
       () =>
         Effect.gen(function*() {
           const { m, server, store } = yield* freshMutex("spoilt jobs")
@@ -260,7 +261,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "an inspection shows Simba owners without a token, and waiters of both kinds",
+      "an inspection shows waiters of both kinds, and Simba owners without a token",
       () =>
         Effect.gen(function*() {
           const { a, m, server, store } = yield* freshMutex("inspect stock")
@@ -284,7 +285,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "an inspection is one script call, and costs the same for 3 and for 300 waiters",
+      "an inspection is one script call that costs the same for 3 and for 300 waiters",
       () =>
         Effect.gen(function*() {
           const server = yield* RedisServer
@@ -308,7 +309,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "the jobs of a mutex share one key, which expires with the last of them, unless one is paused",
+      "the key of a mutex's jobs expires with the last job unless a job is paused",
       () =>
         Effect.gen(function*() {
           const { m, server, store } = yield* freshMutex("jobs")
@@ -329,7 +330,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "1,000 mutexes among other keys are listed page by page, each once, without KEYS",
+      "1,000 mutexes among other keys are each listed once, page by page, without KEYS",
       () =>
         Effect.gen(function*() {
           const server = yield* RedisServer.start()
@@ -353,15 +354,19 @@ layer(RedisServer.layer, { excludeTestServices: true })(
       { tags: ["B59"] }
     )
 
-    it.effect("other programs' keys without a valid mutex name are not listed", () =>
-      Effect.gen(function*() {
-        const server = yield* RedisServer.start()
-        const store = yield* openStore(server)
-        for (const name of ["", " ", "}x"]) yield* server.send("SET", `simba:{${name}}`, "1-000000000000:x")
-        yield* server.send("SET", "simba:{open", "x")
-        yield* server.send("SET", "simba:{m}", "1-000000000000:x")
-        assert.deepStrictEqual<ReadonlyArray<string>>(yield* listOf(store), ["m"])
-      }), { tags: ["B59"] })
+    it.effect(
+      "keys of other programs are not listed unless they contain a valid mutex name",
+      () =>
+        Effect.gen(function*() {
+          const server = yield* RedisServer.start()
+          const store = yield* openStore(server)
+          for (const name of ["", " ", "}x"]) yield* server.send("SET", `simba:{${name}}`, "1-000000000000:x")
+          yield* server.send("SET", "simba:{open", "x")
+          yield* server.send("SET", "simba:{m}", "1-000000000000:x")
+          assert.deepStrictEqual<ReadonlyArray<string>>(yield* listOf(store), ["m"])
+        }),
+      { tags: ["B59"] }
+    )
 
     it.effect(
       "the scripts use only keys and channels that start with `simba:`, so an ACL can restrict them",
@@ -391,7 +396,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "these scripts also work after SCRIPT FLUSH, and the script cache does not grow",
+      "these scripts survive SCRIPT FLUSH without growing the script cache",
       () =>
         Effect.gen(function*() {
           const server = yield* RedisServer.start()

@@ -1,4 +1,4 @@
-/** The layer on a client of ioredis that the application created. */
+/** Layers on an ioredis client created by the application. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
@@ -22,7 +22,7 @@ const made = (port: number, options: RedisOptions = {}, Class = Client) =>
     (client) => Effect.sync(() => client.disconnect())
   )
 
-/** Loads a second copy of ioredis, as in a program whose packages do not share one installation. */
+/** Loads a second copy of ioredis, as in a program whose packages have separate installations. */
 const anotherCopy = Effect.sync((): typeof Client => {
   const require = createRequire(import.meta.url)
   const known = { ...require.cache }
@@ -40,7 +40,7 @@ const open = (client: Client | Cluster, options?: Parameters<typeof IoRedis.laye
 
 describe("IoRedis.layerClient", () => {
   it.live(
-    "shares the application's connection, which stays open when the layer closes",
+    "shares the application's connection and leaves it open when the layer closes",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
@@ -60,7 +60,7 @@ describe("IoRedis.layerClient", () => {
           Effect.map(connections(server, "app"), (ids) => ids.length === 1)
         )
         const none = Effect.map(connections(server, "simba:subscriber"), (ids) => ids.length === 0)
-        yield* until("the subscriber is gone", none)
+        yield* until("the subscriber has disconnected", none)
         assert.strictEqual(client.listenerCount("close") + client.listenerCount("ready"), 0)
       }),
     30_000
@@ -71,7 +71,7 @@ describe("IoRedis.layerClient", () => {
       ["of this copy of ioredis", Effect.succeed(Client)],
       ["of another copy", anotherCopy]
     ] as const
-  )("mutexes on a client %s exclude others, and hand over", ([, copy]) =>
+  )("mutexes on a client %s exclude other contenders and hand over", ([, copy]) =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const client = yield* made(server.port, { lazyConnect: true, enableOfflineQueue: false }, yield* copy)
@@ -88,7 +88,7 @@ describe("IoRedis.layerClient", () => {
     }), 30_000)
 
   it.live(
-    "a command that failed is never sent later, even if the client resends its own commands",
+    "a failed command is never sent later, even if the client resends its own commands",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
@@ -106,18 +106,18 @@ describe("IoRedis.layerClient", () => {
         yield* server.restart
         assert.match(String((yield* Fiber.join(inFlight)).cause), /lost before the reply/)
         yield* server.kill()
-        yield* until("the client notices the lost connection", Effect.sync(() => client.status !== "ready"))
+        yield* until("the client has noticed the lost connection", Effect.sync(() => client.status !== "ready"))
         const gone = yield* Effect.flip(redis.send("SET", "gone", "1"))
         yield* server.restart
         assert.match(String(gone.cause), /not connected/)
-        yield* until("the connection is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+        yield* until("the connection is restored", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
         yield* Effect.promise(() => client.ping())
         assert.deepStrictEqual(yield* server.send("KEYS", "*"), [])
       }),
     30_000
   )
 
-  it.live("a command without arguments that failed is not sent later either", () =>
+  it.live("a failed command without arguments is not sent later either", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const client = yield* made(server.port, { maxRetriesPerRequest: null, autoResendUnfulfilledCommands: true })
@@ -133,7 +133,7 @@ describe("IoRedis.layerClient", () => {
       assert.notInclude(String(yield* server.send("INFO", "commandstats")), "flushall")
     }), 30_000)
 
-  it.live("ioredis's own timeouts end neither a blocking command nor a quiet subscription", () =>
+  it.live("ioredis's own timeouts do not end blocking commands or quiet subscriptions", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const timeouts = { commandTimeout: 300, socketTimeout: 300, blockingTimeout: 300, blockingTimeoutGrace: 0 }
@@ -154,7 +154,7 @@ describe("IoRedis.layerClient", () => {
     ["stringNumbers", { stringNumbers: true }],
     ["replyMapping", { replyMapping: "resp3" }]
   ] as ReadonlyArray<[string, RedisOptions]>)(
-    "a client with %s is refused",
+    "refuses a client with %s",
     ([option, options]) =>
       Effect.gen(function*() {
         const client = yield* made(1, { ...options, lazyConnect: true })
@@ -168,15 +168,15 @@ describe("IoRedis.layerClient", () => {
     [
       ["nothing", null],
       ["a URL", "redis://localhost"],
-      ["a client of node-redis", { duplicate: () => undefined, isReady: true }]
+      ["a node-redis client", { duplicate: () => undefined, isReady: true }]
     ] as const
-  )("%s is refused as a client", ([, client]) =>
+  )("refuses %s as a client", ([, client]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(open(client as unknown as Client))
       assert.strictEqual(error.message, "Configuration \"client\": it is not a client of ioredis.")
     }))
 
-  it.live("a client that subscribes or is closed is refused", () =>
+  it.live("refuses a client that has subscribed or is closed", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const client = yield* made(server.port, { protocol: 2 })
@@ -187,13 +187,13 @@ describe("IoRedis.layerClient", () => {
       assert.match((yield* Effect.flip(open(client))).message, /it is closed/)
     }))
 
-  it.live("a client that cannot connect reports why", () =>
+  it.live("a client that cannot connect reports the reason", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(open(yield* made(1), { connectTimeout: "300 millis" }))
       assert.match(error.message, /nothing is listening at 127\.0\.0\.1:1 \(ECONNREFUSED\)/)
     }))
 
-  it.live("a client passed as options is refused, and the error names the option", () =>
+  it.live("refuses a client passed as connection options, and names the right option", () =>
     Effect.gen(function*() {
       const client = yield* made(1, { lazyConnect: true })
       for (
@@ -221,7 +221,7 @@ describe("Redis.send", () => {
     "MULTI",
     "BLPOP l 0"
   ])(
-    "refuses %s, which would break the connection of all callers",
+    "refuses %s, which would break the connection for all callers",
     (text) =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
@@ -233,7 +233,7 @@ describe("Redis.send", () => {
       })
   )
 
-  it.live("SUBSCRIBE within a transaction on a reserved connection fails without crashing the process", () =>
+  it.live("SUBSCRIBE in a transaction on a reserved connection fails without crashing the process", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const { redis } = yield* open(yield* made(server.port))
@@ -247,7 +247,7 @@ describe("Redis.send", () => {
 })
 
 describe("a command that fails", () => {
-  it.live("fails if it cannot be encoded, and blocks no other command", () =>
+  it.live("fails if it cannot be encoded, without blocking other commands", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const { redis } = yield* open(yield* made(server.port), { commandTimeout: "5 seconds" })
@@ -264,7 +264,7 @@ describe("a command that fails", () => {
       )
     }), 30_000)
 
-  it.live("does not keep the value that was to be written", () =>
+  it.live("does not retain the value that it would have written", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const client = yield* made(server.port)

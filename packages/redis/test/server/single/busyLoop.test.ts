@@ -1,13 +1,11 @@
-/**
- * A process whose turns of the event loop exceed its command timeout still uses the replies that wait in its sockets.
- */
+/** A process whose event-loop turns outlast its command timeout still uses the replies waiting in its sockets. */
 import { Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Array as Arr, Effect, Fiber, Layer } from "effect"
 import { capturingLogs, connections, RedisServer } from "../../support/harness.ts"
 
-/** Blocks the event loop for 40 ms at a time. Sixty such tasks make a turn of 2.4 seconds. */
+/** Blocks the event loop for 40 ms. Sixty such tasks make a turn of 2.4 seconds. */
 const busy = Effect.forever(Effect.andThen(
   Effect.sync(() => {
     const end = performance.now() + 40
@@ -16,7 +14,7 @@ const busy = Effect.forever(Effect.andThen(
   Effect.yieldNow
 ))
 
-it.live("a process with turns of five times the command timeout keeps its connections and leases, and reports no outage", () =>
+it.live("turns of five times the command timeout do not cost a process its connections or leases, nor look like an outage", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     yield* Effect.gen(function*() {
@@ -34,10 +32,10 @@ it.live("a process with turns of five times the command timeout keeps its connec
       const works = yield* Effect.forEach(Arr.makeBy(60, () => busy), (work) => Effect.forkScoped(work))
       yield* Effect.sleep("12 seconds")
       for (const lease of leases) yield* lease.ensure
-      // The server check has a separate timeout
+      // The server check has its own timeout
       yield* Fiber.interruptAll(works)
       assert.deepStrictEqual(yield* clients, before)
     }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))
-    // The only report is that the process is busy
+    // The only warning is that the process is busy
     assert.deepStrictEqual(lines.filter((line) => !line.startsWith("This process was paused or too busy")), [])
   }))

@@ -1,4 +1,4 @@
-/** A contender that has ended leaves no owner on a real server. */
+/** A stopped contender leaves no owner on a real server. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
@@ -7,10 +7,10 @@ import { Redis } from "effect/persistence/Redis"
 import { RedisServer, until } from "../../support/harness.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("a contender on a server", (it) => {
-  it.effect("releases its mutex before its stop returns", () =>
+  it.effect("releases its mutex before `stop` returns", () =>
     Effect.gen(function*() {
       const { url } = yield* RedisServer
-      // Opens the connection first, so that nothing delays the check
+      // Open the connection first, so that nothing delays the check
       const observer = Context.get(yield* Layer.build(IoRedis.layer({ url })), Redis)
       const observed: Array<unknown> = []
       yield* Effect.gen(function*() {

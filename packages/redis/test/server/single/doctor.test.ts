@@ -1,4 +1,4 @@
-/** Tests the doctor, and the server check that runs when a layer is built, on real servers. */
+/** Tests the doctor on real servers, and the server check that runs when a layer is built. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import { IoRedis, RedisDoctor, RedisMutex } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -24,7 +24,7 @@ const find = (report: RedisDoctor.Report, check: string) => report.findings.find
 
 describe("RedisDoctor", () => {
   it.live(
-    "a well-configured server is reported as healthy, and the doctor leaves no keys behind",
+    "reports a well-configured server as healthy, and leaves no keys behind",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start({ args: ["--notify-keyspace-events Ex", "--appendonly yes"] })
@@ -60,7 +60,7 @@ describe("RedisDoctor", () => {
     30_000
   )
 
-  it.live("a setting that breaks leases causes a warning that says what to set", () =>
+  it.live("warns about a setting that breaks leases, and says what to set", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--maxmemory-policy allkeys-lru"] })
       const report = yield* examine(server, { streams: true })
@@ -71,7 +71,7 @@ describe("RedisDoctor", () => {
       assert.deepInclude(find(report, "persistence"), { status: "info" })
     }), 30_000)
 
-  it.live("the doctor recognizes a Cluster node and a replica", () =>
+  it.live("recognizes a Cluster node and a replica", () =>
     Effect.gen(function*() {
       const node = yield* RedisServer.start({ args: ["--cluster-enabled yes"] })
       const report = yield* examine(node)
@@ -84,7 +84,7 @@ describe("RedisDoctor", () => {
       for (const check of ["pauses", "messages"]) assert.deepInclude(find(onReplica, check), { status: "ok" })
     }), 30_000)
 
-  it.live("the report names the commands that a server lacks", () =>
+  it.live("names the commands that a server lacks", () =>
     Effect.gen(function*() {
       const removed = ["ZADD", "XCLAIM"].flatMap((name) => ["--rename-command", name, ""])
       const server = yield* RedisServer.start({ args: removed })
@@ -97,10 +97,10 @@ describe("RedisDoctor", () => {
       })
     }), 30_000)
 
-  it.live("the report names the options and subcommands that an older server lacks", () =>
+  it.live("names the options and subcommands that an older server lacks", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
-      // As Redis 6.0 replies
+      // The replies of Redis 6.0
       const refusals = new Map([
         ["GET", "ERR syntax error"],
         ["(0", "ERR Invalid stream ID specified as stream command argument"],
@@ -130,7 +130,7 @@ describe("RedisDoctor", () => {
       }
     }), 30_000)
 
-  it.live("the report names the permissions that a user lacks", () =>
+  it.live("names the permissions that a user lacks", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.send("ACL", "SETUSER", "app", "on", ">x", "~simba:*", "resetchannels", "+@all", "-zadd", "-evalsha")
@@ -147,12 +147,12 @@ describe("RedisDoctor", () => {
     }), 30_000)
 
   it.live(
-    "passes with the permissions that the documentation lists, and fails if any one of them is missing",
+    "passes with the documented permissions, and fails if any one of them is missing",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start({ args: ["--appendonly yes", "--notify-keyspace-events Ex"] })
         const url = `redis://locks:secret@127.0.0.1:${server.port}`
-        // Without the first permission the layer cannot connect. It connects without any one of the others.
+        // Only the first permission is necessary for the layer to connect.
         const unseen = ["+info", "+client|setname", "+unsubscribe"]
         for (const nth of [1, 2]) {
           const streams = nth === 2
@@ -172,7 +172,7 @@ describe("RedisDoctor", () => {
     60_000
   )
 
-  it.live("a user without permission to subscribe cannot build a layer", () =>
+  it.live("building a layer requires permission to subscribe", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const url = `redis://app:x@127.0.0.1:${server.port}`
@@ -188,7 +188,7 @@ describe("RedisDoctor", () => {
     }), 30_000)
 
   it.live(
-    "a server that refuses writes because its memory is full is reported as unusable",
+    "reports a server as unusable if it refuses writes because its memory is full",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()
@@ -204,7 +204,7 @@ describe("RedisDoctor", () => {
     30_000
   )
 
-  it.live("each primary of a Cluster is examined", () =>
+  it.live("examines each primary of a Cluster", () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()
       const examined = Effect.provide(
@@ -223,7 +223,7 @@ describe("RedisDoctor", () => {
 })
 
 describe("the server check when a layer is built", () => {
-  /** Builds a layer, and returns the lines that it logged. */
+  /** Builds a layer and returns the lines that it logs. */
   const linesOf = <A, E>(layer: Layer.Layer<A, E>) => {
     const lines: Array<string> = []
     const capturing = Logger.layer([Logger.make(({ logLevel, message }) => {
@@ -232,7 +232,7 @@ describe("the server check when a layer is built", () => {
     return Effect.as(Effect.provide(Effect.scoped(Layer.build(Layer.fresh(layer))), capturing), lines)
   }
 
-  it.live("has one line for each setting, once per server and process", () =>
+  it.live("logs one line per finding, once per server and process", () =>
     Effect.gen(function*() {
       const { port, url } = yield* RedisServer.start({
         args: ["--maxmemory-policy volatile-lru", "--replicaof 127.0.0.1 1"]
@@ -243,7 +243,7 @@ describe("the server check when a layer is built", () => {
         `Warn ${at}: the eviction policy is volatile-lru, which may evict a lease: set maxmemory-policy noeviction`,
         `Info ${at}: no append-only file: a restart loses at least the newest writes: set appendonly yes`
       ])
-      // Another layer of this process does not log the findings again
+      // A second layer of this process does not repeat the findings
       assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url })), [])
     }))
 
@@ -259,7 +259,7 @@ describe("the server check when a layer is built", () => {
       assert.deepStrictEqual(yield* linesOf(IoRedis.layer({ url })), [])
     }))
 
-  it.live("warns a client of data streams about missing keyspace events", () =>
+  it.live("warns a data-stream client about missing keyspace events", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--appendonly yes"] })
       const lines = (options: Partial<RedisStreams.Options> = {}) =>
@@ -274,7 +274,7 @@ describe("the server check when a layer is built", () => {
       assert.deepStrictEqual(yield* lines(), [])
     }))
 
-  it.live("a Cluster node is refused, and layerCluster is named", () =>
+  it.live("refuses a Cluster node, and recommends layerCluster", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--cluster-enabled yes"] })
       const layer = Layer.fresh(IoRedis.layer({ url: server.url }))

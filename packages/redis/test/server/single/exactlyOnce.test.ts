@@ -1,6 +1,6 @@
 /**
- * A handler that writes to Postgres, on a real Redis: each message changes the database once, even if its old owner
- * resumes late.
+ * A handler that writes to Postgres while its data stream is on a real Redis. Each message changes the database once,
+ * even if an old owner resumes late.
  */
 import { StreamClient } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -18,7 +18,7 @@ const consumer = (name: string) =>
   )
 
 layer(Layer.merge(RedisServer.layer, Postgres.layer), { excludeTestServices: true })("exactly once", (it) => {
-  it.effect("an old owner that resumes in the middle of a message is refused, and no deposit is booked twice", () =>
+  it.effect("no deposit is booked twice when an old owner resumes in the middle of a message", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       yield* createTables
@@ -33,7 +33,7 @@ layer(Layer.merge(RedisServer.layer, Postgres.layer), { excludeTestServices: tru
       yield* Effect.forEach([1, 2, 4], deposit)
       yield* StreamClient.announce("deposits:eu").pipe(Effect.provideContext(a))
 
-      // The first owner hangs uninterruptibly before its transaction for the second deposit
+      // The first owner hangs, uninterruptibly, before its transaction for the second deposit
       const [began, goOn, failed] = [
         Deferred.makeUnsafe<void>(),
         Deferred.makeUnsafe<void>(),
@@ -57,7 +57,7 @@ layer(Layer.merge(RedisServer.layer, Postgres.layer), { excludeTestServices: tru
       assert.include(yield* Deferred.await(failed), "stale")
       yield* deposit(8)
       yield* until("the successor books the next deposit", Effect.map(balance, (amount) => amount === 15))
-      // A refused transaction does not count as a failure of the message
+      // A refused transaction is not counted as a failure of the message
       assert.deepStrictEqual(
         yield* StreamClient.deadMessages("deposits:eu").pipe(Effect.provideContext(b)),
         []

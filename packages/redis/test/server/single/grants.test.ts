@@ -1,4 +1,4 @@
-/** The messages of grants and their confirmations, made by the scripts on a real server. */
+/** Grant messages and confirmations that the scripts send on a real server. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { type AcquireResult, type ConfirmRequest, type MutexStore, release } from "@effect-simba/core/MutexStore"
 import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
@@ -23,7 +23,7 @@ const confirmed = (store: MutexStore["Service"], request: Omit<ConfirmRequest, "
   Effect.callback<AcquireResult, BackendError | ProtocolError>((resume) => store.confirm({ ...request, lease }, resume))
 
 layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it) => {
-  /** `b` waits, and the release by `a` grants it the mutex. */
+  /** Makes `b` wait, and grants it the mutex by `a`'s release. */
   const handOver = Effect.fnUntraced(function*(label: string) {
     const { a, b, m, server, store } = yield* freshMutex(label)
     yield* a.own
@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
     return { server, store, m, a, b, stamp: stamp!, grant: grant! }
   })
 
-  it.effect("a message has the token, the period and the time of its grant, which is later than the time in the previous reply", () =>
+  it.effect("a message contains the grant's token, duration and time, which is later than the time in the previous reply", () =>
     Effect.gen(function*() {
       const { grant, m, stamp, store } = yield* handOver("grant message")
       assert.strictEqual(grant.token, (yield* store.inspect(m, 0)).token)
@@ -45,7 +45,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
       assert.isBelow(grant.micros - stamp.micros, 5_000_000)
     }))
 
-  it.effect("a reply to another contender after a grant has the token of that grant, even if it is the reply to a release", () =>
+  it.effect("after a grant, every reply to other contenders contains its token, even the reply to a release", () =>
     Effect.gen(function*() {
       const { a, b, grant, m, store } = yield* handOver("grant stamp")
       const repeated = contender(store, m)
@@ -69,7 +69,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
       assert.strictEqual(yield* server.send("GET", keysOf(m).fence), String(grant.token))
     }))
 
-  it.effect("a confirmation affects no other grant, and creates none", () =>
+  it.effect("a confirmation neither affects another grant nor creates one", () =>
     Effect.gen(function*() {
       const { b, grant, m, server, store } = yield* handOver("not confirmed")
       const { owner } = keysOf(m)
@@ -90,7 +90,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it
       assert.strictEqual(yield* server.send("EXISTS", owner), 0)
     }))
 
-  it.effect("a grant is announced once, when it is made", () =>
+  it.effect("a grant is announced once, at the time of the grant", () =>
     Effect.gen(function*() {
       const { a, b, m, server, store } = yield* freshMutex("announced")
       const channel = `simba:{${m}}`

@@ -26,7 +26,7 @@ const open = (server: Server, options?: IoRedis.Options) =>
     client: Context.get(context, IoRedis.IoRedis).client
   }))
 
-/** Builds a layer and closes it at once. Fails if the layer cannot be built. */
+/** Builds a layer and closes it immediately. Fails if the layer cannot be built. */
 const build = (options: IoRedis.Options) =>
   Effect.asVoid(Effect.scoped(Layer.build(Layer.fresh(IoRedis.layer(options)))))
 
@@ -35,7 +35,7 @@ const sum = Redis.script((key: string, a: number, b: number) => [key, a, b], {
   lua: "return tostring(ARGV[1] + ARGV[2])"
 }).withReturnType<string>()
 
-/** Returns the next notice. Fails the test if none arrives. */
+/** Returns the next notice. Fails the test if there is none. */
 const next = (queue: Queue.Dequeue<Notice>) =>
   Effect.timeoutOrElse(Queue.take(queue), {
     duration: "10 seconds",
@@ -43,9 +43,9 @@ const next = (queue: Queue.Dequeue<Notice>) =>
   })
 
 const channelsGone = (server: Server) =>
-  until("no channel is left", Effect.map(channelsOpen(server), (channels) => channels.length === 0))
+  until("no channel is subscribed any more", Effect.map(channelsOpen(server), (channels) => channels.length === 0))
 
-/** A port on which nobody listens. */
+/** A port with no listener. */
 const closedPort = Effect.callback<number>((resume) => {
   const probe = createServer()
   probe.listen(0, "127.0.0.1", () => {
@@ -54,7 +54,7 @@ const closedPort = Effect.callback<number>((resume) => {
   })
 })
 
-/** Counts the connections that a port receives within this time. */
+/** Counts the connections to a port during this time. */
 const arrivals = (port: number, millis: number) =>
   Effect.callback<number>((resume) => {
     let count = 0
@@ -67,7 +67,7 @@ const arrivals = (port: number, millis: number) =>
         listener.close(() => resume(Effect.succeed(count))), millis))
   })
 
-/** A server that replies to the first request that it is loading, and predicts how many seconds that takes. */
+/** A server whose first reply says that it is loading its data, and estimates how many seconds that will take. */
 const loading = (seconds: number) =>
   Effect.map(
     Effect.acquireRelease(
@@ -110,7 +110,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.strictEqual(client.status, "ready")
     }))
 
-  it.effect("texts of any length and alphabet arrive as they were sent", () =>
+  it.effect("texts of any length and alphabet arrive unchanged", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const texts = ["", "a", "x".repeat(255), "y".repeat(256), "z".repeat(70_000), "é", "välue ✓", "😀\r\n$3\r\n"]
@@ -122,7 +122,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.deepStrictEqual(stored, [...texts.flatMap((text) => [text, "ascii"]), ...texts])
     }).pipe(Effect.scoped))
 
-  it.effect("a value that is not a string arrives as ioredis encodes it and does not affect other commands", () =>
+  it.effect("a non-string value arrives in ioredis's encoding without affecting other commands", () =>
     Effect.gen(function*() {
       const { redis } = yield* open(yield* RedisServer)
       const key = freshName("untyped")
@@ -138,7 +138,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.deepStrictEqual<unknown>(replies, ["one", 1, 2, 3, "two", ["5", "true"], "three"])
     }).pipe(Effect.scoped))
 
-  it.effect("an error reply of the server arrives as the client's own error", () =>
+  it.effect("an error reply from the server arrives as the client's own error", () =>
     Effect.gen(function*() {
       const { redis } = yield* open(yield* RedisServer)
       const error = yield* Effect.flip(redis.send("GET"))
@@ -146,14 +146,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.match(String(error.cause), /wrong number of arguments/)
     }))
 
-  it.effect("a blocking command on a reserved connection delays no other command", () =>
+  it.effect("a blocking command on a reserved connection does not delay other commands", () =>
     Effect.gen(function*() {
       const { redis } = yield* open(yield* RedisServer)
       const list = freshName("list")
       const popped = yield* Effect.forkScoped(
         Effect.scoped(Effect.flatMap(redis.reserve, (reserved) => reserved.send("BLPOP", list, "0")))
       )
-      // Longer than the timeout of other commands; commands on a reserved connection have no timeout
+      // Longer than the command timeout, which does not apply to reserved connections
       yield* Effect.sleep("1200 millis")
       assert.strictEqual(yield* redis.send("PING"), "PONG")
       assert.isUndefined(popped.pollUnsafe())
@@ -161,7 +161,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.deepStrictEqual(yield* Fiber.join(popped), [list, "x"])
     }))
 
-  it.effect("interrupting a blocking command closes its connection, so that it takes nothing afterwards", () =>
+  it.effect("interrupting a blocking command closes its connection, so it cannot take an item later", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { redis } = yield* open(server, { client: { connectionName: "interrupted" } })
@@ -185,7 +185,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.strictEqual(yield* redis.send("LLEN", list), 1)
     }))
 
-  it.effect("a reserved connection is used again", () =>
+  it.effect("a reserved connection is reused", () =>
     Effect.gen(function*() {
       const { redis } = yield* open(yield* RedisServer)
       const clientId = Effect.scoped(Effect.flatMap(redis.reserve, (reserved) => reserved.send("CLIENT", "ID")))
@@ -193,7 +193,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.notStrictEqual(yield* clientId, yield* redis.send("CLIENT", "ID"))
     }))
 
-  it.effect("a hundred subscriptions share one connection, and leave nothing behind", () =>
+  it.effect("a hundred subscriptions share one connection and leave nothing behind", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       yield* channelsGone(server)
@@ -229,13 +229,13 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       const { redis, subscriber } = yield* open(server)
       const stays = yield* subscriber.subscribe("shared")
       yield* Effect.scoped(subscriber.subscribe("shared"))
-      // The message arrives after everything that the other listener's end has sent
+      // The message arrives after everything sent when the other listener left
       yield* subscriber.subscribe("barrier")
       assert.strictEqual(yield* redis.send("PUBLISH", "shared", "still"), 1)
       assert.deepStrictEqual(yield* next(stays), { _tag: "Message", channel: "shared", text: "still" })
     }))
 
-  it.effect("a channel that is left and rejoined at once receives messages", () =>
+  it.effect("a channel receives messages after it was left and immediately rejoined", () =>
     Effect.gen(function*() {
       const { redis, subscriber } = yield* open(yield* RedisServer)
       for (let i = 0; i < 50; i++) {
@@ -250,7 +250,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
     }))
 
   it.effect(
-    "a lost subscriber connection is a gap in every subscription, and all are restored",
+    "losing the subscriber connection causes a gap in every subscription, and all are restored",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -274,7 +274,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
     { tags: ["B1", "B2"] }
   )
 
-  it.effect("a channel whose listener leaves during the restoration is not restored", () =>
+  it.effect("a channel is not restored if its listener leaves during the restoration", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { subscriber } = yield* open(server, { client: { connectionName: "restoring" } })
@@ -285,7 +285,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       yield* listen("restored first", (text) => {
         if (text === undefined) run(Scope.close(leaving, Exit.void))
       })
-      // More channels than are restored in one batch
+      // More channels than one batch restores
       for (let i = 0; i < 600; i++) yield* listen(`restored between ${i}`, () => undefined)
       yield* Scope.provide(listen("left", () => undefined), leaving)
       const last = yield* subscriber.subscribe("restored last")
@@ -296,7 +296,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.notInclude(channels, "left")
     }).pipe(Effect.scoped))
 
-  it.effect("a slow reader receives a gap in place of the notices that it missed", () =>
+  it.effect("a slow reader receives a gap in place of missed notices", () =>
     Effect.gen(function*() {
       const { redis, subscriber } = yield* open(yield* RedisServer)
       const queue = yield* subscriber.subscribe("flood")
@@ -309,7 +309,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.strictEqual(last._tag === "Message" ? last.text : undefined, "999")
     }))
 
-  it.effect("a killed command connection fails the commands in flight, and is restored", () =>
+  it.effect("killing the command connection fails the commands in flight, and the connection is restored", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server, { client: { connectionName: "killed" } })
@@ -345,7 +345,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       }).pipe(Effect.provide(limiter))
     }))
 
-  it.effect("closing the layer closes its connections, even with a blocking command in flight", () =>
+  it.effect("closing the layer closes its connections, even while a blocking command is in flight", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = "closing"
@@ -363,7 +363,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
 })
 
 describe("an outage", () => {
-  it.live("while a server is down, commands fail fast with a retryable error; they work once it is back", () =>
+  it.live("commands fail fast with a retryable error while the server is down, and work once it is back", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const store = yield* openStore(server)
@@ -379,7 +379,7 @@ describe("an outage", () => {
       yield* until("the server replies again", Effect.map(Effect.exit(store.owner(m)), Exit.isSuccess))
     }))
 
-  it.live("when a server hangs, commands fail after commandTimeout and the connection is replaced", () =>
+  it.live("when the server hangs, commands fail after commandTimeout and the connection is replaced", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const { redis } = yield* open(server, { commandTimeout: "500 millis" })
@@ -393,7 +393,7 @@ describe("an outage", () => {
         /no reply from 127\.0\.0\.1:\d+ within 500ms: whether the server ran the command is unknown/
       )
       assert.isAtLeast(performance.now() - begun, 490)
-      // The connection was replaced, so no caller waits for the missing reply
+      // The connection has been replaced, so no caller waits for the missing reply
       for (let i = 0; i < 5; i++) {
         assert.instanceOf(yield* Effect.flip(Effect.timeout(redis.send("PING"), "5 seconds")), Redis.RedisError)
       }
@@ -403,7 +403,7 @@ describe("an outage", () => {
       assert.notStrictEqual(yield* redis.send("CLIENT", "ID"), before)
     }))
 
-  it.live("after a server has hung, every subscription reports a gap", () =>
+  it.live("after the server hangs, every subscription reports a gap", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const { redis, subscriber } = yield* open(server, { commandTimeout: "500 millis" })
@@ -421,10 +421,10 @@ describe("an outage", () => {
 })
 
 describe("building the layer", () => {
-  /** Options that the types do not allow. */
+  /** Builds a layer with options that the types forbid. */
   const prefixed: object = { keyPrefix: "app:" }
 
-  it.live("a wrong password is refused, and no connection is left open", () =>
+  it.live("a wrong password fails the build and leaves no connection open", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--requirepass", "right"] })
       const error = yield* Effect.flip(build({ url: `redis://:wrong@127.0.0.1:${server.port}` }))
@@ -440,13 +440,13 @@ describe("building the layer", () => {
       }))
     }))
 
-  it.live("a server that has loaded its data sooner than expected is used at once", () =>
+  it.live("a server that loads its data sooner than expected is used immediately", () =>
     Effect.gen(function*() {
       const port = yield* loading(9)
       yield* build({ url: `redis://127.0.0.1:${port}` })
     }).pipe(Effect.scoped))
 
-  it.live("a refused database causes an error, and no command runs in database 0", () =>
+  it.live("a refused database causes an error instead of commands in database 0", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.send("ACL", "SETUSER", "app", "on", ">pass", "~*", "&*", "+@all", "-select")
@@ -467,7 +467,7 @@ describe("building the layer", () => {
           yield* Effect.exit(redis.send("SET", "key", "0"))
           yield* Effect.sleep("10 millis")
         }
-        assert.isNull(yield* server.send("GET", "key"), "nothing has been written to database 0")
+        assert.isNull(yield* server.send("GET", "key"), "nothing was written to database 0")
         yield* server.send("ACL", "SETUSER", "app", "+select")
         yield* until("the connection is back", Effect.map(Effect.exit(redis.send("GET", "key")), Exit.isSuccess))
         assert.strictEqual(yield* redis.send("GET", "key"), "2")
@@ -482,7 +482,7 @@ describe("building the layer", () => {
       assert.notInclude(inspect(error, { depth: 10 }), "mistyped")
     }))
 
-  it.live("a Cluster that refuses a password says so", () =>
+  it.live("an error says that a Cluster refused the password", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--cluster-enabled yes", "--requirepass", "right"] })
       for (const client of [{ password: "mistyped" }, {}]) {
@@ -501,7 +501,7 @@ describe("building the layer", () => {
       ["a text", (port: number) => ` app:secret@127.0.0.1:${port}`],
       ["a URL with TLS", (port: number) => `rediss://app:secret@127.0.0.1:${port}`]
     ] as const
-  )("errors never contain the password of a Cluster node in %s", ([, nodeAt]) =>
+  )("errors never contain the password of a Cluster node given in %s", ([, nodeAt]) =>
     Effect.gen(function*() {
       const cluster = IoRedis.layerCluster({ nodes: [nodeAt(yield* closedPort)] })
       const error = yield* Effect.flip(Effect.scoped(Layer.build(cluster)))
@@ -512,7 +512,7 @@ describe("building the layer", () => {
       assert.notInclude(inspect(error, { depth: 10 }), "secret")
     }))
 
-  it.live("TLS from one Cluster node and the password from another apply to all nodes", () =>
+  it.live("TLS given with one Cluster node and the password given with another apply to all nodes", () =>
     Effect.gen(function*() {
       const port = yield* closedPort
       const cluster = IoRedis.layerCluster({ nodes: [`app:secret@127.0.0.1:${port}`, `rediss://127.0.0.1:${port}`] })
@@ -527,7 +527,7 @@ describe("building the layer", () => {
     "redis://:100%secret@localhost",
     "redis://:secret@localhost/3"
   ])(
-    "the node %j of a Cluster is refused as a mistake",
+    "refuses %j as a node of a Cluster",
     (node) =>
       Effect.gen(function*() {
         const cluster = IoRedis.layerCluster({ nodes: [node] })
@@ -546,7 +546,7 @@ describe("building the layer", () => {
       assert.deepStrictEqual(yield* redis.send("CONFIG", "GET", "port"), ["port", String(server.port)])
     }).pipe(Effect.scoped))
 
-  it.live("a refused connection is reported as an outage, and is not retried", () =>
+  it.live("a refused connection is reported as an outage without a retry", () =>
     Effect.gen(function*() {
       const port = yield* closedPort
       const error = yield* Effect.flip(build({ url: `redis://127.0.0.1:${port}` }))
@@ -570,7 +570,7 @@ describe("building the layer", () => {
     }))
 
   it.live.each(["", "not a url", "http://localhost:6379", "localhost:6379", "redis//x", "unix:/tmp/x"])(
-    "the URL %j is refused",
+    "refuses %j as a URL",
     (url) =>
       Effect.gen(function*() {
         const error = yield* Effect.flip(build({ url }))
@@ -579,7 +579,7 @@ describe("building the layer", () => {
       })
   )
 
-  it.live("a connection option next to the mutex options, where it would have no effect, is refused", () =>
+  it.live("refuses a connection option among the mutex options, where it would have no effect", () =>
     Effect.gen(function*() {
       const options = { service: "s", ttl: "10 seconds", url: "redis://nowhere.invalid:1" } as const
       for (
@@ -604,7 +604,7 @@ describe("building the layer", () => {
     "redis://localhost/abc",
     "redis://localhost?db=x"
   ])(
-    "the URL %j is refused as a mistake",
+    "refuses the malformed URL %j",
     (url) =>
       Effect.gen(function*() {
         const error = yield* Effect.flip(build({ url }))
@@ -614,7 +614,7 @@ describe("building the layer", () => {
       })
   )
 
-  it.live("escaped parts of a URL are unescaped", () =>
+  it.live("decodes the escaped parts of a URL", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.send("ACL", "SETUSER", "a@b", "on", ">100%: /?#", "~*", "&*", "+@all")
@@ -627,21 +627,21 @@ describe("building the layer", () => {
       }
     }).pipe(Effect.scoped))
 
-  it.live.each([-1, 1.5, NaN])("the database %d is refused", (db) =>
+  it.live.each([-1, 1.5, NaN])("refuses the database %d", (db) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(build({ client: { db } }))
       assert.instanceOf(error, InvalidConfig)
       assert.strictEqual((error as InvalidConfig).option, "db")
     }))
 
-  it.live("a refused URL is not shown, because it may contain a password", () =>
+  it.live("errors do not contain a refused URL, because it may contain a password", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(build({ url: Redacted.make("http://:secret@localhost") }))
       assert.notInclude(error.message, "secret")
     }))
 
   it.live.each([0, -1, Infinity, NaN].map((millis) => ({ millis })))(
-    "a timeout of $millis ms is refused",
+    "refuses a timeout of $millis ms",
     ({ millis }) =>
       Effect.gen(function*() {
         for (const option of ["commandTimeout", "connectTimeout"] as const) {
@@ -653,7 +653,7 @@ describe("building the layer", () => {
   )
 
   it.live.each([IoRedis.layer({ client: { ...prefixed } }), IoRedis.layerFromEnv({ client: { ...prefixed } })])(
-    "keyPrefix is refused, because channels would lack it (%#)",
+    "refuses keyPrefix, because channels would lack it (%#)",
     (layer) =>
       Effect.gen(function*() {
         const error = yield* Effect.flip(Effect.scoped(Layer.build(Layer.fresh(layer))))
@@ -662,7 +662,7 @@ describe("building the layer", () => {
       })
   )
 
-  it.live("keyPrefix is refused for a Cluster", () =>
+  it.live("refuses keyPrefix for a Cluster", () =>
     Effect.gen(function*() {
       const nodes = [{ host: "127.0.0.1", port: 1 }]
       for (const options of [{ nodes, client: { ...prefixed } }, { nodes, cluster: { ...prefixed } }]) {
@@ -671,7 +671,7 @@ describe("building the layer", () => {
       }
     }))
 
-  it.live("reads from replicas of a Cluster are refused", () =>
+  it.live("refuses reads from Cluster replicas", () =>
     Effect.gen(function*() {
       const nodes = [{ host: "127.0.0.1", port: 1 }]
       const error = yield* Effect.flip(
@@ -697,7 +697,7 @@ describe("building the layer", () => {
       const withEnv = (options?: IoRedis.Options) =>
         Layer.fresh(IoRedis.layerFromEnv(options)).pipe(Layer.provide(provider))
       assert.strictEqual(yield* Effect.provide(database, withEnv()), "3")
-      // Variables that code overrides are not read
+      // Variables that the code overrides are not read
       const unreadable = { ...env, REDIS_DB: "three", REDIS_COMMAND_TIMEOUT: "soon", REDIS_CONNECT_TIMEOUT: "soon" }
       const overridden = Layer.fresh(
         IoRedis.layerFromEnv({ commandTimeout: "1 second", connectTimeout: "1 second", client: { db: 4 } })
@@ -713,7 +713,7 @@ describe("building the layer", () => {
         commandTimeout: undefined,
         client: { password: undefined, db: undefined, host: undefined }
       }
-      assert.strictEqual(yield* Effect.provide(database, withEnv(absent)), "3", "undefined counts as not set")
+      assert.strictEqual(yield* Effect.provide(database, withEnv(absent)), "3", "undefined counts as unset")
       const passed = Redacted.make(`redis://:from%20env@127.0.0.1:${server.port}/5`)
       const others = ConfigProvider.layer(
         ConfigProvider.fromEnv({ env: { ...env, REDIS_USERNAME: "other", REDIS_PASSWORD: "other" } })
@@ -724,12 +724,12 @@ describe("building the layer", () => {
           Layer.fresh(IoRedis.layerFromEnv({ url: passed })).pipe(Layer.provide(others))
         ),
         "5",
-        "the parts of a URL set in code take precedence"
+        "the parts of a URL given in code take precedence"
       )
       assert.strictEqual(
         yield* Effect.provide(database, withEnv({ url: server.url })),
         "3",
-        "parts that this URL lacks come from the environment"
+        "the parts that a URL lacks come from the environment"
       )
       const invalid = ConfigProvider.layer(ConfigProvider.fromEnv({ env: { ...env, REDIS_DB: "three" } }))
       const error = yield* Effect.flip(

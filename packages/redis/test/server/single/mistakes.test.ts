@@ -1,5 +1,5 @@
 /**
- * Makes common mistakes, and checks the table of their messages in docs/errors.md. `UPDATE_DOCS=1` writes the table.
+ * Makes common mistakes and compares the messages with the table in docs/errors.md. `UPDATE_DOCS=1` updates the table.
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexName } from "@effect-simba/core/MutexName"
@@ -28,7 +28,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
 )
 
-/** A server with TLS on one port and without TLS on another. */
+/** A server with a TLS port and a plain port. */
 const tlsServer = Effect.gen(function*() {
   const path = yield* folder
   const cert = join(path, "cert.pem")
@@ -47,7 +47,7 @@ const tlsServer = Effect.gen(function*() {
   return port
 })
 
-/** A port on which nobody listens. */
+/** A port with no listener. */
 const closedPort = Effect.callback<number>((resume) => {
   const probe = createServer()
   probe.listen(0, "127.0.0.1", () => {
@@ -56,7 +56,7 @@ const closedPort = Effect.callback<number>((resume) => {
   })
 })
 
-/** Greets every connection with a text, like a server of another protocol. */
+/** Greets every connection with a text, like a server that speaks another protocol. */
 const otherServer = Effect.map(
   Effect.acquireRelease(
     Effect.callback<ReturnType<typeof createServer>>((resume) => {
@@ -74,7 +74,7 @@ const m = MutexName.make("m")
 
 type Failure = BackendError | InvalidConfig | RedisError
 
-/** Builds a layer that must fail, and returns its failure. */
+/** Returns the failure to build a layer. */
 const refusal = (layer: ReturnType<typeof IoRedis.layer>) =>
   Effect.map(Effect.flip(Effect.scoped(Layer.build(Layer.fresh(layer)))), (error) => error as Failure)
 
@@ -295,7 +295,7 @@ const mistakes: ReadonlyArray<Mistake> = [
   }
 ]
 
-/** Replaces the parts of a message that differ between runs. */
+/** Masks the parts of a message that differ between runs. */
 const stable = (text: string) =>
   text.replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1:6379").replaceAll(/\bslot \d+/g, "slot 1")
 
@@ -314,7 +314,7 @@ const rowsIn = (text: string) =>
   )
 
 it.live(
-  "the message of each mistake says how to correct it, and the documentation shows the message",
+  "the message for each mistake says how to correct it, as documented",
   () =>
     Effect.gen(function*() {
       const rows: Array<ReadonlyArray<string>> = []

@@ -30,14 +30,14 @@ const stageOn = (server: Server): scenarios.Stage => ({
 
 type Scenario = (stage: scenarios.Stage) => Effect.Effect<void, unknown>
 
-/** Runs a scenario on the server that these tests share. */
+/** Runs a scenario on the shared server. */
 const shared = (scenario: Scenario) => Effect.flatMap(RedisServer, (server) => scenario(stageOn(server)))
 
-/** Runs a scenario on a separate server, because it suspends, restarts or cuts off the server. */
+/** Runs a scenario that suspends, restarts or cuts off its server, which is therefore a separate one. */
 const alone = (scenario: Scenario) => Effect.flatMap(RedisServer.start(), (server) => scenario(stageOn(server)))
 
 layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it) => {
-  it.effect("fifteen fibers of three processes exclude each other", () => shared(scenarios.exclusion), {
+  it.effect("fifteen fibers in three processes exclude each other", () => shared(scenarios.exclusion), {
     tags: ["B60"]
   })
 
@@ -55,28 +55,33 @@ layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it)
     { tags: ["B18"] }
   )
 
-  it.effect("if the owner's key is overwritten, the loss names the new owner, and the key is not changed", () =>
+  it.effect("if the owner's key is overwritten, the loss names the new owner and the key stays unchanged", () =>
     shared(scenarios.overwritten))
 
   it.effect("a lease is renewed for as long as its work takes", () => shared(scenarios.renewed), { tags: ["L2"] })
 
-  it.effect("an interrupted acquire returns at once and leaves nothing behind", () => shared(scenarios.interrupted), {
-    tags: ["H7"]
-  })
+  it.effect(
+    "an interrupted acquire returns immediately and leaves nothing behind",
+    () => shared(scenarios.interrupted),
+    {
+      tags: ["H7"]
+    }
+  )
 
   it.effect(
-    "an acquire that is interrupted at any moment leaves nothing behind",
+    "an acquire leaves nothing behind, no matter when it is interrupted",
     () => shared(scenarios.interruptedAnywhere),
     { tags: ["H7"] }
   )
 
   it.effect(
-    "an acquire that times out leaves nothing behind, and its error names the owner",
+    "an acquire that times out names the owner in its error and leaves nothing behind",
     () => shared(scenarios.timedOut),
     { tags: ["H7"] }
   )
 
-  it.effect("with a timeout of zero, an acquire makes one attempt and awaits its reply", () => alone(scenarios.oneTry))
+  it.effect("with a timeout of zero, an acquire makes a single attempt and waits for the reply", () =>
+    alone(scenarios.oneTry))
 
   it.effect("closing a layer interrupts its work, waits for it, and releases its mutexes", () =>
     shared(scenarios.closed))
@@ -86,9 +91,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it)
   })
 })
 
-describe("a mutex on a Redis that fails", () => {
+describe("a mutex when Redis fails", () => {
   it.live(
-    "if the server restarts without its data, a waiter gets the mutex, and the holder loses it",
+    "if the server restarts without its data, the holder loses the mutex and a waiter gets it",
     () => alone(scenarios.restarted),
     { tags: ["B2"] }
   )
@@ -99,11 +104,11 @@ describe("a mutex on a Redis that fails", () => {
     { tags: ["L1"] }
   )
 
-  it.live("an outage that is shorter than the transition does not end a lease", () => alone(scenarios.shortOutage), {
+  it.live("an outage shorter than the transition does not end a lease", () => alone(scenarios.shortOutage), {
     tags: ["L2", "B13"]
   })
 
-  it.live("an acquire waits through an outage, and fails with a BackendError if it lasts longer than a lease", () =>
+  it.live("acquire rides out an outage, but fails with a BackendError if the outage outlasts a lease", () =>
     alone(scenarios.outage))
 })
 
@@ -114,7 +119,7 @@ describe("a mutex on Redis, from the environment", () => {
     )
 
   it.live.each(["SIMBA_ENABLED", "SIMBA_REDIS_ENABLED"])(
-    "%s=false: refuses to build, and explains why",
+    "%s=false: refuses to build and says why",
     (option) =>
       Effect.gen(function*() {
         const server = yield* RedisServer.start()

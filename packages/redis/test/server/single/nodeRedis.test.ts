@@ -1,4 +1,4 @@
-/** The contracts on a real server over `NodeRedis`, Effect's own provider of its `Redis` service. */
+/** Runs the store contracts on a real server through `NodeRedis`, Effect's own provider of its `Redis` service. */
 import { Mutex } from "@effect-simba/core"
 import { StreamClient, StreamLease } from "@effect-simba/core/streams"
 import * as RedisMutex from "@effect-simba/redis/RedisMutex"
@@ -12,7 +12,7 @@ import { RedisServer } from "../../support/redisServer.ts"
 import { append } from "../../support/streams.ts"
 import { contract, mutexes } from "../../support/topologyContract.ts"
 
-/** Opens new connections each time it is built, as a separate process would. */
+/** Opens new connections for each build, as a separate process would. */
 const to = (url: string) => Layer.fresh(NodeRedis.layer({ url }))
 
 const alone = Layer.unwrap(Effect.map(RedisServer, ({ url }) => to(url))).pipe(Layer.provide(RedisServer.layer))
@@ -27,7 +27,7 @@ StreamStoreSuite.suite("a real Redis, by NodeRedis", RedisStreams.layerStore.pip
 contract("NodeRedis", mutexes(alone))
 
 it.live(
-  "a release by one process wakes another's waiter long before the lease would expire",
+  "a release in one process wakes a waiter in another long before the lease would expire",
   () =>
     Effect.gen(function*() {
       const { url } = yield* RedisServer.start()
@@ -55,7 +55,7 @@ it.live(
   30_000
 )
 
-it.live("a data stream that one process announces is consumed by another", () =>
+it.live("one process consumes a data stream that another one announces", () =>
   Effect.gen(function*() {
     const { url } = yield* RedisServer.start()
     const client = (processName: string) =>

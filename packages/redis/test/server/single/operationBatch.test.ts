@@ -16,8 +16,8 @@ import {
   until
 } from "../../support/harness.ts"
 
-layer(RedisServer.layer, { excludeTestServices: true })("requests of one event-loop turn on Redis", (it) => {
-  it.effect("share calls of at most 64, and each has its own reply", () =>
+layer(RedisServer.layer, { excludeTestServices: true })("requests from one event-loop turn on Redis", (it) => {
+  it.effect("are sent in calls of at most 64, and each gets its own reply", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one event-l
       for (const { mutex } of requests) assert.strictEqual(yield* server.send("EXISTS", keysOf(mutex).owner), 0)
     }))
 
-  it.effect("an operation on a key of the wrong type fails, and the others in its call succeed", () =>
+  it.effect("an operation on a key of the wrong type does not fail the others in its call", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -59,7 +59,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one event-l
       )
     }))
 
-  it.effect("an operation that is refused because memory is full fails, and the others in its call succeed", () =>
+  it.effect("an operation refused for lack of memory does not fail the others in its call", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -77,7 +77,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one event-l
       assert.strictEqual(yield* server.send("EXISTS", keysOf(released.mutex).owner), 0)
     }))
 
-  it.effect("tokens grow past a fence that is ahead of the clock, by at least the stride of the previous grant", () =>
+  it.effect("with a fence ahead of the clock, tokens grow by at least the stride of the previous grant", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -88,7 +88,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one event-l
         assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).fence), String(token))
         assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).owner), request.id)
       }
-      // The server's clock does not advance within one call
+      // The server's clock stands still during a call
       const first = requestOf("same instant")
       const second = { ...first, id: freshId() }
       const [before, , after] = yield* Effect.all(
@@ -116,7 +116,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one event-l
       assert.strictEqual(yield* server.send("GET", keysOf(first.mutex).owner), last)
     }))
 
-  it.effect("a fiber that releases and reacquires does both in one call", () =>
+  it.effect("a release and the same fiber's next acquire share one call", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server)
@@ -130,7 +130,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests of one event-l
         assert.isAbove(token, last)
         last = token
       }
-      // No acquire follows the last release
+      // The last release is not followed by an acquire
       assert.isAtMost((yield* stats.calls).get("evalsha")!, 201)
       assert.isUndefined((yield* stats.calls).get("subscribe"))
       yield* until("released", Effect.map(server.send("EXISTS", keysOf(m).owner), (n) => n === 0))

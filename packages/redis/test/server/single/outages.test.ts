@@ -1,4 +1,4 @@
-/** Outages of a real server: they cause no unhandled rejection, and the client recovers. */
+/** Outages of a real server cause no unhandled rejection, and the client recovers from them. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
@@ -63,7 +63,7 @@ it.live("no outage causes an unhandled rejection", () =>
     assert.deepStrictEqual(unhandled, [])
   }).pipe(Effect.provide(quiet)), { tags: ["B22"] })
 
-it.live("a new connection that hangs before it is ready is replaced", () =>
+it.live("a connection that hangs before it is ready is replaced", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
     const relay = yield* relayTo(server.port)
@@ -71,12 +71,12 @@ it.live("a new connection that hangs before it is ready is replaced", () =>
     const redis = Context.get(yield* Layer.build(Layer.fresh(layer)), Redis)
     relay.isHanging = true
     yield* killConnections(server, "simba:commands")
-    yield* until("the server replies again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+    yield* until("the server is replying again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
     assert.isFalse(relay.isHanging)
   }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
 
 /**
- * A server whose first reply says that it is ready, and whose next reply says that it needs another second to load its
+ * A server whose first reply says that it is ready, but whose next reply says that it needs another second to load its
  * data.
  */
 const loadingOnce = Effect.acquireRelease(
@@ -106,7 +106,7 @@ const loadingOnce = Effect.acquireRelease(
 )
 
 it.live(
-  "a connection to a server that is still loading its data is not replaced, even if loading takes longer than the command timeout",
+  "a connection is not replaced while the server is loading its data, even if loading outlasts the command timeout",
   () =>
     Effect.gen(function*() {
       const { port, sockets } = yield* loadingOnce
@@ -117,7 +117,7 @@ it.live(
       const layer = IoRedis.layerClient(client, { commandTimeout: "100 millis", serverChecks: false })
       const redis = Context.get(yield* Layer.build(layer), Redis)
       sockets[0]!.destroy()
-      yield* until("the server replies again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
+      yield* until("the server is replying again", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
       assert.lengthOf(sockets, 2)
     }).pipe(Effect.scoped, Effect.provide(quiet)),
   30_000

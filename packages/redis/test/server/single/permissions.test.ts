@@ -1,4 +1,4 @@
-/** The permissions in the documentation suffice for every operation. */
+/** The documented permissions suffice for every operation. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { MutexStore } from "@effect-simba/core/MutexStore"
@@ -25,7 +25,7 @@ it.live("of mutexes, contenders, observers and operators", () =>
     const work = Effect.gen(function*() {
       const other = yield* Layer.build(live())
       const events = yield* Effect.forkScoped(Mutex.events("m").pipe(Stream.take(2), Stream.runDrain))
-      // Two layers hand the mutex to each other in turn
+      // Two layers alternately hand the mutex to each other
       const turn = Mutex.withLock("m", { timeout: "10 seconds" })(Effect.sleep("5 millis"))
       const turns = Effect.repeat(turn, { times: 5 })
       yield* Effect.all([turns, Effect.provideContext(turns, other)], { concurrency: "unbounded" })

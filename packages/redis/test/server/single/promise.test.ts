@@ -1,4 +1,4 @@
-/** The promise API as a program without Effect uses it, on a real server. */
+/** Uses the promise API on a real server, as a program without Effect would. */
 import { SimbaError } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { createSimba, type Lease, type LogLine, type Simba } from "@effect-simba/redis/promise"
@@ -47,7 +47,7 @@ const until = async (holds: () => boolean) => {
 }
 
 describe("@effect-simba/redis/promise", () => {
-  it("runs one piece of work at a time under a lock, with increasing tokens, and returns its value", () =>
+  it("runs one piece of work at a time under a lock, with increasing tokens, and returns the result", () =>
     withSimba(async (simba) => {
       const name = freshName()
       let inside = 0
@@ -66,7 +66,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.strictEqual(new Set(tokens).size, 3)
     }))
 
-  it("rejects with the work's own error, even if the work throws synchronously", () =>
+  it("rejects with the error from the work, even if it was thrown synchronously", () =>
     withSimba(async (simba) => {
       const own = new RangeError("own")
       assert.strictEqual(await rejection(simba.withLock(freshName(), () => Promise.reject(own))), own)
@@ -76,7 +76,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.strictEqual(await rejection(simba.withLock(freshName(), throws)), own)
     }))
 
-  it("takes a free mutex with a timeout of zero, and rejects if it is held", () =>
+  it("with a timeout of zero, acquires a free mutex and rejects if the mutex is held", () =>
     withSimba(async (simba) => {
       const name = freshName()
       for (let round = 0; round < 100; round++) {
@@ -89,7 +89,7 @@ describe("@effect-simba/redis/promise", () => {
       })
     }))
 
-  it("runs no work if the mutex is taken: a try returns that, and a wait rejects with the error class", () =>
+  it("does not run work without the mutex: a try-acquire reports that, and a timeout rejects", () =>
     withSimba(async (simba) => {
       const name = freshName()
       await using _held = await simba.acquire(name)
@@ -102,7 +102,7 @@ describe("@effect-simba/redis/promise", () => {
       })
     }))
 
-  it("holds a lease until it is released, and aborts its signal on a loss, with the reason", () =>
+  it("holds a lease until it is released, and aborts its signal with the reason if the lease is lost", () =>
     withSimba(async (simba) => {
       const name = freshName()
       const first = await simba.acquire(name)
@@ -117,7 +117,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.deepInclude(await aborted(second.signal), { _tag: "LeaseLost", reason: { _tag: "Vanished" } })
     }))
 
-  it("aborts the work of a lost lease, awaits it, and rejects with the loss", () =>
+  it("aborts and awaits the work when its lease is lost, and rejects with the loss", () =>
     withSimba(async (simba) => {
       const name = freshName()
       let ended = false
@@ -131,7 +131,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.isTrue(ended)
     }))
 
-  it("logs a rejection of work after an abort or a loss, unless it is the abort itself", () =>
+  it("logs the rejection of aborted work unless it is the abort itself", () =>
     withSimba(async (simba) => {
       const printed = vi.spyOn(console, "log").mockImplementation(() => undefined)
       try {
@@ -167,14 +167,14 @@ describe("@effect-simba/redis/promise", () => {
             if (end === ends[3]) assert.include(lines.join(), "the disk is full")
           }
         }
-        // The lease is still held when only its caller aborts, and `ensure` throws nothing
+        // Only the caller aborts, so the lease is still held and `ensure` does not throw
         assert.deepStrictEqual(logged, [0, 0, 1, 1, 0, 0, 0, 1])
       } finally {
         printed.mockRestore()
       }
     }))
 
-  it("passes each log line to the application, even if its function throws", async () => {
+  it("passes every log line to the application's function, even if that throws", async () => {
     const lines: Array<LogLine> = []
     const printed = vi.spyOn(console, "log").mockImplementation(() => undefined)
     try {
@@ -200,7 +200,7 @@ describe("@effect-simba/redis/promise", () => {
     }
   })
 
-  it("reports its metrics to the registry of the process, which a program without Effect can export", () =>
+  it("puts its metrics in the process's registry, from which a program without Effect can export them", () =>
     withSimba(async (simba) => {
       const granted = async () => {
         const text = await Effect.runPromise(PrometheusMetrics.format())
@@ -211,7 +211,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.strictEqual(await granted(), before + 1)
     }))
 
-  it("stops waiting when the caller's signal aborts, and leaves the queue", () =>
+  it("stops waiting and leaves the queue when the caller's signal aborts", () =>
     withSimba(async (simba) => {
       const name = freshName()
       const held = await simba.acquire(name)
@@ -227,12 +227,12 @@ describe("@effect-simba/redis/promise", () => {
       assert.isTrue((await simba.withLockIfAvailable(name, () => Promise.resolve())).acquired)
     }))
 
-  it("does not begin work if its signal aborts while the mutex is granted", () =>
+  it("does not start work if its signal aborts during the grant", () =>
     withSimba(async (simba) => {
       const controller = new AbortController()
       const reason = new Error("not needed any more")
       let isRun = false
-      // Both acquires share one request and one reply
+      // The two acquires share one request and one reply
       const [first, second] = [freshName(), freshName()]
       const aborting = simba.withLock(first, async () => controller.abort(reason))
       const needless = simba.withLock(second, { signal: controller.signal }, async () => void (isRun = true))
@@ -242,7 +242,7 @@ describe("@effect-simba/redis/promise", () => {
       await simba.withLock(second, { timeout: 0 }, async () => undefined)
     }))
 
-  it("leads in one process at a time, and lets another lead when it stops or its work fails", () =>
+  it("has one leader at a time, and another one when the leader stops or its work fails", () =>
     withSimba(async (simba) => {
       const name = freshName()
       const other = await createSimba({ url, ...options })
@@ -264,7 +264,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.isFalse(second.isLeader)
     }))
 
-  it("lets work stop its own contender without awaiting the stop, and then lets another process lead", () =>
+  it("work can stop its own contender without waiting for the stop, after which another process leads", () =>
     withSimba(async (simba) => {
       const name = freshName()
       const runs: Array<string> = []
@@ -279,7 +279,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.deepStrictEqual(runs, ["a", "b"])
     }))
 
-  it("runs work on a cron schedule, and refuses an invalid expression", () =>
+  it("runs work on a cron schedule and refuses an invalid expression", () =>
     withSimba(async (simba) => {
       let runs = 0
       await using _cron = await simba.lead(freshName(), { cron: "* * * * * *" }, () => Promise.resolve(++runs))
@@ -288,7 +288,7 @@ describe("@effect-simba/redis/promise", () => {
       await until(() => runs >= 2)
     }))
 
-  it("refuses options of a cron job without `cron`", () =>
+  it("refuses options for a cron job without `cron`", () =>
     withSimba(async (simba) => {
       for (const option of [{ timeZone: "Europe/Vienna" }, { catchUp: "1 hour" }] as const) {
         const error = await rejection(simba.lead(freshName(), option, () => Promise.resolve()))
@@ -297,7 +297,7 @@ describe("@effect-simba/redis/promise", () => {
       await using _leader = await simba.lead(freshName(), { timeZone: undefined }, () => Promise.resolve())
     }))
 
-  it("on close, aborts and awaits work, releases mutexes, and rejects later calls", async () => {
+  it("`close` aborts and awaits work, releases mutexes, and makes later calls reject", async () => {
     const simba = await createSimba({ url, ...options })
     const name = freshName()
     let ended = false
@@ -317,7 +317,7 @@ describe("@effect-simba/redis/promise", () => {
     await simba.close()
   })
 
-  it("uses an application's client, and leaves it open", async () => {
+  it("uses an application's client and leaves it open", async () => {
     const client = new Redis(url)
     const name = freshName()
     const simba = await createSimba({ client, ...options })
@@ -340,7 +340,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.instanceOf(await rejection(simba.acquire(nothing)), SimbaError.InvalidName)
     }))
 
-  it("rejects if the signal or the options have the wrong type", () =>
+  it("rejects a signal or options of the wrong type", () =>
     withSimba(async (simba) => {
       const name = freshName()
       let isRun = false
@@ -361,7 +361,7 @@ describe("@effect-simba/redis/promise", () => {
       assert.isTrue(isRun)
     }))
 
-  it("reports a mistake in the options even if the server is down", async () => {
+  it("reports mistakes in the options even if the server is down", async () => {
     const down = "redis://127.0.0.1:1"
     const bad = { ttl: "1 second", transition: 0 } as const
     assert.instanceOf(await rejection(createSimba({ url: down, ...bad })), SimbaError.InvalidConfig)
@@ -376,7 +376,7 @@ describe("@effect-simba/redis/promise", () => {
     assert.instanceOf(await Effect.runPromise(Effect.flip(building)), SimbaError.InvalidConfig)
   })
 
-  it("leaves no timer behind if it cannot connect, so that the process can end", async () => {
+  it("lets the process exit if it cannot connect, because it leaves no timer behind", async () => {
     const program = `import { createSimba } from "@effect-simba/redis/promise"
       await createSimba({ url: "redis://127.0.0.1:1" }).catch((error) => console.log(error._tag))
       await new Promise(setImmediate)
@@ -386,7 +386,7 @@ describe("@effect-simba/redis/promise", () => {
     assert.strictEqual(stdout, "BackendError\n0\n")
   })
 
-  it("refuses options that cannot work, before it connects", async () => {
+  it("refuses impossible options before connecting", async () => {
     assert.instanceOf(await rejection(createSimba({ url, ttl: -1 })), SimbaError.InvalidConfig)
     assert.instanceOf(await rejection(createSimba({ url: "redis://127.0.0.1:1" })), SimbaError.BackendError)
   })

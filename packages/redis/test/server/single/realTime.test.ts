@@ -1,4 +1,4 @@
-/** Timers of the connections use real time, even under TestClock. */
+/** Connection timers use real time, even under TestClock. */
 import { Mutex } from "@effect-simba/core"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -10,7 +10,7 @@ import { capturingLogs, connections, killConnections, RedisServer, until } from 
 import { relayTo } from "../../support/relay.ts"
 
 it.effect(
-  "advancing the clock fails no command in flight, and a frozen clock does not prevent reconnecting",
+  "advancing the clock does not fail commands in flight, and a frozen clock does not prevent reconnecting",
   () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
@@ -35,7 +35,7 @@ it.effect(
   30_000
 )
 
-it.effect("with a frozen clock, a command that hangs and a reservation still time out", () =>
+it.effect("hanging commands and reservations time out even if the clock is frozen", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
     const layer = IoRedis.layer({ url: server.url, commandTimeout: "300 millis", connectTimeout: "300 millis" })
@@ -47,7 +47,7 @@ it.effect("with a frozen clock, a command that hangs and a reservation still tim
   }), 30_000)
 
 it.live(
-  "a first connection that takes longer than commandTimeout is awaited for connectTimeout",
+  "the first connection may take longer than commandTimeout, up to connectTimeout",
   () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
@@ -62,7 +62,7 @@ it.live(
   30_000
 )
 
-it.live("the loss of a connection is logged as one warning, and its return as one line", () =>
+it.live("logs one warning when a connection is lost, and one line when it is restored", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     yield* Effect.gen(function*() {
@@ -84,7 +84,7 @@ it.live("the loss of a connection is logged as one warning, and its return as on
     assert.match(lines[1]!, /^The commands connection to Redis at 127\.0\.0\.1:\d+ is back after/)
   }), 30_000)
 
-it.live("the failure to reconnect after a password change is logged with the reason", () =>
+it.live("logs why reconnecting fails after a password change", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     yield* Effect.gen(function*() {
@@ -97,8 +97,8 @@ it.live("the failure to reconnect after a password change is logged with the rea
       yield* until("two warnings are logged", Effect.sync(() => lines.length >= 2))
       yield* server.send("ACL", "SETUSER", "app", ">x")
       yield* until("the connection is back", Effect.map(Effect.exit(redis.send("PING")), Exit.isSuccess))
-      yield* until("its return is logged", Effect.sync(() => lines.length >= 3))
-      // A restart is not a misconfiguration
+      yield* until("the restored connection is logged", Effect.sync(() => lines.length >= 3))
+      // A restart does not look like a misconfiguration
       yield* server.restart
       yield* until("the second outage is logged", Effect.sync(() => lines.length >= 4))
     }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))
@@ -108,7 +108,7 @@ it.live("the failure to reconnect after a password change is logged with the rea
   }), 30_000)
 
 it.live(
-  "a subscriber that cannot reconnect is logged with the reason, counted, and unhealthy",
+  "a subscriber that cannot reconnect logs the reason, is counted, and counts as unhealthy",
   () =>
     Effect.gen(function*() {
       const lines: Array<string> = []
@@ -133,7 +133,7 @@ it.live(
         assert.lengthOf(lines.filter((line) => line.includes("subscriber")), 2, lines.join("\n"))
         assert.match(lines.join("\n"), /cannot be restored yet: .*NOPERM/)
         yield* server.send("ACL", "SETUSER", "app", "allchannels")
-        yield* until("the subscriber is healthy again", Effect.map(Effect.exit(health), Exit.isSuccess))
+        yield* until("the subscriber has become healthy", Effect.map(Effect.exit(health), Exit.isSuccess))
         yield* until("one", Effect.map(connections(server, "simba:subscriber"), (ids) => ids.length === 1))
       }).pipe(Effect.scoped, Effect.provide(capturingLogs(lines)))
     }),

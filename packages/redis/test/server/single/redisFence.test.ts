@@ -38,7 +38,7 @@ const many = RedisFence.script((...keys: ReadonlyArray<string>) => [...keys, "x"
 
 layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
   it.effect(
-    "a token smaller than the largest known one is refused, and nothing is written",
+    "refuses to write with a token smaller than the largest known one",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -56,7 +56,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
     { tags: ["B32"] }
   )
 
-  it.effect("tokens are compared as numbers, with all their 16 digits", () =>
+  it.effect("compares tokens as numbers, with all 16 digits", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const ascending = [9, 10, 2 ** 31 - 1, 2 ** 31, 2 ** 32 + 1, 1_763_690_000_000_000, Number.MAX_SAFE_INTEGER - 1]
@@ -74,7 +74,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.strictEqual(yield* server.send("GET", key), "9007199254740991")
     }))
 
-  it.effect("ttl applies to the value; the token is remembered for days", () =>
+  it.effect("applies ttl only to the value, and remembers the token for days", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("ttl")
@@ -90,7 +90,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       }
     }))
 
-  it.effect("`raise` locks out earlier holders before the first write", () =>
+  it.effect("`raise` locks earlier holders out before the first write", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("guard")
@@ -102,7 +102,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.strictEqual(yield* server.send("GET", key), "old")
     }))
 
-  it.effect("a snippet runs with its own keys and arguments, and not at all for a stale token", () =>
+  it.effect("runs a snippet with its own keys and arguments, but not with a stale token", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("snippet")
@@ -117,7 +117,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.isNull(yield* RedisFence.run(silent, by("r", token(1)))())
     }))
 
-  it.effect("a snippet has as many keys and arguments as Redis takes", () =>
+  it.effect("a snippet may have as many keys and arguments as Redis accepts", () =>
     Effect.gen(function*() {
       const key = freshName("wide")
       const values = Array.from({ length: 20_000 }, (_, i) => String(i))
@@ -129,7 +129,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.deepStrictEqual(yield* RedisFence.run(many, by(key, token(1)))(...values), [20_000, "19999", "x"])
     }))
 
-  it.effect("a snippet that fails causes a BackendError, and its token still counts", () =>
+  it.effect("a failing snippet causes a BackendError, but its token still counts", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("failing")
@@ -142,7 +142,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.match(refused.message, /MINE no/)
     }))
 
-  it.effect("a value at the token's key that is not a token causes a typed error, and nothing is written", () =>
+  it.effect("writes nothing and fails with a typed error if the token's key holds something else", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("unreadable")
@@ -156,7 +156,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.strictEqual(yield* server.send("EXISTS", key), 0)
     }))
 
-  it.effect("an error does not keep the value that was to be written", () =>
+  it.effect("errors do not retain the value that would have been written", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("secret")
@@ -166,7 +166,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.match(error.message, /holds a value of the wrong type \(WRONGTYPE\)/)
     }))
 
-  it.effect("the script texts are constant, for any keys and tokens", () =>
+  it.effect("script texts are the same for all keys and tokens", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const round = (n: number) => RedisFence.set(by(freshName("constant"), token(n)), freshName("constant"), "x")
@@ -176,14 +176,14 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.strictEqual(yield* infoField(server, "memory", "number_of_cached_scripts"), cached)
     }), { tags: ["B38"] })
 
-  it.effect("the late write of a holder that was stalled past its lease is refused", () =>
+  it.effect("refuses the late write of a holder that stalled until its lease had ended", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const periods = { ttl: "200 millis", transition: "500 millis", commandTimeout: "100 millis" } as const
       const [stalled, successor] = yield* Effect.all([openMutex(server, periods), openMutex(server, periods)])
       const m = freshName("stalled")
       const key = `${m} document`
-      // The lease is neither renewed nor interrupted, as if its process had stopped
+      // The lease is neither renewed nor interrupted, as if its process were suspended
       const held = yield* stalled.acquire(m, { isAlive: Effect.succeed(false), maxHold: "1 hour" })
       yield* RedisFence.set(by(key, held.token), key, "written in time")
       yield* successor.withLock(m)((lease) => {
@@ -195,7 +195,7 @@ layer(TestLive, { excludeTestServices: true })("fencing", (it) => {
       assert.strictEqual(yield* server.send("GET", key), "written by the successor")
     }), { tags: ["B20", "B32"] })
 
-  it.effect("the value written with the largest token wins, however many writers there are", () =>
+  it.effect("the write with the largest token wins among concurrent writers", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const key = freshName("race")

@@ -1,4 +1,4 @@
-/** Replies of the fake Redis have the same shapes as those of `IoRedis.layer`, over RESP2 and RESP3. */
+/** Replies from the fake Redis have the same shapes as replies through `IoRedis.layer`, over RESP2 and RESP3. */
 import { IoRedis } from "@effect-simba/redis"
 import { TestRedis } from "@effect-simba/testkit"
 import { assert, layer } from "@effect/vitest"
@@ -91,7 +91,7 @@ const refusals = Effect.forEach(refused, (line) => {
   )
 })
 
-layer(RedisServer.layer, { excludeTestServices: true })("replies of the fake", (it) => {
+layer(RedisServer.layer, { excludeTestServices: true })("replies from the fake", (it) => {
   it.effect.each([2, 3] as const)(
     "have the same shapes as ioredis's replies over RESP%d",
     (protocol) =>

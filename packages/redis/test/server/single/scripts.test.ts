@@ -24,7 +24,7 @@ import {
 } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 
-/** Commands that the test itself sends, and commands that connections send on their own. */
+/** Commands from the test itself, and commands that connections send automatically. */
 const own = new Set(["info", "config|resetstat", "ping", "client|setinfo", "client|setname", "hello"])
 
 const serverStats = Effect.gen(function*() {
@@ -51,7 +51,7 @@ const openStoreThatCannotCount = (server: Server) =>
 
 layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it) => {
   it.effect(
-    "the scripts use only declared keys and channels of simba, so an ACL can restrict them",
+    "use only declared `simba:` keys and channels, so an ACL can restrict them",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -82,12 +82,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         assert.strictEqual(ownerOf(yield* c.release), b.id)
         assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
         assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
-        // Repeat with a Simba waiter, which uses the reservation
+        // Repeat with a Simba waiter, for which the mutex is reserved
         yield* a.own
         const simba = "1:1@stock"
         const notified = yield* messagesOn(server, RedisKeys.contenderChannel(m, simba))
         yield* server.send("ZADD", keysOf(m).queue, "1700000000", simba)
-        // The effect-simba waiter that detects it listens on its own channel
+        // An effect-simba waiter that detects the Simba waiter listens on its own channel
         const d = contender(store, m)
         const wakeUps = yield* d.subscribe
         assert.isTrue((yield* d.wait).foreign)
@@ -103,7 +103,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     { tags: ["S18"] }
   )
 
-  it.effect("the script cache does not grow with the number of mutexes", () =>
+  it.effect("do not grow the script cache with the number of mutexes", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -119,7 +119,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.strictEqual(yield* infoField(server, "memory", "number_of_cached_scripts"), before)
     }), { tags: ["B38"] })
 
-  it.effect("calls work even if the server loses the scripts", () =>
+  it.effect("work even if the server loses them", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server)
@@ -153,7 +153,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.isAbove(flushes, 1)
     }), { tags: ["B39"] })
 
-  it.effect("concurrent first calls load a script once", () =>
+  it.effect("are loaded once by concurrent first calls", () =>
     Effect.gen(function*() {
       const { calls, reset } = yield* serverStats
       const store = yield* openStore(yield* RedisServer)
@@ -168,7 +168,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     }), { tags: ["B39"] })
 
   it.effect(
-    "an owner key of the wrong type is refused permanently and not changed",
+    "an owner key of the wrong type causes a permanent error and stays unchanged",
     () =>
       Effect.gen(function*() {
         const { a, m, server, store } = yield* freshMutex("wrong owner")
@@ -184,7 +184,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "a queue or fence of the wrong type is refused permanently, and nobody is granted the mutex",
+    "a queue or fence of the wrong type causes a permanent error instead of a grant",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -203,7 +203,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "a queue of the wrong type refuses waiters permanently, but its owner can still renew and release",
+    "a queue of the wrong type fails waiters permanently, but lets the owner renew and release",
     () =>
       Effect.gen(function*() {
         const { a, m, server, store } = yield* freshMutex("wrong queue of a held one")
@@ -218,7 +218,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     { tags: ["S21"] }
   )
 
-  it.effect("an acquire fails without retries if a key has the wrong type", () =>
+  it.effect("a key of the wrong type fails an acquire without retries", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -235,7 +235,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       }
     }), { tags: ["S21"] })
 
-  it.effect("a mutex whose key has no expiry is held forever", () =>
+  it.effect("a mutex counts as held for as long as its key has no expiry", () =>
     Effect.gen(function*() {
       const { m, server, store } = yield* freshMutex("endless")
       yield* server.send("SET", keysOf(m).owner, "operator")
@@ -261,12 +261,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       yield* reset
       const error = yield* Effect.flip(Effect.scoped(mutex.acquire(m, { timeout: "1700 millis" })))
       assert.strictEqual(error._tag, "AcquireTimeout")
-      // A try, a wait, a poll once it listens for the operator, one poll per confirm period, and the undo
+      // A try, a wait, a poll after subscribing to its own channel, one poll per confirm period, and the undo
       assert.isAtMost((yield* calls).get("evalsha") ?? 0, 7)
       assert.strictEqual((yield* calls).get("subscribe"), 1)
     }), { tags: ["S20"] })
 
-  it.effect("the fence expires, and tokens still grow after it is lost", () =>
+  it.effect("the fence expires, and tokens keep growing even without it", () =>
     Effect.gen(function*() {
       const { a, m, server, store } = yield* freshMutex("fence")
       const first = yield* a.own
@@ -280,12 +280,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       const second = yield* b.own
       assert.isAbove(second.token, first.token)
       yield* b.release
-      // A fence that is ahead of the clock, as after a failover to a server whose clock is behind
+      // A fence ahead of the clock, as after a failover to a server whose clock is slow
       yield* server.send("SET", keysOf(m).fence, "8000000000000000")
       assert.strictEqual((yield* contender(store, m).own).token as number, 8_000_000_000_000_101)
     }), { tags: ["B37"] })
 
-  it.effect("the queue expires, but not before its waiters have polled again", () =>
+  it.effect("the queue does not expire before its waiters have polled again", () =>
     Effect.gen(function*() {
       const { a, m, server, store } = yield* freshMutex("queue")
       yield* a.own
@@ -296,7 +296,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         const waits = Number(yield* server.send("PTTL", keysOf(m).owner))
         assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).queue)), waits)
       }
-      // H7: a dead waiter's entry is deleted with the queue, one lease after the last live waiter should have polled
+      // H7: a dead waiter's entry is deleted with the queue, one lease after the last live waiter's next poll is due
       const waits = Number(yield* server.send("PTTL", keysOf(m).owner))
       assert.isAtMost(Number(yield* server.send("PTTL", keysOf(m).queue)), waits + 161_000)
       yield* server.send("PERSIST", keysOf(m).owner)
@@ -305,7 +305,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.isAbove(Number(yield* server.send("PTTL", keysOf(m).queue)), 100_000)
     }), { tags: ["S6"] })
 
-  it.effect("every key that is left behind expires", () =>
+  it.effect("every remaining key has an expiry", () =>
     Effect.gen(function*() {
       const { a, b, m, server, store } = yield* freshMutex("expiries")
       yield* a.own
@@ -319,7 +319,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     }))
 
   it.effect(
-    "a hand-off takes the same commands for 20 and for 500 waiters, and at most three publishes",
+    "a hand-off takes the same commands for 20 and for 500 waiters, with at most three publishes",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -352,7 +352,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "500 dead waiters are skipped in one round trip and a few commands",
+    "skipping 500 dead waiters takes one round trip and a few commands",
     () =>
       Effect.gen(function*() {
         const { a, b, m, server, store } = yield* freshMutex("many dead")
@@ -379,7 +379,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "if subscribers cannot be counted, no waiter is considered dead, and a silent one costs the confirm period",
+    "if subscribers cannot be counted, a silent waiter costs a confirm period because it may be alive",
     () =>
       Effect.gen(function*() {
         const { calls, reset } = yield* serverStats
@@ -402,7 +402,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "an uncontended acquire is one script call and no subscription, and so is its release",
+    "an uncontended acquire and its release take one script call each, without a subscription",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -426,7 +426,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
     { tags: ["H4"] }
   )
 
-  it.effect("one renewal call gives each lease its own duration", () =>
+  it.effect("a renewal call extends each lease by its own duration", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -452,7 +452,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       }
     }))
 
-  it.effect("a renewal call renews the other leases if one key has the wrong type", () =>
+  it.effect("a key of the wrong type does not prevent the renewal of other leases in the call", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { calls, reset } = yield* serverStats
@@ -483,14 +483,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       assert.strictEqual(yield* server.send("EXISTS", keysOf(names[3]!).owner), 0)
     }))
 
-  it.effect("a release by a former owner does not hand over a mutex that has an owner", () =>
+  it.effect("a former owner's release does not hand over a mutex that is owned", () =>
     Effect.gen(function*() {
       const { a, b, c, m, server } = yield* freshMutex("nothing to release")
       yield* a.own
       const wakeUps = yield* b.subscribe
       yield* b.wait
       yield* server.send("DEL", keysOf(m).owner)
-      // The mutex is free, and a Simba release may have notified only the caller
+      // The mutex is free, and a Simba release may have notified nobody but the caller
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       assert.include(yield* wakeUps.next, { _tag: "YourTurn" })
       const later = yield* c.subscribe

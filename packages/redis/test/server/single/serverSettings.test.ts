@@ -1,4 +1,4 @@
-/** What a server must allow, and which of its settings the library leaves alone. */
+/** What a server must permit, and which settings the library leaves alone. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { assert, layer } from "@effect/vitest"
@@ -18,7 +18,7 @@ import {
   until
 } from "../../support/harness.ts"
 
-layer(RedisServer.layer, { excludeTestServices: true })("settings of the server", (it) => {
+layer(RedisServer.layer, { excludeTestServices: true })("server settings", (it) => {
   it.effect("CONFIG is never sent", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
@@ -44,7 +44,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("settings of the server"
       assert.deepStrictEqual([...calls.keys()].filter((command) => command.startsWith("config")), ["config|resetstat"])
     }).pipe(Effect.provide(quiet)), { tags: ["B47"] })
 
-  it.effect("an expiry is detected by the clock, without keyspace events", () =>
+  it.effect("waiters detect an expiry without keyspace events", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -62,7 +62,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("settings of the server"
       assert.isFalse((yield* stats.calls).has("psubscribe"))
     }), { tags: ["B48"] })
 
-  it.effect("a layer for a user that must not run scripts fails to build, and its error names the missing permission", () =>
+  it.effect("building a layer for a user who may not run scripts fails, and the error names the missing permission", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       yield* server.send("ACL", "SETUSER", "noscripts", "reset", "on", ">x", "~*", "&*", "+@all", "-@scripting")

@@ -1,4 +1,4 @@
-/** Runs the contract of the stream store on a real server. */
+/** Runs the stream-store contract on a real server. */
 import { IoRedis } from "@effect-simba/redis"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as StreamStoreSuite from "@effect-simba/testkit/streams/StreamStoreSuite"
@@ -34,13 +34,13 @@ StreamStoreSuite.suite(
 )
 
 it.live(
-  "entries that were deleted while they were pending are gone",
+  "entries deleted while pending are treated as gone",
   () => Effect.provide(Effect.scoped(trimmed), RedisStreams.layerStore.pipe(Layer.provideMerge(alone))),
   { tags: ["B50"] }
 )
 
-it.live("requests for thousands of leases share calls, and each has its own reply", () =>
+it.live("requests for thousands of leases share calls, and each gets its own reply", () =>
   Effect.provide(heldAtOnce, alone))
 
-it.live("a message of invalid UTF-8 goes to the dead letters and back unchanged", () =>
+it.live("a message with invalid UTF-8 is dead-lettered and redriven unchanged", () =>
   Effect.provide(Effect.scoped(messageBytes), RedisStreams.layerStore.pipe(Layer.provideMerge(alone))))

@@ -1,4 +1,7 @@
-/** How many connections and subscriptions a layer uses, and what happens to its waiters when subscriptions are lost. */
+/**
+ * Tests how many connections and subscriptions a layer uses, and what happens to its waiters when subscriptions are
+ * lost.
+ */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseId } from "@effect-simba/core/MutexName"
 import { assert, it, layer } from "@effect/vitest"
@@ -24,7 +27,7 @@ import {
 } from "../../support/harness.ts"
 import type { Server } from "../../support/redisServer.ts"
 
-/** A proxy whose connections can drop all data while they stay open. */
+/** A proxy that can drop all data while its connections stay open. */
 const proxyTo = (server: Server) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly deafen: () => void; readonly close: () => void }>((resume) => {
@@ -56,7 +59,7 @@ const proxyTo = (server: Server) =>
 
 layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a layer", (it) => {
   it.effect(
-    "late messages affect neither the holder nor a former holder",
+    "late messages affect neither current nor former holders",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -89,7 +92,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
     { tags: ["S8", "S9"] }
   )
 
-  it.effect("waiting sends no SUBSCRIBE", () =>
+  it.effect("waiting sends no further SUBSCRIBE", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -101,7 +104,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       yield* queued(server, m, 1)
       const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [LeaseId]
       for (let i = 0; i < 20; i++) {
-        // Publish one by one, because simultaneous messages cause only one poll
+        // Publish one by one, because several simultaneous messages cause a single poll
         assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), `${id.split("-")[0]}@@look@@0`), 1)
         yield* until("it polled", Effect.map(stats.calls, (calls) => (calls.get("evalsha") ?? 0) >= 3 + i))
       }
@@ -129,7 +132,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
     }), { tags: ["B40"] })
 
   it.effect(
-    "after subscriptions are lost and restored, every waiter receives its hand-off",
+    "every waiter gets its hand-off after subscriptions are lost and restored",
     () =>
       Effect.gen(function*() {
         const server = yield* RedisServer
@@ -154,7 +157,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
             "the subscription is restored",
             Effect.map(server.send("PUBSUB", "NUMSUB", inbox), (counts) => (counts as Array<unknown>)[1] === 1)
           )
-          // Each waiter has a gap, so all poll with their tickets
+          // Every waiter receives a gap, so all of them poll with their tickets
           yield* until("all look", Effect.map(stats.calls, (calls) => (calls.get("zscore") ?? 0) >= names.length))
         }
         yield* Deferred.succeed(letGo, undefined)
@@ -164,7 +167,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
   )
 })
 
-/** The subscriptions of a layer whose first connection waits for `gate`. */
+/** Subscriptions of a layer whose first connection is delayed until `gate`. */
 const gated = Effect.fnUntraced(function*(server: Server, gate: Deferred.Deferred<void>) {
   const settings = { client: {}, commandTimeout: Duration.seconds(5), connectTimeout: Duration.seconds(5) }
   const one = new Client({ host: "127.0.0.1", port: server.port, lazyConnect: true })
@@ -172,7 +175,7 @@ const gated = Effect.fnUntraced(function*(server: Server, gate: Deferred.Deferre
   return yield* subscriptions.make(open, settings.commandTimeout, { lost: () => undefined, back: () => undefined })
 })
 
-it.live("a listener that leaves while the first connection is made does not make others fail", () =>
+it.live("a listener that leaves while the first connection is opened does not make others fail", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
     const gate = yield* Deferred.make<void>()
@@ -190,7 +193,7 @@ it.live("a listener that leaves while the first connection is made does not make
     assert.deepStrictEqual(heard, ["second hello", "third hello"])
   }))
 
-it.live("listeners that wait for the first connection fail when the layer closes", () =>
+it.live("listeners waiting for the first connection fail when the layer closes", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
     const scope = yield* Scope.make()

@@ -21,7 +21,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a server for a test fil
       assert.match((yield* Effect.flip(server.send("GET"))).message, /wrong number of arguments/)
     }))
 
-  it.effect("restarts on its port after a kill, and keeps nothing", () =>
+  it.effect("restarts on its port after a kill, without its data", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const before = server.pid
@@ -46,7 +46,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a server for a test fil
 })
 
 describe("servers for a scope", () => {
-  it.live("end when the scope closes, even if they are paused", () =>
+  it.live("exit when the scope closes, even if they are paused", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const server = yield* Scope.provide(RedisServer.start({ args: ["--requirepass", "secret"] }), scope)
@@ -62,14 +62,14 @@ describe("servers for a scope", () => {
       assert.strictEqual(yield* server.send("PING"), "PONG")
     }))
 
-  it.live("take another port if theirs is in use, unless it was requested", () =>
+  it.live("switch to another port if theirs is in use, unless it was requested explicitly", () =>
     Effect.gen(function*() {
       const first = yield* RedisServer.start()
       const error = yield* Effect.flip(RedisServer.start({ port: first.port }))
       assert.strictEqual(error.message, `port ${first.port} is taken`)
     }))
 
-  it.live("report the output of redis-server if it does not start", () =>
+  it.live("report the output of a redis-server that does not start", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(RedisServer.start({ args: ["--no-such-setting", "1"] }))
       assert.match(error.message, /no-such-setting/)
