@@ -120,16 +120,16 @@ const inJavaScript = (what: string, call: (simba: Simba) => Promise<unknown>): M
 })
 
 const mistakes: ReadonlyArray<Mistake> = [
-  toLayer("nothing listens there", Effect.map(closedPort, (port) => ({ url: `redis://127.0.0.1:${port}` }))),
-  toLayer("the host has no address", Effect.succeed({ url: "redis://-redis.invalid:6379" })),
-  toLayer("another protocol", Effect.map(otherServer, (port) => ({ url: `redis://127.0.0.1:${port}` }))),
+  toLayer("nothing is listening there", Effect.map(closedPort, (port) => ({ url: `redis://127.0.0.1:${port}` }))),
+  toLayer("the host name does not resolve", Effect.succeed({ url: "redis://-redis.invalid:6379" })),
+  toLayer("a server with another protocol", Effect.map(otherServer, (port) => ({ url: `redis://127.0.0.1:${port}` }))),
   toLayer("`redis://` to a port with TLS", Effect.map(tlsServer, (port) => ({ url: `redis://127.0.0.1:${port}` }))),
   toLayer(
     "`rediss://` to a port without TLS",
     Effect.map(RedisServer.start(), ({ port }) => ({ url: `rediss://127.0.0.1:${port}` }))
   ),
   toLayer(
-    "a certificate of an unknown authority",
+    "a certificate from an unknown authority",
     Effect.map(tlsServer, (port) => ({ url: `rediss://127.0.0.1:${port}` }))
   ),
   toLayer(
@@ -144,13 +144,13 @@ const mistakes: ReadonlyArray<Mistake> = [
     )
   ),
   toLayer(
-    "Sentinels that do not know the name",
+    "Sentinels that do not know the primary",
     Effect.map(RedisServer.sentinel(), ({ sentinels }) => ({
       client: { sentinels: sentinels.slice(0, 1).map(({ port }) => at(port)), name: "other" }
     }))
   ),
   toLayer(
-    "no Sentinel there",
+    "no Sentinel is listening there",
     Effect.map(closedPort, (port) => ({ client: { sentinels: [at(port)], name: "mymaster" } }))
   ),
   toLayer(
@@ -187,7 +187,7 @@ const mistakes: ReadonlyArray<Mistake> = [
     Effect.map(closedPort, (port) => ({ client: { sentinels: [at(port)] } }))
   ),
   toLayer(
-    "a server in the place of a Sentinel",
+    "a regular server in place of a Sentinel",
     Effect.map(RedisServer.start(), ({ port }) => ({ client: { sentinels: [at(port)], name: "mymaster" } }))
   ),
   toLayer(
@@ -224,7 +224,7 @@ const mistakes: ReadonlyArray<Mistake> = [
     )
   },
   {
-    what: "a key of another program",
+    what: "a key that belongs to another program",
     make: withMutex([], (server) =>
       Effect.andThen(
         server.send("LPUSH", "simba:{m}", "theirs"),
@@ -232,7 +232,7 @@ const mistakes: ReadonlyArray<Mistake> = [
       ))
   },
   {
-    what: "`MULTI` by `Redis.send`",
+    what: "`MULTI` through `Redis.send`",
     make: withMutex([], () => Effect.flatMap(Redis, ({ send }) => Effect.flip(send("MULTI"))))
   },
   {
@@ -272,7 +272,7 @@ const mistakes: ReadonlyArray<Mistake> = [
     })
   },
   {
-    what: "a server that goes away before its reply",
+    what: "a server that goes away before replying",
     make: Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const redis = IoRedis.layer({ url: server.url, commandTimeout: "5 seconds" })
@@ -283,7 +283,7 @@ const mistakes: ReadonlyArray<Mistake> = [
     })
   },
   {
-    what: "a server that is gone",
+    what: "a server that has gone away",
     make: Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const layer = RedisMutex.layerStore.pipe(Layer.provide(IoRedis.layer({ url: server.url })))
