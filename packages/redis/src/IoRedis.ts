@@ -2,8 +2,8 @@
  * Effect's `Redis` service and this library's `Subscriber`, implemented with ioredis.
  *
  * It opens one connection for commands and, on the first subscription, a second one shared by all subscriptions. Each
- * `Redis.reserve` uses a connection of its own. Behind Sentinel, there is also one connection to each Sentinel, to
- * detect failovers. Effect modules that use `Redis`, such as `RateLimiter` and `PersistedQueue`, work with it too.
+ * `Redis.reserve` opens another connection. Behind Sentinel, the layer also connects to each Sentinel to detect
+ * failovers. Effect modules that use `Redis`, such as `RateLimiter` and `PersistedQueue`, can use this layer too.
  *
  * @since 0.1.0
  */
@@ -32,7 +32,7 @@ import { onWallClock } from "./internal/client/ioredis/wallClock.ts"
 import { RedisTopology } from "./RedisTopology.ts"
 
 /**
- * Options of a connection to one server.
+ * Options for a connection to one server.
  *
  * **Example** (A server behind Sentinel)
  *
@@ -52,39 +52,39 @@ import { RedisTopology } from "./RedisTopology.ts"
  */
 export interface Options {
   /**
-   * The server's URL, which starts with `redis://`, or `rediss://` for TLS. It may contain user, password and database.
-   * Default: `redis://localhost:6379`.
+   * The server's URL. It starts with `redis://`, or with `rediss://` for TLS, and may contain a user, a password and a
+   * database number. Default: `redis://localhost:6379`.
    */
   readonly url?: string | Redacted.Redacted | undefined
   /**
-   * Further ioredis options (TLS, Sentinel, names). The layer overrides those that affect commands during an outage,
-   * and refuses `keyPrefix`.
+   * Further ioredis options, for example for TLS or Sentinel. The layer overrides options that affect commands during
+   * an outage, and refuses `keyPrefix`.
    */
   readonly client?: ClientOptions | undefined
   /**
-   * How long a command may take before it fails. A connection that is silent for twice as long is replaced. Keep this
-   * timeout well below the transition of your mutexes. Default: 1 second.
+   * The timeout for a command. A connection that stays silent for twice this time is replaced. Keep the timeout well
+   * below the transition of your mutexes. Default: 1 second.
    */
   readonly commandTimeout?: Duration.Input | undefined
-  /** How long one attempt to connect may take. Default: 2 seconds. */
+  /** The timeout for one attempt to connect. Default: 2 seconds. */
   readonly connectTimeout?: Duration.Input | undefined
   /**
-   * Limits of the connections behind `Redis.reserve`. They are opened on demand. A consumer of data streams uses one,
-   * plus one for every 128 data streams whose handlers are waiting. Default of `maxConnections`: 256.
+   * Limits for the pool of connections behind `Redis.reserve`, which are opened on demand. A data-stream consumer uses
+   * one, plus one for every 128 data streams whose handlers are waiting. `maxConnections` defaults to 256.
    */
   readonly pool?: Redis.PoolOptions | undefined
   /**
-   * Whether to check the server when the layer is built. The check refuses an unusable server, logs a warning for each
-   * setting that may break a lease, and logs an Info line if there is no append-only file. A client of data streams
-   * also warns about missing keyspace events. Default: `true`.
+   * Whether to check the server when the layer is built. The check refuses an unusable server. It logs a warning for
+   * each setting that may break a lease, and an Info line if the append-only file is disabled. A data-stream client
+   * also warns if keyspace events are disabled. Default: `true`.
    */
   readonly serverChecks?: boolean | undefined
 }
 
 /**
- * Options of connections to a Redis Cluster.
+ * Options for the connections to a Redis Cluster.
  *
- * **Example** (Nodes that know one another by other addresses)
+ * **Example** (A Cluster whose nodes announce internal addresses)
  *
  * ```ts
  * import { IoRedis } from "@effect-simba/redis"
@@ -102,8 +102,8 @@ export interface Options {
  */
 export interface ClusterOptions extends Omit<Options, "url"> {
   /**
-   * One or more nodes, through which the others are discovered. Each is a port, `host:port`, a URL, or an object. A
-   * URL's user, password and TLS apply to all nodes, unless `client` sets them.
+   * One or more nodes, from which the layer discovers the others. Each is a port, `host:port`, a URL, or an object. The
+   * user, password and TLS setting in a URL apply to all nodes, unless `client` sets them.
    */
   readonly nodes: ReadonlyArray<ClusterNode>
   /**
@@ -114,7 +114,7 @@ export interface ClusterOptions extends Omit<Options, "url"> {
 }
 
 /**
- * The ioredis client behind the `Redis` service, for commands that the service lacks.
+ * The ioredis client behind the `Redis` service, for commands that the service does not support.
  *
  * **Example** (Checking the connection)
  *
@@ -130,17 +130,17 @@ export interface ClusterOptions extends Omit<Options, "url"> {
  */
 export class IoRedis extends Context.Service<IoRedis, {
   readonly client: Client | Cluster
-  /** Fails while commands get no reply or messages cannot be received. */
+  /** Fails while the server does not reply to commands or the subscriber cannot receive messages. */
   readonly health: Effect.Effect<void, BackendError>
 }>()("@effect-simba/redis/IoRedis") {}
 
 /**
- * Pings every server. Fails if one does not reply or if the subscriber is disconnected.
+ * Pings every server. Fails if a server does not reply or if the subscriber is disconnected.
  *
  * **When to use**
  *
  * Use it in readiness probes. A process whose subscriber is down can still acquire mutexes, but each of its turns may
- * delay the other contenders by a whole lease.
+ * delay the other contenders by up to a full lease.
  *
  * **Example** (A readiness probe)
  *
@@ -160,7 +160,7 @@ export class IoRedis extends Context.Service<IoRedis, {
 export const health: Effect.Effect<void, BackendError, IoRedis> = Effect.flatMap(IoRedis, ({ health }) => health)
 
 /**
- * The number of connections that are lost and not yet restored: `simba_redis_connections_down`, by `role`.
+ * The number of connections that are currently lost, `simba_redis_connections_down`, by `role`.
  *
  * @category metrics
  * @since 0.1.0
@@ -169,8 +169,8 @@ export const connectionsDown: { readonly [Role in "commands" | "subscriber"]: Me
   down.connectionsDown
 
 /**
- * Combines a URL set in code with the environment. If the URL has a password, the environment's user and password are
- * ignored.
+ * Combines a URL set in code with the environment. If the URL contains a password, the user and password from the
+ * environment are ignored.
  */
 const besides = (environment: ClientOptions, { db, password, username }: url.Parts) => {
   const { password: _, username: __, ...rest } = environment
@@ -215,7 +215,7 @@ const provide = Effect.fnUntraced(function*(driver: Driver) {
   )
 })
 
-/** Loads ioredis, an optional peer dependency, when a layer that needs it is built. */
+/** Loads ioredis when a layer needs it, because it is an optional peer dependency. */
 const loading = <D>(load: () => Promise<D>) =>
   Effect.tryPromise({
     try: load,
@@ -223,7 +223,7 @@ const loading = <D>(load: () => Promise<D>) =>
       new InvalidConfig({ option: "ioredis", problem: `it cannot be loaded, install ioredis 6: ${String(cause)}` })
   })
 
-/** Connection timers use real time, even under `TestClock`. */
+/** Connections use real time, even under `TestClock`. */
 const layerOf = <D, E>(
   load: () => Promise<D>,
   open: (driver: D) => Effect.Effect<Driver, E, Scope.Scope>
@@ -232,11 +232,12 @@ const layerOf = <D, E>(
 const loadDriver = () => import("./internal/client/ioredis/driver.ts")
 
 /**
- * The services that the layers of this module provide.
+ * The services provided by the layers in this module.
  *
  * **Details**
  *
- * This package's stores send commands through `CommandSink`, which, unlike `Redis`, needs no fiber per command.
+ * The stores in this package send commands through `CommandSink`. Unlike `Redis`, it does not need a fiber for each
+ * command.
  *
  * @category models
  * @since 0.1.0
@@ -244,13 +245,13 @@ const loadDriver = () => import("./internal/client/ioredis/driver.ts")
 export type Provided = Redis.Redis | Subscriber | IoRedis | CommandSink
 
 /**
- * Provides `Redis`, `Subscriber` and `IoRedis` on one Redis server.
+ * Provides `Redis`, `Subscriber` and `IoRedis` for one Redis server.
  *
  * **Details**
  *
  * Pass `client: { sentinels, name }` for a server behind Sentinel. The layer fails with `BackendError` if it cannot
- * connect. A connection that is lost later is restored in the background. Until then, commands fail immediately with a
- * retryable error.
+ * connect. If a connection is lost later, the layer reconnects in the background. Meanwhile, commands fail immediately
+ * with a retryable error.
  *
  * **Example** (Mutexes on a Redis server)
  *
@@ -271,17 +272,18 @@ export const layer = (
 ): Layer.Layer<Provided, BackendError | InvalidConfig> => layerOf(loadDriver, ({ single }) => single(options))
 
 /**
- * Provides `Redis`, `Subscriber` and `IoRedis` on a Redis Cluster.
+ * Provides `Redis`, `Subscriber` and `IoRedis` for a Redis Cluster.
  *
  * **Details**
  *
  * Commands follow MOVED and ASK redirections. A command fails if its connection is lost before the reply. Scripts are
  * loaded on every reachable primary. `KEYS` and `DBSIZE` query every primary. The first subscription opens a connection
- * to each primary, so that scripts can count subscribers there. These connections follow topology changes.
+ * to each primary, because scripts count subscribers on their own node. These connections follow topology changes.
  *
  * **Gotchas**
  *
- * Effect's `RateLimiter` and `PersistedQueue` use keys from several slots in one script, which a Cluster refuses.
+ * Effect's `RateLimiter` and `PersistedQueue` do not work on a Cluster, because their scripts use keys from several
+ * slots.
  *
  * **Example** (Mutexes on a Cluster)
  *
@@ -303,26 +305,25 @@ export const layerCluster = (
   layerOf(() => import("./internal/client/ioredis/clusterDriver.ts"), ({ cluster }) => cluster(options))
 
 /**
- * Provides `Redis`, `Subscriber` and `IoRedis` on a client that the application already has.
+ * Provides `Redis`, `Subscriber` and `IoRedis` using an ioredis client that the application already has.
  *
  * **Details**
  *
  * Commands share the client's connection, which the layer does not close. Subscriptions and `Redis.reserve` open
- * connections with the client's options, without its timeouts. A `lazyConnect` client that is not connected yet is
- * connected. The client reconnects at each failover, like the connections of `layer`: when a Sentinel reports it, or
- * when a reply to this layer says that the server has become a replica.
+ * further connections with the client's options, except for its timeouts. The layer connects a `lazyConnect` client
+ * that is not connected yet. As with `layer`, the client reconnects after each failover: when a Sentinel reports the
+ * failover, or when a reply to this layer shows that the server has become a replica.
  *
  * `commandTimeout` applies to this layer's commands. During an outage, they fail immediately and are not sent later,
- * regardless of the client's settings for its own commands.
+ * even if the client is configured to queue its own commands.
  *
  * **Gotchas**
  *
- * The layer refuses clients that have a `keyPrefix`, change the shape of replies (`stringNumbers`, `replyMapping`),
- * read from replicas (`scaleReads`), subscribe or monitor, or are closed. Listen to your client's `error` event:
- * ioredis prints errors if nobody listens. Do not send blocking commands on the shared connection, because they delay
- * renewals.
+ * The layer refuses a client that has a `keyPrefix`, changes the shape of replies (`stringNumbers`, `replyMapping`),
+ * reads from replicas (`scaleReads`), subscribes or monitors, or is closed. Listen for your client's `error` event,
+ * because otherwise ioredis prints errors. Do not send blocking commands on the shared connection: they delay renewals.
  *
- * **Example** (An application that has a client)
+ * **Example** (Reusing the application's client)
  *
  * ```ts
  * import { IoRedis, RedisMutex } from "@effect-simba/redis"

@@ -1,5 +1,5 @@
 /**
- * Checks whether a Redis server is set up for this library, and advises what to change.
+ * Checks whether a Redis server is set up for this library, and suggests what to change.
  *
  * @since 0.1.0
  */
@@ -34,14 +34,17 @@ export interface Report {
   readonly findings: ReadonlyArray<{
     /**
      * The name of the check: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (Cluster
-     * only), `keyspaceEvents`, `jobs` (lists paused ones), `clock`, `latency`, `commands`, `permissions`, `writes`,
-     * `pauses`, `messages`. `connection` replaces them all if a server does not reply.
+     * only), `keyspaceEvents`, `jobs` (paused jobs), `clock`, `latency`, `commands`, `permissions`, `writes`, `pauses`
+     * or `messages`. If a server does not reply, its only finding is `connection`.
      */
     readonly check: string
-    /** `info`: worth knowing. `warning`: works, but may break a guarantee of this library. `error`: does not work. */
+    /**
+     * `info`: worth knowing. `warning`: this library works, but a guarantee may break. `error`: this library does not
+     * work.
+     */
     readonly status: "ok" | "info" | "warning" | "error"
     readonly message: string
-    /** What to do about the finding, if anything. */
+    /** What to do about the finding; undefined if nothing needs to be done. */
     readonly advice?: string | undefined
   }>
 }
@@ -50,11 +53,11 @@ type Finding = Report["findings"][number]
 
 type Options = {
   /**
-   * Whether to also check keyspace events and permissions that data streams need, and to list paused services. Default:
+   * Whether to check the keyspace events and permissions that data streams need, and to list paused services. Default:
    * `false`.
    */
   readonly streams?: boolean | undefined
-  /** The number of pings. The slowest determines the status of `latency`. Default: 20. */
+  /** The number of pings. The slowest one determines the status of `latency`. Default: 20. */
   readonly pings?: number | undefined
 }
 
@@ -78,7 +81,7 @@ const latency = Effect.fnUntraced(function*(send: Send, pings: number) {
   return finding("latency", "warning", text, advice)
 })
 
-/** Compares the server's clock with the local one, to within half a round trip. */
+/** Compares the server's clock with the local one, accurate to half a round trip. */
 const clock = Effect.fnUntraced(function*(send: Send) {
   const before = yield* Clock.currentTimeMillis
   const [seconds, micros] = yield* send<readonly [string, string]>("TIME")
@@ -97,7 +100,7 @@ const coverage = (value: string | undefined): Finding => {
   return finding("coverage", "warning", problem, "set cluster-require-full-coverage no")
 }
 
-/** Lists paused jobs, because an operator may have forgotten to resume them. */
+/** Lists paused jobs, in case an operator forgot to resume them. */
 const pausedJobs = (send: Send) =>
   scan("list jobs", { send } as Redis.Redis["Service"], { _tag: "Single" }, "MATCH", "simba:{*}:jobs").pipe(
     Stream.mapEffect((key) =>
@@ -114,7 +117,7 @@ const pausedJobs = (send: Send) =>
     ),
     Stream.runCollect,
     Effect.map((found) => found.flat().sort()),
-    // The key belongs to another program, or the permission is missing, which another finding reports
+    // The key belongs to another program, or a permission is missing and another finding reports it
     Effect.orElseSucceed((): ReadonlyArray<string> => []),
     Effect.map((paused) =>
       paused.length === 0
@@ -123,7 +126,7 @@ const pausedJobs = (send: Send) =>
     )
   )
 
-/** Servers that speak the protocol of Redis may lack commands or options, and `rename-command` removes commands. */
+/** Redis-compatible servers may lack commands or options, and `rename-command` may have removed some. */
 const known = (sent: ReadonlyArray<Command>, replies: ReadonlyArray<string>): Finding => {
   const unknown = sent.flatMap((command, index) => {
     const reply = replies[index]!
@@ -161,7 +164,7 @@ const writes = (replies: ReadonlyArray<string>): Finding => {
   return finding("writes", "ok", "the server accepts writes")
 }
 
-/** Checks that messages arrive on the channels of waiters and of observers. */
+/** Checks that messages arrive on the channels for waiters and for observers. */
 const messages = (send: Send, subscriber: Subscriber["Service"], channels: ReadonlyArray<string>) =>
   Effect.flatMap(
     Effect.forEach(channels, (channel) => Effect.map(subscriber.subscribe(channel), (queue) => ({ channel, queue }))),
@@ -206,7 +209,7 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
   return [
     ...received,
     ...(isCluster ? [coverage(yield* checks.setting(send, "cluster-require-full-coverage"))] : []),
-    // On a Cluster, consumers do not use keyspace events: each node publishes only the events of its own keys
+    // On a Cluster, consumers do not use keyspace events, because each node publishes events only for its own keys
     ...(streams === true && !isCluster
       ? [checks.keyspaceEvents(yield* checks.setting(send, checks.eventsSetting))]
       : []),
@@ -245,14 +248,14 @@ const pauses = (redis: Redis.Redis["Service"], topology: RedisTopology) =>
   )
 
 /**
- * Checks the server, or each primary of the Cluster, behind the current `Redis`.
+ * Checks the server behind the current `Redis`, or each primary of the Cluster.
  *
  * **Details**
  *
- * Writes only to keys that begin with `simba:{doctor-`, and removes them. If there is a `Subscriber`, it also publishes
- * messages and checks that they arrive. Never fails: a server that does not reply is a finding.
+ * Writes only to keys that begin with `simba:{doctor-`, and removes them. With a `Subscriber`, it also publishes
+ * messages and checks that they arrive. It never fails: a server that does not reply is reported as a finding.
  *
- * **Example** (A program that says what to change)
+ * **Example** (Printing what to change)
  *
  * ```ts
  * import { IoRedis, RedisDoctor } from "@effect-simba/redis"
@@ -284,7 +287,7 @@ export const examine = Effect.fnUntraced(function*(
   )).flat()
   if (findings.every(({ check, status }) => status !== "error" || check === "version")) {
     const inbox = inboxChannel(`doctor-${id}`)
-    // Check this before any write, because a replica's refusal closes the connection
+    // Check this before any write: when a replica refuses a write, the connection closes
     const reads = [
       ...(options.streams === true ? [yield* pauses(redis, topology)] : []),
       ...(Option.isSome(subscriber) ? [yield* messages(send, subscriber.value, [inbox, key])] : [])

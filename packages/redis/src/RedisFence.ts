@@ -1,15 +1,15 @@
 /**
- * Fenced writes: Redis refuses a write from a former owner of a mutex.
+ * Fenced writes: Redis rejects writes from former owners of a mutex.
  *
- * An owner that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may
- * wake up and write after somebody else has acquired the mutex. The owner cannot prevent that, but the resource can,
- * because each grant has a larger token than the one before. A resource that remembers the largest token and refuses
- * smaller ones accepts no write from a former owner after its successor's first write.
+ * An owner may be paused past its deadline (a stopped process, a long garbage collection, a suspended machine), and
+ * write when it resumes, after somebody else has acquired the mutex. The owner cannot prevent that, but the resource
+ * can, because each grant has a larger token than the one before. A resource that remembers the largest token can
+ * reject smaller ones: once the new owner has written, no former owner can.
  *
- * The token is remembered in a key next to the resource, in the same Cluster slot, for seven days after its last use.
- * Protect related data with one resource and one mutex, because tokens of different mutexes cannot be compared.
+ * Redis keeps the token in a key in the resource's Cluster slot for seven days after its last use. Protect related data
+ * with a single resource and a single mutex, because tokens from different mutexes cannot be compared.
  *
- * **Example** (A write that a former owner cannot make)
+ * **Example** (Rejecting a write from a former owner)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -34,7 +34,7 @@ import { malformed } from "./internal/client/malformedInput.ts"
 import { evaluate } from "./internal/client/script.ts"
 import * as RedisKeys from "./internal/mutex/keys.ts"
 
-/** How long a token is remembered after its last use. */
+/** How long a token is kept after its last use. */
 const keepMillis = 7 * 24 * 60 * 60 * 1000
 
 /**
@@ -87,15 +87,16 @@ export interface Script<Params extends ReadonlyArray<unknown>> {
  *
  * **Details**
  *
- * As in Effect's `Redis.script`, `params` turns a call's parameters into a list. The first `numberOfKeys` elements are
- * the snippet's KEYS, the others its ARGV, both numbered from 1. The snippet returns the result.
+ * As in Effect's `Redis.script`, `params` turns a call's parameters into a list. The first `numberOfKeys` elements
+ * become the snippet's KEYS, and the rest become its ARGV. Both are numbered from 1. The snippet must return its
+ * result.
  *
  * **Gotchas**
  *
- * The snippet is part of a larger script, so its line numbers differ. On a Cluster, use only keys in the resource's
- * slot.
+ * The snippet is embedded in a larger script, so line numbers in errors are offset. On a Cluster, use only keys in the
+ * resource's slot.
  *
- * **Example** (A counter that only the owner of a mutex increments)
+ * **Example** (A counter that only the owner of a mutex can increment)
  *
  * ```ts
  * import type { Lease } from "@effect-simba/core"
@@ -132,14 +133,14 @@ export const script = <Params extends ReadonlyArray<unknown>>(
 const isToken = Schema.is(FencingToken)
 
 /**
- * Runs a fenced snippet atomically on the server, unless the resource has seen a larger token.
+ * Runs a fenced snippet atomically on the server, unless the resource has already accepted a larger token.
  *
  * **Details**
  *
  * The token is recorded before the snippet runs, so former owners are locked out even if the snippet fails. The result
- * is the raw Redis reply, so decode it.
+ * is the raw Redis reply, which you need to decode.
  *
- * **Example** (A list that only the owner of a mutex appends to)
+ * **Example** (A list that only the owner of a mutex can append to)
  *
  * ```ts
  * import type { Lease } from "@effect-simba/core"
@@ -181,16 +182,16 @@ export const run = <Params extends ReadonlyArray<unknown>>(
 const nothing = script(() => [], { numberOfKeys: 0, lua: "return nil" })
 
 /**
- * Raises the largest token of the resource, which then refuses all smaller ones.
+ * Records the lease's token as the resource's largest. The resource then rejects all smaller tokens.
  *
  * **When to use**
  *
- * If you read before you write, call it before the first read under each lease. After that, no former owner can change
- * the data that you read.
+ * If you read before you write, call this before the first read under each lease. From then on, no former owner can
+ * change the data.
  *
  * **Details**
  *
- * Writes nothing but the token. Fails with `StaleToken` if the resource has seen a larger one.
+ * Writes only the token. Fails with `StaleToken` if the resource has already accepted a larger one.
  *
  * **Example** (A read that stays valid)
  *
@@ -227,15 +228,15 @@ end`
 })
 
 /**
- * Sets a key, as `SET` does, unless the resource has seen a larger token.
+ * Sets a key, like `SET`, unless the resource has already accepted a larger token.
  *
  * **Details**
  *
- * The same token may write repeatedly.
+ * You can write repeatedly with the same token.
  *
  * **Gotchas**
  *
- * On a Cluster the key must be in the slot of the resource: `{rates}:latest` for the mutex `rates`.
+ * On a Cluster the key must be in the resource's slot, such as `{rates}:latest` for the mutex `rates`.
  *
  * **Example** (A value that expires)
  *
@@ -256,7 +257,7 @@ export const set = (
   key: string,
   value: string,
   options?: {
-    /** The time until the key expires, rounded up to milliseconds. Default: the key never expires. */
+    /** The time until the key expires, rounded up to whole milliseconds. By default the key never expires. */
     readonly ttl?: Duration.Input | undefined
   }
 ): Effect.Effect<void, StaleToken | StoreError | InvalidConfig, Redis.Redis> => {

@@ -1,6 +1,6 @@
 /**
- * Internals that the `effect-simba` command line uses: key names, the scan over all servers, and the combination of
- * connection options with the environment. They may change in any release.
+ * Internals for the `effect-simba` command line: key names, a key scan across all servers, and connection options from
+ * the environment. They may change in any release.
  *
  * @since 0.1.0
  */

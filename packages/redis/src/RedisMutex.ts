@@ -17,11 +17,11 @@ import * as store from "./internal/mutex/store.ts"
 import * as IoRedis from "./IoRedis.ts"
 
 /**
- * Options of the mutexes and their connection.
+ * Options for the mutexes and their connection.
  *
  * **Details**
  *
- * `commandTimeout` applies to both, unless `redis` sets its own.
+ * `commandTimeout` applies to both the mutexes and the connection, unless `redis` sets its own.
  *
  * **Example** (Mutexes and their connection)
  *
@@ -41,13 +41,13 @@ import * as IoRedis from "./IoRedis.ts"
  * @since 0.1.0
  */
 export interface Options<R = never> extends Mutex.Options<R> {
-  /** Options of the connection. Default: those of `IoRedis.layer`. */
+  /** Options for the connection. Defaults: those of `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
 
 /**
- * The services that the hook requires. Without this conditional type, they become `any` when the layer is merged with
- * others.
+ * The services that the hook requires. Without this conditional type, they would become `any` when the layer is merged
+ * with others.
  */
 type HookServices<R> = [R] extends [infer Services] ? Services : never
 
@@ -56,8 +56,8 @@ type HookServices<R> = [R] extends [infer Services] ? Services : never
  *
  * **Details**
  *
- * The application can use the same connection: `Redis` for commands and for Effect modules that build on it, `IoRedis`
- * for health checks. Data streams share it through `RedisStreams.layerRedis`.
+ * The application can use the same connection: through `Redis` for commands and for Effect modules that build on it,
+ * and through `IoRedis` for health checks. Data streams can share it through `RedisStreams.layerRedis`.
  *
  * **Example** (An application)
  *
@@ -78,7 +78,7 @@ type HookServices<R> = [R] extends [infer Services] ? Services : never
 export const layer = <R = never>(
   options?: Options<R>
 ): Layer.Layer<Mutex.Mutex | IoRedis.Provided, BackendError | InvalidConfig, HookServices<R>> =>
-  // Validate the options first, so that a mistake is reported even if the server is down
+  // Validate the options first, to report a mistake even if the server is down
   Layer.unwrap(Effect.as(
     MutexConfig.make(options),
     layerRedis(options).pipe(Layer.provideMerge(within(options, IoRedis.layer)))
@@ -89,13 +89,13 @@ export const layer = <R = never>(
  *
  * **When to use**
  *
- * Use it if the application already has a connection, such as `IoRedis.layerClient`, `IoRedis.layerCluster`, or another
- * provider of Effect's `Redis` service.
+ * Use it if the application already has a connection, for example from `IoRedis.layerClient`, `IoRedis.layerCluster`,
+ * or another provider of Effect's `Redis` service.
  *
  * **Gotchas**
  *
- * Most providers other than `IoRedis` have no `Subscriber`. Each channel then uses one of the provider's subscriptions,
- * and waiters poll every two seconds, because the provider does not report reconnects.
+ * Most providers other than `IoRedis` do not provide a `Subscriber`. Each channel then needs a separate subscription
+ * through the provider. Waiters poll every two seconds, because the provider does not report reconnects.
  *
  * **Example** (Mutexes and data streams on one `IoRedis` layer)
  *
@@ -124,7 +124,7 @@ export const layerRedis = <R = never>(
  *
  * Fails with `BackendError` if Redis is unreachable or does not reply for 30 seconds. Needs Redis 6.2 or newer.
  *
- * **Example** (Testing a custom provider with the contract of stores)
+ * **Example** (Testing a custom provider with the contract suite for stores)
  *
  * ```ts
  * import { RedisMutex } from "@effect-simba/redis"
@@ -180,10 +180,11 @@ const switchedOn = (name: string) =>
  *
  * **Details**
  *
- * Reads `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION`, the `processName` from `POD_NAME` or else from `POD_IP`, and the
- * variables of `IoRedis.layerFromEnv`. Refuses to build when `SIMBA_ENABLED` or `SIMBA_REDIS_ENABLED` is false.
+ * Reads `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION` and the variables of `IoRedis.layerFromEnv`. The `processName`
+ * comes from `POD_NAME` or, if that is not set, from `POD_IP`. The layer fails to build if `SIMBA_ENABLED` or
+ * `SIMBA_REDIS_ENABLED` is false.
  *
- * **Example** (An application that operators configure)
+ * **Example** (An application configured by its operators)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"

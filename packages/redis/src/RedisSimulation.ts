@@ -1,10 +1,10 @@
 /**
- * Simulates programs that use mutexes on Redis, with `Simulation` from `@effect-simba/testkit`.
+ * Simulates programs that use mutexes on Redis. Based on `Simulation` from `@effect-simba/testkit`.
  *
- * For tests: import it from its own path, with `@effect-simba/testkit` installed. The package's index does not export
- * it.
+ * For tests only. Install `@effect-simba/testkit`, and import this module from its own path, because the package's
+ * index does not export it.
  *
- * **Example** (Your own program under all faults)
+ * **Example** (Exposing your own program to all faults)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"
@@ -49,35 +49,38 @@ import * as lockModel from "./internal/mutex/lockModel.ts"
 import { layerStore } from "./RedisMutex.ts"
 
 /**
- * Options of a simulation: like those of `Simulation.run`, but the program uses `Mutex`.
+ * Options for a simulation. They are like those for `Simulation.run`, but the program uses `Mutex`.
  *
  * @see {@link run}
  * @category options
  * @since 0.1.0
  */
 export interface Options<E> extends Omit<Simulation.Options<E>, "program" | "lock" | "checkers"> {
-  /** The program of each process. It may also use `Redis`, and need not call `note`. */
+  /** The program that each process runs. It may use `Redis` too, and does not have to call `note`. */
   readonly program: (
     client: Simulation.Client
   ) => Effect.Effect<void, E, Mutex.Mutex | Redis | Subscriber | Scope.Scope>
-  /** The names of all mutexes that the program uses. */
+  /** The names of all mutexes used by the program. */
   readonly mutexes: ReadonlyArray<string>
-  /** Options of the mutexes of each process. No single lease should have a longer `ttl` or `transition`. */
+  /** Options for the mutexes in each process. No individual lease should have a longer `ttl` or `transition`. */
   readonly config?: Mutex.Options | undefined
   /** Default: `Checker.all`, with bounds derived from `config`. */
   readonly checkers?: ReadonlyArray<Checker.Checker> | undefined
-  /** Accepts other keys that the program may leave behind. Keys of mutexes and tokens of `RedisFence` are accepted. */
+  /**
+   * Returns true for other keys that the program may leave behind. Mutex keys and `RedisFence` tokens are always
+   * accepted.
+   */
   readonly keep?: ((key: string, expires: boolean) => boolean) | undefined
 }
 
 /**
- * Returns options for `Simulation.run` and `Simulation.shrink`. Use it to change some of them first.
+ * Returns options for `Simulation.run` and `Simulation.shrink`. Use it if you need to change some of them.
  *
  * **Details**
  *
- * The program gets a `Mutex` that uses the production scripts and layers and records what the program does.
+ * The program receives a `Mutex` that uses the production scripts and layers, and that records what the program does.
  *
- * **Example** (A checker besides those of mutexes)
+ * **Example** (Adding a checker to those for mutexes)
  *
  * ```ts
  * import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
@@ -116,7 +119,7 @@ export const make = <E>(
  *
  * The run is deterministic: the same options and seed produce the same result.
  *
- * **Example** (A program with data of its own)
+ * **Example** (A program that stores its own data)
  *
  * ```ts
  * import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"

@@ -1,5 +1,5 @@
 /**
- * Describes whether Effect's `Redis` service uses a single primary or a Cluster.
+ * Describes whether Effect's `Redis` service is backed by a single primary or a Cluster.
  *
  * @since 0.1.0
  */
@@ -8,19 +8,19 @@ import type * as Effect from "effect/Effect"
 import type { Redis } from "./internal/client/effectRedis.ts"
 
 /**
- * The distribution of keys over servers.
+ * How keys are distributed over servers.
  *
  * **Details**
  *
- * - `Single`: one primary has all keys, with or without Sentinel.
- * - `Cluster`: keys are spread over slots, so a script may only use keys of one mutex. `primaries` has a `send` for
- *   each primary; for a primary that is down, it fails. A `countable` `Subscriber` subscribes at each of them.
+ * - `Single`: one primary has all keys, whether or not Sentinel is used.
+ * - `Cluster`: keys are spread over slots, so a script may use the keys of only one mutex. `primaries` has a `send` for
+ *   each primary, which fails if the primary is down. A `countable` `Subscriber` subscribes on each primary.
  *
- * `maxReserved` is the maximum number of concurrent connections from `Redis.reserve` (default: 8). Consumers of data
- * streams wait for messages on at most half of them. With `serverChecks: false`, layers on this `Redis` do not warn
- * about the server's settings.
+ * `maxReserved` is the maximum number of concurrent connections from `Redis.reserve` (default: 8). Data-stream
+ * consumers wait for messages on at most half of them. With `serverChecks: false`, layers that use this `Redis` do not
+ * warn about the server's settings.
  *
- * **Example** (A provider of `Redis` that reaches a Cluster)
+ * **Example** (A custom `Redis` provider for a Cluster)
  *
  * ```ts
  * import * as RedisTopology from "@effect-simba/redis/RedisTopology"

@@ -4,32 +4,32 @@
  * Effect's `Redis` service and this library's `Subscriber`, implemented with ioredis.
  *
  * It opens one connection for commands and, on the first subscription, a second one shared by all subscriptions. Each
- * `Redis.reserve` uses a connection of its own. Behind Sentinel, there is also one connection to each Sentinel, to
- * detect failovers. Effect modules that use `Redis`, such as `RateLimiter` and `PersistedQueue`, work with it too.
+ * `Redis.reserve` opens another connection. Behind Sentinel, the layer also connects to each Sentinel to detect
+ * failovers. Effect modules that use `Redis`, such as `RateLimiter` and `PersistedQueue`, can use this layer too.
  *
  * @since 0.1.0
  */
 export * as IoRedis from "./IoRedis.ts"
 
 /**
- * Checks whether a Redis server is set up for this library, and advises what to change.
+ * Checks whether a Redis server is set up for this library, and suggests what to change.
  *
  * @since 0.1.0
  */
 export * as RedisDoctor from "./RedisDoctor.ts"
 
 /**
- * Fenced writes: Redis refuses a write from a former owner of a mutex.
+ * Fenced writes: Redis rejects writes from former owners of a mutex.
  *
- * An owner that was paused past its deadline (a stopped process, a long garbage collection, a suspended machine) may
- * wake up and write after somebody else has acquired the mutex. The owner cannot prevent that, but the resource can,
- * because each grant has a larger token than the one before. A resource that remembers the largest token and refuses
- * smaller ones accepts no write from a former owner after its successor's first write.
+ * An owner may be paused past its deadline (a stopped process, a long garbage collection, a suspended machine), and
+ * write when it resumes, after somebody else has acquired the mutex. The owner cannot prevent that, but the resource
+ * can, because each grant has a larger token than the one before. A resource that remembers the largest token can
+ * reject smaller ones: once the new owner has written, no former owner can.
  *
- * The token is remembered in a key next to the resource, in the same Cluster slot, for seven days after its last use.
- * Protect related data with one resource and one mutex, because tokens of different mutexes cannot be compared.
+ * Redis keeps the token in a key in the resource's Cluster slot for seven days after its last use. Protect related data
+ * with a single resource and a single mutex, because tokens from different mutexes cannot be compared.
  *
- * **Example** (A write that a former owner cannot make)
+ * **Example** (Rejecting a write from a former owner)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"

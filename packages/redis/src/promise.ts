@@ -1,9 +1,9 @@
 /**
  * Mutexes and leadership for programs without Effect, such as Express, Nest and Fastify.
  *
- * The promises wrap `RedisMutex.layer` on a `ManagedRuntime`, with the same guarantees and error classes. The classes
- * are in `SimbaError` of `@effect-simba/core`; `error._tag` has their names. Programs on Effect use `Mutex` and
- * `RedisMutex`.
+ * The promises wrap `RedisMutex.layer` in a `ManagedRuntime`, with the same guarantees and errors. The error classes
+ * are in `SimbaError` from `@effect-simba/core`, and `error._tag` is the name of the class. Programs that use Effect
+ * should use `Mutex` and `RedisMutex` instead.
  *
  * **Example** (Responding with 409 while another process is working)
  *
@@ -48,27 +48,27 @@ import * as IoRedis from "./IoRedis.ts"
 import * as RedisMutex from "./RedisMutex.ts"
 
 /**
- * Options of `createSimba`. Durations are milliseconds, or strings such as `"10 seconds"`.
+ * Options for `createSimba`. Durations are numbers of milliseconds or strings such as `"10 seconds"`.
  *
  * @see {@link createSimba}
  * @category options
  * @since 0.1.0
  */
 export interface Options extends Omit<Mutex.Options, "onOverrun" | "guard"> {
-  /** The server's URL, which starts with `redis://`, or `rediss://` for TLS. Default: `redis://localhost:6379`. */
+  /** The server's URL. It starts with `redis://`, or with `rediss://` for TLS. Default: `redis://localhost:6379`. */
   readonly url?: string | undefined
-  /** An ioredis client that the application owns and closes. It replaces `url` and `redis.client`. */
+  /** An ioredis client that belongs to the application, which must close it. Replaces `url` and `redis.client`. */
   readonly client?: Parameters<typeof IoRedis.layerClient>[0] | undefined
-  /** Further connection options: ioredis options and timeouts. */
+  /** Further options for the connection: ioredis options and timeouts. */
   readonly redis?: Omit<IoRedis.Options, "url"> | undefined
-  /** Receives the lines of the log, of every level. It replaces the console, which gets those from `info` on. */
+  /** Receives log lines of all levels. Replaces the console, which receives only lines of level `info` and above. */
   readonly log?: ((line: LogLine) => void) | undefined
 }
 
 /**
- * A line of the log, for the logger of the application.
+ * A log line for the application's logger.
  *
- * **Example** (Lines in the log of an application)
+ * **Example** (Forwarding log lines to Pino)
  *
  * ```ts
  * import { createSimba, type LogLine } from "@effect-simba/redis/promise"
@@ -86,47 +86,46 @@ export interface Options extends Omit<Mutex.Options, "onOverrun" | "guard"> {
 export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error"
   readonly message: string
-  /** What the line is about, such as `mutex` and `token`. */
+  /** Context, such as `mutex` and `token`. */
   readonly fields: Readonly<Record<string, unknown>>
-  /** The error that the line reports, if there is one. */
+  /** The error that the line reports, if any. */
   readonly error: unknown
 }
 
 /**
- * Options of a lock.
+ * Options for a lock.
  *
  * @see {@link Simba}
  * @category options
  * @since 0.1.0
  */
 export interface LockOptions extends Omit<Mutex.AcquireOptions, "isAlive"> {
-  /** When it aborts, waiting stops, or the work is aborted. The promise rejects with the reason of the signal. */
+  /** Stops waiting, or aborts the work, when the signal aborts. The promise rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * Options of a leadership.
+ * Options for a leadership.
  *
  * @see {@link Simba}
  * @category options
  * @since 0.1.0
  */
 export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
-  /** A cron expression that says when the work runs. Default: once, when the leadership begins. */
+  /** A cron expression for the times at which the work runs. By default it runs once, when the leadership begins. */
   readonly cron?: string | undefined
   /** The IANA time zone of `cron`. Default: UTC. */
   readonly timeZone?: string | undefined
   /**
-   * The maximum age of a missed `cron` instant for which a new leader still runs the work. Default: missed instants are
-   * skipped.
+   * How late a new leader may still run the work for a missed `cron` instant. By default, missed instants are skipped.
    */
   readonly catchUp?: Duration.Input | undefined
 }
 
 /**
- * The lease of a held mutex. Its members use only the local clock and send no requests.
+ * The lease on a held mutex. Its members use only the local clock, and never send a request.
  *
- * **Example** (A check before each step)
+ * **Example** (Checking the lease before each step)
  *
  * ```ts
  * import type { Lease } from "@effect-simba/redis/promise"
@@ -148,13 +147,13 @@ export interface Lease {
   readonly id: string
   /**
    * The fencing token, which grows with every grant. Pass it to the resource that the mutex protects, before you read
-   * what you will change.
+   * any data that you will change.
    */
   readonly token: number
   readonly isHeld: boolean
   /** Milliseconds until the lease ends if it is not renewed. */
   readonly timeLeft: number
-  /** Throws `LeaseLost` unless the lease is held. Call it before each step that needs the mutex. */
+  /** Throws `LeaseLost` unless the lease is still held. Call it before each step that needs the mutex. */
   readonly ensure: () => void
 }
 
@@ -183,12 +182,12 @@ export interface HeldLease extends Lease, AsyncDisposable {
 }
 
 /**
- * Work that needs a mutex. `signal` aborts when the lease is lost, and when the `Simba` is closed.
+ * Work that needs a mutex. `signal` aborts when the lease is lost or the `Simba` is closed.
  *
  * **Gotchas**
  *
- * Pass `signal` to everything that waits. The mutex stays held, and the caller waits, until the promise has settled.
- * Work that acquires its own mutex again waits for itself until `timeout`.
+ * Pass `signal` to everything that waits. Until the promise settles, the mutex stays held and the caller waits. Work
+ * that tries to acquire its own mutex again deadlocks until `timeout`.
  *
  * @see {@link Simba}
  * @category models
@@ -214,14 +213,14 @@ export type Work<A> = (lease: Lease, signal: AbortSignal) => PromiseLike<A>
 export interface Contender extends AsyncDisposable {
   readonly isLeader: boolean
   /**
-   * Aborts the work, waits for it to end, and lets another process lead. The work itself may call it, but must not await
-   * it: it would wait for itself.
+   * Aborts the work, waits for it to end, and lets another process lead. The work may call it, but must not await it,
+   * because it would wait for itself.
    */
   readonly stop: () => Promise<void>
 }
 
 /**
- * Whether the mutex was acquired, and the result of the work if it was.
+ * Whether the mutex was acquired and, if it was, the result of the work.
  *
  * @see {@link Simba}
  * @category models
@@ -230,7 +229,7 @@ export interface Contender extends AsyncDisposable {
 export type Attempt<A> = { readonly acquired: true; readonly value: A } | { readonly acquired: false }
 
 /**
- * The operations of this module.
+ * Locks and leaderships over one connection to Redis.
  *
  * **Example** (A leader-only cron)
  *
@@ -250,7 +249,7 @@ export type Attempt<A> = { readonly acquired: true; readonly value: A } | { read
 export interface Simba extends AsyncDisposable {
   /**
    * Waits for the mutex, and runs `work` while holding it. Rejects with `AcquireTimeout` after `timeout`, with
-   * `LeaseLost` if the lease is lost, and with any error that `work` throws.
+   * `LeaseLost` if the lease is lost, or with any error that `work` throws.
    */
   readonly withLock: {
     <A>(name: string, work: Work<A>): Promise<A>
@@ -262,21 +261,22 @@ export interface Simba extends AsyncDisposable {
     <A>(name: string, options: Omit<LockOptions, "timeout">, work: Work<A>): Promise<Attempt<A>>
   }
   /**
-   * Waits for the mutex, and holds it until it is released. A loss aborts no work: watch `signal`, or call `ensure`.
+   * Waits for the mutex, and holds it until you release it. No work is aborted if the lease is lost, so watch `signal`
+   * or call `ensure`.
    */
   readonly acquire: (name: string, options?: LockOptions) => Promise<HeldLease>
   /**
    * Contends for a leadership, and runs `work` while this process leads. The work runs once each time the leadership
-   * begins or, with `cron`, at most once per instant in the whole fleet. A failure of the work is logged. Without
-   * `cron`, it also ends the leadership, so that another process can try.
+   * begins or, with `cron`, at most once per instant in the whole fleet. If the work fails, the error is logged.
+   * Without `cron`, a failure ends the leadership, and another process can try.
    */
   readonly lead: {
     (name: string, work: Work<unknown>): Promise<Contender>
     (name: string, options: LeadOptions, work: Work<unknown>): Promise<Contender>
   }
   /**
-   * Aborts all work, waits for it to end, releases all mutexes, and closes the connections. Work must not await it: it
-   * would wait for itself.
+   * Aborts all work, waits for it to end, releases all mutexes, and closes the connections. Work must not await it,
+   * because it would wait for itself.
    */
   readonly close: () => Promise<void>
 }
@@ -294,27 +294,27 @@ const view = (lease: Core.Lease): Lease => ({
   ensure: () => Effect.runSync(lease.ensure)
 })
 
-/** Aborts the signal. If the lease was lost, the reason is that loss. */
+/** Aborts the signal. If the lease was lost, the reason is the `LeaseLost` error. */
 const abort = (controller: AbortController, lease: Core.Lease): Effect.Effect<void> =>
   Effect.map(Effect.result(lease.ensure), (held) => controller.abort(Result.isFailure(held) ? held.failure : undefined))
 
 /**
- * Returns whether work rejected because it was aborted: with the abort reason, an `AbortError`, or the loss of its
- * lease.
+ * Returns whether work rejected because it was aborted. It may reject with the abort reason, with an `AbortError`, or
+ * with `LeaseLost`.
  */
 const isAbort = (error: unknown, { reason }: AbortSignal, lease: Core.Lease): boolean =>
   error === reason || (error instanceof Error && error.name === "AbortError") ||
   (error instanceof LeaseLost && error.id === lease.id)
 
 /**
- * Runs the work. An interruption aborts it and waits for it to end, so that the mutex is not released earlier. The
- * caller's promise rejects with the abort.
+ * Runs the work. An interruption aborts it and waits for it to end, because the mutex must not be released earlier. The
+ * caller's promise rejects with the abort reason.
  */
 const bodyOf = <A>(work: Work<A>) => (lease: Core.Lease): Effect.Effect<A, unknown> =>
   Effect.callback((resume) => {
     const controller = new AbortController()
     const running = Promise.resolve().then(() => {
-      // Other work may have aborted this one in the same task
+      // Other work may have aborted this work in the same task
       controller.signal.throwIfAborted()
       return work(view(lease), controller.signal)
     })
@@ -421,7 +421,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
         throw signal?.aborted === true ? signal.reason : closed()
       })
 
-  /** Opens a resource in a separate fiber, which holds it until `release` is called or this `Simba` is closed. */
+  /** Opens a resource in a separate fiber. The fiber holds it until `release` is called or this `Simba` is closed. */
   const hold = <A>(resource: Effect.Effect<A, unknown, Mutex.Mutex | Scope.Scope>, signal?: AbortSignal) =>
     run(
       Effect.suspend(() => {
@@ -516,12 +516,12 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
 }
 
 /**
- * Connects to Redis, and resolves to a `Simba` once it is connected.
+ * Connects to Redis. Resolves to a `Simba` once connected.
  *
  * **Details**
  *
- * Rejects with `InvalidConfig` or `BackendError`. Create one for the whole process. Close it when the process ends, so
- * that other processes can acquire its mutexes immediately.
+ * Rejects with `InvalidConfig` or `BackendError`. Create one `Simba` for the whole process. Close it before the process
+ * exits, to let other processes acquire its mutexes immediately.
  *
  * **Example** (Holding a mutex for the rest of a function)
  *

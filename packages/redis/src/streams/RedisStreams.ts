@@ -16,11 +16,11 @@ import { complete } from "./internal/environment.ts"
 import * as store from "./internal/store.ts"
 
 /**
- * Options of the client and its connection.
+ * Options for the client and its connection.
  *
  * **Details**
  *
- * `commandTimeout` applies to both, unless `redis` sets its own.
+ * `commandTimeout` applies to both the client and the connection, unless `redis` sets its own.
  *
  * **Example** (A client and its connection)
  *
@@ -40,7 +40,7 @@ import * as store from "./internal/store.ts"
  * @since 0.1.0
  */
 export interface Options extends StreamClient.Options {
-  /** Options of the connection. Default: those of `IoRedis.layer`. */
+  /** Options for the connection. Defaults: those of `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
 
@@ -50,8 +50,8 @@ export interface Options extends StreamClient.Options {
  *
  * **Details**
  *
- * Besides the connections of `IoRedis`, a consumer uses one connection to wait for announcements, and one for every 128
- * data streams whose handlers are waiting for messages.
+ * In addition to the connections of `IoRedis`, a consumer opens one connection to wait for announcements, and one for
+ * every 128 data streams whose handlers are waiting for messages.
  *
  * **Example** (An application)
  *
@@ -85,13 +85,13 @@ export const layer = (
  *
  * **When to use**
  *
- * Use it if the application already has a connection, for example one that it shares with mutexes, one to a Cluster, or
- * another provider of Effect's `Redis` service.
+ * Use it if the application already has a connection, for example one shared with mutexes, a connection to a Cluster,
+ * or another provider of Effect's `Redis` service.
  *
  * **Gotchas**
  *
- * On a Cluster, the names of the service and its data streams must have the same hash tag, such as `{orders}`. Without
- * one in the name of the service, the layer fails with `InvalidConfig`.
+ * On a Cluster, the names of the service and its data streams must contain the same hash tag, such as `{orders}`. If
+ * the service's name does not contain one, the layer fails with `InvalidConfig`.
  *
  * **Example** (A client on a Cluster)
  *
@@ -164,9 +164,10 @@ export const layerConfig = (
  *
  * **Details**
  *
- * Reads the `processName` from `POD_NAME`, or else from `POD_IP`, and the variables of `IoRedis.layerFromEnv`.
+ * Reads the variables of `IoRedis.layerFromEnv`. The `processName` comes from `POD_NAME` or, if that is not set, from
+ * `POD_IP`.
  *
- * **Example** (An application that operators configure)
+ * **Example** (An application configured by its operators)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"

@@ -1,4 +1,4 @@
-/** Limits how long building a store may take, because not every provider of `Redis` has timeouts. */
+/** Limits the time to build a store, because not every `Redis` provider has timeouts. */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

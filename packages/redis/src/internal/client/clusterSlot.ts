@@ -1,4 +1,4 @@
-/** Computes the slot of a key in a Cluster. */
+/** Computes the Cluster slot of a key. */
 
 /** CRC16 (XMODEM, polynomial 0x1021), one byte at a time. */
 const table = Uint16Array.from({ length: 256 }, (_, byte) => {

@@ -6,12 +6,12 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 
 /**
- * Separates the fields of stored values, replies and messages. The Lua scripts contain the same text. A name or an id
- * that is followed by the separator must not contain it.
+ * Separates fields in stored values, replies and messages. The Lua scripts use the same separator. A name or an id must
+ * not contain it, unless it is the last field.
  */
 export const separator = "@@"
 
-/** A codec for a text. `decode` splits it into the fields of `target`, or returns the problem as a string. */
+/** A codec for text. `decode` splits the text into the fields of `target`, or returns the problem as a string. */
 export const text = <T, E extends object>(
   target: Schema.Codec<T, E>,
   decode: (text: string) => E | string,
@@ -31,8 +31,8 @@ export const text = <T, E extends object>(
   ))
 
 /**
- * A codec without encoding, for frequent input: replies to acquires and releases, and messages on the channel of a
- * layer. `decode` validates and returns the whole value, or returns the problem as a string.
+ * A decode-only codec for frequent input: replies to acquires and releases, and messages on a layer's channel. `decode`
+ * validates and returns the whole value, or returns the problem as a string.
  */
 export const readBy = <T, E>(encoded: Schema.Codec<E>, decode: (input: E) => T | string): Schema.Codec<T, E> =>
   encoded.pipe(Schema.decodeTo(

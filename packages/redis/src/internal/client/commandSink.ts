@@ -1,4 +1,7 @@
-/** Sends commands without a fiber for each, which Effect's `Redis` service cannot do. Acquires and releases use it. */
+/**
+ * Sends commands without starting a fiber for each. Effect's `Redis` service cannot do this. Used for acquires and
+ * releases.
+ */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -13,15 +16,18 @@ export interface Failure {
   readonly cause: unknown
 }
 
-/** Implemented by providers of `Redis` that support it. */
+/** Optional for `Redis` providers. */
 export class CommandSink extends Context.Service<CommandSink, {
   /**
-   * Whether the connection is ready. If so, commands are written immediately, and later commands cannot overtake them.
+   * Whether the connection is ready. If it is, commands are written immediately, and later commands cannot overtake
+   * them.
    */
   readonly isReady: () => boolean
   /** Runs `task` after the current task of the event loop. */
   readonly afterCurrentTask: (task: () => void) => void
-  /** Sends a command, and calls `done` once. Returns a function that cancels the command if it is not written yet. */
+  /**
+   * Sends a command, and calls `done` once. Returns a function that cancels the command if it has not been written yet.
+   */
   readonly send: (
     command: string,
     args: ReadonlyArray<string>,
@@ -48,8 +54,8 @@ export const sendOver = (
 }
 
 /**
- * A sink over Effect's `Redis` service. `afterCurrentTask` does not defer its task, because `TestClock` does not wait
- * for another pass of the scheduler. Closing the scope interrupts commands that have no reply yet.
+ * A sink on top of Effect's `Redis` service. `afterCurrentTask` runs its task immediately, because `TestClock` does not
+ * wait for another pass of the scheduler. Closing the scope interrupts commands that are still waiting for a reply.
  */
 export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
   Effect.map(FiberSet.makeRuntime<never, unknown, RedisError>(), (run) => ({
@@ -58,7 +64,7 @@ export const overRedis = (redis: Redis["Service"]): Effect.Effect<CommandSink["S
     send: sendOver(redis, run)
   }))
 
-/** Returns the sink of the `Redis` provider, or else one over `Redis.send`. */
+/** Returns the `Redis` provider's sink, or else a sink on top of `Redis.send`. */
 export const currentSink = (redis: Redis["Service"]): Effect.Effect<CommandSink["Service"], never, Scope.Scope> =>
   Effect.flatMap(
     Effect.serviceOption(CommandSink),

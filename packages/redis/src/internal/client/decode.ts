@@ -1,4 +1,4 @@
-/** Decodes replies and messages from Redis with a codec. `malformedInput` reports those that are malformed. */
+/** Decodes replies and messages from Redis with a codec. Malformed input is reported by `malformedInput`. */
 import type { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import type * as Duration from "effect/Duration"
@@ -12,7 +12,7 @@ import { malformed, reportMalformed } from "./malformedInput.ts"
 
 export type Reader<T> = (input: unknown) => Exit.Exit<T, ProtocolError>
 
-/** `where` is the name of the input in error messages. */
+/** `where` names the input in error messages. */
 export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T> => {
   const decode = Schema.decodeUnknownResult(codec)
   return (input) => {

@@ -1,11 +1,11 @@
 /**
- * The commands that the doctor tries on a server: those that the stores and their scripts use, with the options that are
- * new in Redis 6.2.
+ * The commands that the doctor tries on a server: all commands used by the stores and their scripts, with the options
+ * introduced in Redis 6.2.
  */
 
 export type Command = readonly [name: string, ...args: ReadonlyArray<string>]
 
-/** Every key that these commands write expires, because the command that deletes it may be refused. */
+/** All keys that these commands write expire, because the server may refuse the command that deletes them. */
 export const mutexCommands = (key: string, inbox: string): ReadonlyArray<Command> => [
   ["SET", key, "doctor", "PX", "5000", "GET"],
   ["GET", key],

@@ -1,5 +1,5 @@
 /**
- * A connection failure whose message says how to fix it. It has no stack trace, because the cause lies outside this
+ * A connection failure whose message says how to fix it. It has no stack trace, because the cause is outside this
  * program.
  */
 export class DriverError extends Error {

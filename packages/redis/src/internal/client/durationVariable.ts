@@ -1,6 +1,6 @@
 /**
- * Reads durations from environment variables, in Effect's format or the format of Simba's configuration (`10s`). The
- * `environment` module of mutexes and the connection `options` call it.
+ * Reads durations from environment variables, in Effect's format or in the format of Simba's configuration (`10s`).
+ * Called by the mutex `environment` module and by the connection `options`.
  */
 import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"

@@ -1,10 +1,10 @@
 /**
- * The package's only import of Effect's Redis service. Effect marks that module as unstable, so this file absorbs its
- * changes.
+ * The only file in this package that imports Effect's Redis service. That module is marked as unstable, so changes to
+ * it should only affect this file.
  */
 import { RedisError } from "effect/persistence/Redis"
 
-/** Adds a message to Effect's error, because its log line would be empty otherwise. */
+/** Adds a message to Effect's error, whose log line would otherwise be empty. */
 export const redisError = (cause: unknown): RedisError =>
   Object.defineProperty(new RedisError({ cause }), "message", {
     value: cause instanceof Error ? cause.message : String(cause),

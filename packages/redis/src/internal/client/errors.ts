@@ -14,15 +14,15 @@ export const isReply = (cause: unknown): cause is Error => cause instanceof Erro
 export const isRetryable = (cause: unknown): boolean =>
   cause instanceof DriverError ? cause.isRetryable : !isReply(cause) || isTransient(cause.message)
 
-/** Returns whether the server does not have the script in its cache, and therefore ran nothing. */
+/** Returns whether the server did not have the script in its cache, and so did not run it. */
 export const isForgotten = (cause: unknown): boolean => String(cause).includes("NOSCRIPT")
 
-/** Only for single-server drivers, because Cluster drivers follow MOVED. */
+/** Only for single-server drivers. Cluster drivers follow MOVED. */
 const moved = new DriverError("the server is a node of a Redis Cluster (MOVED): use IoRedis.layerCluster", false)
 
 /**
- * Error replies with a known remedy, explained for readers who do not know Redis. The message keeps the error code, so
- * that it can be searched for.
+ * Error replies with a known remedy, explained for readers who do not know Redis. The message contains the error code,
+ * so readers can search for it.
  */
 const cures: ReadonlyArray<readonly [code: RegExp, text: (keys: string, reply: string) => string]> = [
   [
@@ -48,7 +48,10 @@ const named = (keys: ReadonlyArray<string>): string =>
     ? "a key"
     : `${keys.length === 1 ? "the key" : "one of the keys"} ${keys.map((key) => `"${key}"`).join(", ")}`
 
-/** Returns the remedy for a known error reply. `keys` are the request's keys, one of which may have the wrong type. */
+/**
+ * Returns the remedy for a known error reply. `keys` are the request's keys, because one of them may have the wrong
+ * type.
+ */
 const known = (text: string, keys: ReadonlyArray<string> = []): DriverError | undefined => {
   const cure = cures.find(([code]) => code.test(text))
   return cure && new DriverError(cure[1](named(keys), text), isTransient(text))

@@ -1,8 +1,8 @@
 /**
- * `Subscriber` over any provider of Effect's `Redis` service. Each channel uses one of the provider's subscriptions,
- * which is usually a separate connection. A failed subscription is renewed, and its listeners receive a `Gap`. The
- * provider does not report reconnects, so waiters poll every two seconds. The stores use this module if no `Subscriber`
- * is provided.
+ * Implements `Subscriber` on top of any provider of Effect's `Redis` service. The stores use it if no `Subscriber` is
+ * provided. Each channel needs one of the provider's subscriptions, which usually opens a separate connection. If a
+ * subscription fails, this module subscribes again and sends the listeners a `Gap`. The provider does not report
+ * reconnects, so waiters poll every two seconds.
  */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
@@ -42,6 +42,6 @@ const over = (redis: Redis["Service"]): Subscriber["Service"] => ({
   })
 })
 
-/** Returns the `Subscriber` of the `Redis` provider, or else one over `Redis.subscribe`. */
+/** Returns the `Redis` provider's `Subscriber`, or else one on top of `Redis.subscribe`. */
 export const currentSubscriber = (redis: Redis["Service"]): Effect.Effect<Subscriber["Service"]> =>
   Effect.map(Effect.serviceOption(Subscriber), Option.getOrElse(() => over(redis)))

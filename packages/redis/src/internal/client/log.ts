@@ -1,4 +1,4 @@
-/** Writes the log lines of this package. If a logger throws, the line is lost, and nothing else is affected. */
+/** Writes this package's log lines. If a logger throws, the line is lost, but nothing else is affected. */
 // oxlint-disable no-restricted-properties -- here a logger may throw
 import * as Effect from "effect/Effect"
 

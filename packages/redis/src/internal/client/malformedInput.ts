@@ -1,7 +1,7 @@
 /**
- * Reports malformed data from a server or another program. Everything that decodes replies or messages uses it. A
- * malformed reply fails its request with `ProtocolError`. A malformed message is logged and counted, and its
- * subscription continues.
+ * Reports malformed data from a server or another program, for all code that decodes replies or messages. A malformed
+ * reply fails its request with `ProtocolError`. A malformed message is logged and counted, and the subscription
+ * continues.
  */
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
@@ -10,12 +10,12 @@ import * as Metric from "effect/Metric"
 import * as log from "./log.ts"
 
 /**
- * Creates the error. `where` names the data in the error message, which includes an excerpt of `input`, the data itself.
- * `problem` says what is wrong with it.
+ * Creates the error. `where` names the data, `input` is the data itself, and `problem` says what is wrong with it. The
+ * error message includes an excerpt of `input`.
  */
 export const malformed = ProtocolError.of
 
-/** Logs and counts a malformed message on this channel. */
+/** Logs and counts a malformed message on a channel. */
 export const reportMalformed = (channel: string, error: ProtocolError): Effect.Effect<void> =>
   log.warning(error.message).pipe(
     Effect.annotateLogs({ channel }),

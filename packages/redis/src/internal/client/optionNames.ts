@@ -1,7 +1,7 @@
-/** Refuses unknown options, because no compiler checks JavaScript programs. `promise` calls it. */
+/** Refuses unknown options, because no compiler checks JavaScript programs. Called by `promise`. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 
-/** A table of all names of an options type. The compiler rejects a table that lacks one. */
+/** A table of all names in an options type. The compiler rejects a table with a missing name. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>
 
 /** Returns the error for an unknown option or a value that is not an object; undefined if the options are valid. */

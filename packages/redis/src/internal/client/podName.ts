@@ -1,6 +1,6 @@
 /**
- * Completes the `processName` of mutexes and data streams from the environment, so that operators find the pod of an
- * owner: the name is part of its id. The two `environment` modules call it.
+ * Reads the `processName` for mutexes and data streams from the environment. The name is part of an owner's id, so
+ * operators can find the owner's pod. Called by the two `environment` modules.
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -12,8 +12,8 @@ const variables = Config.all({
 })
 
 /**
- * Returns the explicit name, or else the pod's name, or else its IP address. If none is set, returns undefined, and the
- * name is `<pid>@<host>`.
+ * Returns the explicit name, or else the pod's name, or else its IP address. Returns undefined if none of them is set;
+ * the name is then `<pid>@<host>`.
  */
 export const processNameOr = (explicit: string | undefined): Effect.Effect<string | undefined, Config.ConfigError> =>
   explicit === undefined

@@ -1,5 +1,5 @@
 /**
- * Scans the keys of all servers, page by page. `store` uses it to list mutexes, and `RedisDoctor` to list jobs and
+ * Scans the keys on all servers, page by page. Used by `store` to list mutexes, and by `RedisDoctor` to list jobs and
  * pauses.
  */
 import type { BackendError } from "@effect-simba/core/SimbaError"
@@ -11,8 +11,8 @@ import type { Redis } from "./effectRedis.ts"
 import { fromRedis } from "./errors.ts"
 
 /**
- * Reads pages of about 500 keys, so that the server is never blocked for long. `filter` is passed on as `SCAN`
- * arguments. A key may be returned twice.
+ * Reads pages of about 500 keys to avoid blocking the server for long. `filter` is passed to `SCAN` as arguments. A key
+ * may be returned twice.
  */
 export const scan = (
   operation: string,

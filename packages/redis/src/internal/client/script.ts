@@ -1,9 +1,11 @@
 /**
- * Runs Lua scripts, even if the server no longer has them in its cache. Their types come from the head of the Lua file
- * (its KEYS, ARGV and Reply lines). Batches are sent through a `CommandSink`, all other calls through `Redis`.
+ * Runs Lua scripts, even if the server no longer has them in its cache. The types of a script come from the head of its
+ * Lua file (the KEYS, ARGV and Reply lines). Batches are sent through a `CommandSink`, and all other calls through
+ * `Redis`.
  *
- * Effect's `Redis.eval` is not used. If the server lacks the script, `Redis.eval` sends SCRIPT LOAD and repeats EVALSHA,
- * which fails again on a Cluster if another node received the SCRIPT LOAD. `send` repeats the call with EVAL.
+ * This module does not use Effect's `Redis.eval`. If the script is missing, `Redis.eval` sends SCRIPT LOAD and repeats
+ * EVALSHA. On a Cluster, that fails again if the SCRIPT LOAD goes to another node. `send` repeats the call with EVAL
+ * instead.
  */
 import type { BackendError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Cause from "effect/Cause"
@@ -19,11 +21,11 @@ import { backendError, fromRedis, isForgotten } from "./errors.ts"
 
 type Packed = readonly [keys: ReadonlyArray<string>, args: ReadonlyArray<string | number>]
 
-/** The Lua code is constant: names and numbers are passed only in KEYS and ARGV. */
+/** The Lua code. It is constant: names and numbers are passed only in KEYS and ARGV. */
 export interface Script<Params, Reply, Encoded = unknown> {
   readonly text: Redis.Script<{ readonly params: Packed; readonly result: unknown }>
   readonly reply: Schema.Codec<Reply, Encoded>
-  /** Returns KEYS and ARGV in the order of the Lua file's head. */
+  /** Returns KEYS and ARGV in the order given in the head of the Lua file. */
   readonly pack: (params: Params) => Packed
 }
 
@@ -54,9 +56,9 @@ export const load = (
 ): Effect.Effect<Loaded, BackendError> => Effect.mapError(loadText(redis, lua), fromRedis("load a script"))
 
 /**
- * Calls a loaded script. `write` returns the arguments of EVALSHA or EVAL, starting with the script's hash or text, or
- * undefined if the caller has abandoned the call. It is called a second time if the server did not have the script and
- * so ran nothing. Returns a function that cancels a command that is not written yet.
+ * Calls a loaded script. `write` returns the arguments for EVALSHA or EVAL, starting with the script's hash or text. It
+ * returns undefined if the caller has abandoned the call. If the server did not have the script, and so did not run it,
+ * `write` is called again. The result is a function that cancels a command that has not been written yet.
  */
 export const send = (
   sink: Pick<CommandSink["Service"], "send">,
@@ -74,7 +76,7 @@ export const send = (
         else attempt(true)
       })
     } catch (cause) {
-      // Fail every caller, because no reply will come. Not retryable, because the arguments are at fault
+      // Fail every caller, because no reply will come. The error is not retryable, because the arguments are at fault
       done({ cause: new DriverError(`the command cannot be written: ${cause}`, false) }, undefined)
     }
   }
@@ -82,12 +84,12 @@ export const send = (
   return () => cancel?.()
 }
 
-/** The scripts of each `Redis` service by their text: loaded, or being loaded. */
+/** Each `Redis` service's scripts by their text. A script is loaded, or is being loaded. */
 const loaded = new WeakMap<Redis.Redis["Service"], Map<string, Loaded | Deferred.Deferred<void, Redis.RedisError>>>()
 
 /**
- * Loads a script on its first use. Concurrent first uses share the request and its failure, but not an interruption. An
- * interruption between the entry in `scripts` and `onExit` would leave the others waiting forever.
+ * Loads a script on its first use. Concurrent first uses share the request and its failure, but not an interruption.
+ * The mask prevents an interruption between `scripts.set` and `onExit`, which would leave the others waiting forever.
  */
 const loadOnce = (redis: Redis.Redis["Service"], lua: string): Effect.Effect<Loaded, Redis.RedisError> =>
   Effect.uninterruptibleMask((restore) => {
@@ -110,7 +112,7 @@ const loadOnce = (redis: Redis.Redis["Service"], lua: string): Effect.Effect<Loa
       }))
   })
 
-/** Calls a script through `Redis`, for callers without a sink. Interruption abandons the request. */
+/** Calls a script through `Redis`, for callers without a sink. An interruption abandons the request. */
 export const evaluate = <Config extends { readonly params: ReadonlyArray<unknown>; readonly result: unknown }>(
   redis: Redis.Redis["Service"],
   { lua, numberOfKeys, params: argumentsOf }: Redis.Script<Config>

@@ -1,6 +1,6 @@
 /**
- * Checks a server for settings that break leases, and gives advice on each. `driver` logs the findings when a layer
- * connects, and `RedisDoctor` reports them.
+ * Checks a server for settings that may break leases, and suggests a fix for each. `driver` logs the findings when a
+ * layer connects, and `RedisDoctor` reports them.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -13,7 +13,7 @@ export interface Finding {
   readonly advice?: string | undefined
 }
 
-/** The oldest release with all required commands. */
+/** The oldest release that has all required commands. */
 const oldest = [6, 2] as const
 
 export type Info = ReadonlyMap<string, string>
@@ -29,7 +29,7 @@ export const finding = (check: string, status: Finding["status"], message: strin
   ...(advice === undefined ? {} : { advice })
 })
 
-/** A fork reports its own version, and in `redis_version` the Redis with which it is compatible. */
+/** A fork reports its own version separately. Its `redis_version` is the Redis version that it is compatible with. */
 const forks = ["Valkey", "Redict"] as const
 
 const version = (info: Info): Finding => {
@@ -43,7 +43,7 @@ const version = (info: Info): Finding => {
   return finding("version", "ok", `${own ?? ""}Redis ${text}`)
 }
 
-/** `isCluster` is true if the layer follows a Cluster's redirections. */
+/** `isCluster` is true if the layer follows Cluster redirections. */
 const mode = (info: Info, isCluster: boolean): Finding => {
   // Valkey calls the field `server_mode`
   const found = info.get("redis_mode") ?? info.get("server_mode") ?? info.get("redict_mode") ?? "standalone"
@@ -78,7 +78,7 @@ const connections = (info: Info): Finding => {
     : finding("connections", "ok", count)
 }
 
-/** `save` is the server's setting; undefined if it was not read or the server refused. */
+/** `save` is the server's setting; undefined if it was not read or the server refused to return it. */
 const persistence = (info: Info, save: string | undefined): Finding => {
   const appendOnly = info.get("aof_enabled")
   if (appendOnly === undefined) return finding("persistence", "info", "the persistence settings cannot be read")
@@ -89,7 +89,7 @@ const persistence = (info: Info, save: string | undefined): Finding => {
   return finding("persistence", "info", problem, "set appendonly yes")
 }
 
-/** Returns the findings from an `INFO` reply. */
+/** Derives findings from an `INFO` reply. */
 export const ofInfo = (info: Info, isCluster: boolean, save?: string): ReadonlyArray<Finding> => [
   version(info),
   mode(info, isCluster),

@@ -13,7 +13,9 @@ interface Options {
   readonly processName?: string | undefined
 }
 
-/** Reads the options that are not set in code. The variables of the others are not read, so they may be invalid. */
+/**
+ * Reads only the options that are not set in code. Variables for other options are not read, so they may be invalid.
+ */
 export const complete = <O extends Options>(explicit: O): Effect.Effect<O, Config.ConfigError> =>
   Effect.gen(function*() {
     const ttl = explicit.ttl ?? (yield* period("SIMBA_REDIS_TTL"))

@@ -1,9 +1,9 @@
 /**
- * Stores the jobs of the fleet that a mutex coordinates, for `store`. The mutex has one hash, with fields
- * `<attribute>:<job>`. The fields without a colon, `paused` and `leaving`, apply to all of its jobs.
+ * Stores the fleet's jobs that a mutex coordinates, for `store`. Each mutex has one hash, with fields named
+ * `<attribute>:<job>`. The fields without a colon, `paused` and `leaving`, apply to all jobs of the mutex.
  *
- * Scripts read and write the hash. They get the owner key too, because only the owner may run a job, store its schedule
- * or be asked to step down.
+ * Scripts read and write the hash. They also receive the owner key, because only the owner may run a job, store its
+ * schedule or be asked to step down.
  */
 import type { ClaimResult, JobRecord, JobsRecord, JobStore, RunOutcome } from "@effect-simba/core/JobStore"
 import type { MutexName } from "@effect-simba/core/MutexName"
@@ -36,7 +36,7 @@ const Fields = Schema.Struct({
 
 const decodeFields = Schema.decodeUnknownResult(Fields)
 
-/** Reads a line of `replaced`: `<ms> <schedule>`. */
+/** Parses a line of `replaced`: `<ms> <schedule>`. */
 const toFormer = (line: string) => {
   const end = line.indexOf(" ")
   return { schedule: line.slice(end + 1), until: Number(line.slice(0, end)) }

@@ -1,6 +1,6 @@
 /**
- * Lets the testkit's simulations check mutexes on Redis: it reads mutexes from the server and from the calls of
- * scripts, and says how long waiters may sleep. `RedisSimulation` uses it.
+ * Lets the testkit's simulations check mutexes on Redis. It reads mutexes from the server and from script calls, and
+ * defines how long waiters may sleep. Used by `RedisSimulation`.
  */
 import type * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import * as RedisKeys from "./keys.ts"
 import { type Call, callsOf } from "./scriptCalls.ts"
 
-/** Returns the place in the queue from the reply to a refused acquire, or to a release that queued an attempt. */
+/** Reads the place in the queue from the reply to a refused acquire, or to a release that queued an attempt. */
 const placeOf = ({ kind, reply }: Call): number | undefined => {
   if (!Array.isArray(reply) || reply[0] === "error") return undefined
   // If a release granted the mutex to the queued attempt, the reply has three elements
@@ -21,8 +21,8 @@ const placeOf = ({ kind, reply }: Call): number | undefined => {
 }
 
 /**
- * The waiters of one `Mutex` layer form one line. `keep` accepts the keys that a run may leave behind, which are those
- * of mutexes and the tokens of `RedisFence`, all with an expiry.
+ * The waiters of one `Mutex` layer form one line. `keep` accepts the keys that a run may leave behind: those of mutexes
+ * and of `RedisFence` tokens, all with an expiry.
  */
 export const make = (resources: ReadonlyArray<string>) => {
   const name = (resource: string) => resource as MutexName
@@ -39,7 +39,7 @@ export const make = (resources: ReadonlyArray<string>) => {
       return call.kind === kind && resource !== undefined ? [{ ...call, resource }] : []
     })
 
-  /** Returns the ids that releases have queued. */
+  /** Returns the ids that were queued by releases. */
   const requeued = (args: ReadonlyArray<string>, reply: unknown) =>
     callsTo("release", args, reply)
       .filter(({ requeue }) => requeue !== "")
@@ -65,7 +65,7 @@ export const make = (resources: ReadonlyArray<string>) => {
     released: (args: ReadonlyArray<string>, reply: unknown) =>
       reply instanceof Error ? undefined : callsTo("release", args, reply),
     /**
-     * Recognizes `forceRelease.lua`, which takes the mutex from the owner that the call names. The reply is the
+     * Recognizes calls of `forceRelease.lua`, which takes the mutex from the owner named in the call. The reply is the
      * previous ownership.
      */
     forced: (args: ReadonlyArray<string>, reply: unknown) => {
@@ -81,8 +81,8 @@ export const make = (resources: ReadonlyArray<string>) => {
 }
 
 /**
- * Returns the options of `Checker.all`. A waiter polls within two confirm periods plus the time to retry a command. If
- * the server has lost the mutex's owner, or its clock was stepped, a waiter may sleep until the lease that it last knew
+ * Returns the options for `Checker.all`. A waiter polls within two confirm periods plus the time to retry a command. If
+ * the server has lost the mutex's owner or its clock was stepped, a waiter may sleep until the last lease that it knew
  * of would have expired.
  */
 export const bounds = (options?: Mutex.Options): Effect.Effect<

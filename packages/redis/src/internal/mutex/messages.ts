@@ -1,4 +1,4 @@
-/** Codecs of the messages that scripts and Simba contenders publish. `store` and `waiterInbox` decode them. */
+/** Codecs for the messages that scripts and Simba contenders publish. Used by `store` and `waiterInbox`. */
 import type { Grant } from "@effect-simba/core/MutexStore"
 import * as Schema from "effect/Schema"
 import { countPattern, readBy, separator, text, tokenOf } from "../client/codecs.ts"
@@ -6,7 +6,7 @@ import { millisPattern, OwnerId, ownerProblem } from "./ownership.ts"
 
 const counterPattern = /^\d{1,16}$/
 
-/** A message on the channel of a mutex: `acquired@@<owner id>`. */
+/** A message on a mutex's channel: `acquired@@<owner id>`. */
 export const MutexMessage = text(
   Schema.TaggedUnion({ Acquired: { owner: OwnerId } }),
   (input) => {
@@ -37,18 +37,19 @@ const encodeContenderMessage = (message: ContenderMessage): string =>
 const ContenderMessageFields = Schema.TaggedUnion({ Released: { owner: OwnerId }, PollAfter: { millis: Millis } })
 
 /**
- * A message on a contender's own channel: `released@@<previous owner>` hands the mutex over, and `look@@<milliseconds>`
- * asks the waiter to poll after that time. Contenders of other implementations use this channel.
+ * A message on a contender's own channel. `released@@<previous owner>` hands the mutex over. `look@@<milliseconds>`
+ * asks the waiter to poll after that time. It is used only if contenders from other implementations take part.
  */
 export const ContenderMessage = text(ContenderMessageFields, decodeContenderMessage, encodeContenderMessage)
 
 export type ContenderMessage = typeof ContenderMessageFields.Type
 
 /**
- * A message on the channel of a layer, to the waiter with this counter or about a lease that was released by force.
+ * A message on a layer's channel, addressed to the waiter with this counter, or about a lease that was forcibly
+ * released.
  *
  * - `Granted`: the mutex was granted to the waiter.
- * - `PollAfter`: the waiter should poll after that time.
+ * - `PollAfter`: the waiter should poll after `millis`.
  */
 export type InboxMessage =
   | { readonly _tag: "Forced"; readonly id: string }
@@ -57,9 +58,7 @@ export type InboxMessage =
 
 const count = (text = "") => countPattern.test(text) ? Number(text) : NaN
 
-/**
- * The token, how far it is ahead of the server's time in microseconds, and the duration of the grant in milliseconds.
- */
+/** The token, its lead over the server's clock (µs) and the grant's duration (ms). */
 const decodeGrant = (text: string | undefined, ahead: string | undefined, period: string | undefined) => {
   const token = tokenOf(text)
   const [distance, millis] = [count(ahead), count(period)]
@@ -86,7 +85,7 @@ const decodeInboxMessage = (input: string): InboxMessage | string => {
 }
 
 /**
- * A message on the channel of a layer: `<counter>@@granted@@<token>@@<ahead>@@<millis>`, `<counter>@@look@@<millis>`,
- * or `forced@@<lease id>`.
+ * A message on a layer's channel: `<counter>@@granted@@<token>@@<ahead>@@<millis>`, `<counter>@@look@@<millis>`, or
+ * `forced@@<lease id>`.
  */
 export const InboxMessage = readBy(Schema.String, decodeInboxMessage)

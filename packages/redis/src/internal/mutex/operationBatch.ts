@@ -1,12 +1,12 @@
 /**
- * Sends acquires, confirmations, releases and inspections of mutexes, for `store`. The operations of one event-loop
- * task share one call, in order. The head of `acquireAndRelease.lua`, which executes them, lists the operations and
- * their one-letter codes.
+ * Sends acquires, confirmations, releases and inspections of mutexes, for `store`. Operations from the same event-loop
+ * task share one call, in order. `acquireAndRelease.lua` executes them. Its head lists the operations and their
+ * one-letter codes.
  *
- * A confirmation shows that a waiter that was granted the mutex is alive, and extends the grant to a full lease. It is
- * sent at once, with all operations before it, because its caller then starts work that may block the event loop.
+ * A confirmation shows that a granted waiter is alive, and extends the grant to a full lease. It is sent immediately,
+ * together with all operations before it, because its caller is about to start work that may block the event loop.
  *
- * An acquire that its caller has abandoned may still be granted, so the caller undoes it with a release.
+ * An abandoned acquire may still be granted, so the caller undoes it with a release.
  */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { MutexState } from "@effect-simba/core/MutexState"
@@ -31,24 +31,24 @@ import { readAcquire, readInspect, readRelease } from "./replies.ts"
 import type { operations } from "./scripts.generated.ts"
 
 /**
- * Which waiters are skipped as dead if their channel has no subscriber: all (`1`), those of effect-simba (`own`), or
- * none (`0`). On a Cluster, a Simba waiter may be subscribed at a node other than the one that counts.
+ * Which waiters are skipped as dead if their channel has no subscriber: all (`1`), only those from effect-simba
+ * (`own`), or none (`0`). On a Cluster, a Simba waiter may be subscribed on another node, and is then not counted.
  */
 export type SkipDead = "1" | "own" | "0"
 
 type Settle<A> = (exit: Exit.Exit<A, StoreError>) => void
 
-/** Maximum operations per call, so that a call blocks the server only briefly. */
+/** The maximum number of operations per call. It limits how long a call blocks the server. */
 const callSize = 64
 
 type Texts<Names extends ReadonlyArray<string>> = { readonly [Index in keyof Names]: string }
 
-/** Builds the arguments of one call. */
+/** Builds the arguments for one call. */
 class Call {
   private codes = ""
   private readonly keys: Array<string> = []
   private readonly rest: Array<string> = []
-  /** The mutex whose keys were added last. A further operation on it does not repeat them. */
+  /** The mutex whose keys were added last. The next operation does not repeat them if it uses the same mutex. */
   private last: MutexName | undefined
   private lease = ""
   private confirm = ""
@@ -69,7 +69,7 @@ class Call {
   }
 
   /**
-   * Returns whether an operation with these durations can be plain. All plain operations share the durations in the
+   * Returns whether an operation with these durations can be plain. All plain operations use the durations in the
    * header.
    */
   shares(lease: string, confirm: string): boolean {
@@ -93,11 +93,11 @@ interface Operation {
   readonly write: (call: Call) => void
   readonly reply: (reply: unknown) => void
   readonly fail: (error: (operation: string) => StoreError) => void
-  /** True if the caller has abandoned the operation. The release that undoes it may already have been sent. */
+  /** True once the caller has abandoned the operation. The release that undoes it may already have been sent. */
   isAbandoned: boolean
 }
 
-/** Returns the error of one failed operation; undefined for any other reply. The call's other operations have run. */
+/** Returns the error if this operation failed, otherwise undefined. The other operations in the call have still run. */
 const failureOf = (reply: unknown): string | undefined =>
   Array.isArray(reply) && reply.length === 2 && reply[0] === "error" ? String(reply[1]) : undefined
 
@@ -133,17 +133,17 @@ const writeRelease = (call: Call, request: ReleaseRequest) => {
 }
 
 export interface OperationBatch {
-  /** Returns a function that abandons the request. */
+  /** Sends a request, and returns a function that abandons it. */
   readonly acquire: (request: AcquireRequest, settle: Settle<AcquireResult>) => () => void
-  /** Sends all waiting operations and the confirmation before it returns. */
+  /** Sends all waiting operations and the confirmation before returning. */
   readonly confirm: (request: ConfirmRequest, settle: Settle<AcquireResult>) => void
   readonly release: (request: ReleaseRequest, settle: Settle<Released>) => void
   readonly inspect: (mutex: MutexName, limit: number, settle: Settle<MutexState>) => void
-  /** Sends the waiting operations immediately, so that the next command follows them. */
+  /** Sends the waiting operations immediately, so the next command cannot overtake them. */
   readonly flush: () => void
 }
 
-/** With `perSlot`, each call has keys of only one slot, because a Cluster refuses others. */
+/** With `perSlot`, each call uses keys from only one slot, as a Cluster requires. */
 export const make = (
   sink: CommandSink["Service"],
   script: Loaded,
@@ -155,7 +155,7 @@ export const make = (
     const isWhole = Array.isArray(reply) && reply.length === operations.length
     for (let i = 0; i < operations.length; i++) {
       const operation = operations[i]!
-      // This runs the caller's code. If that throws, the other callers still get their replies
+      // This runs the caller's code. If it throws, the other callers must still receive their replies
       try {
         if (failure !== undefined) operation.fail((name) => backendError(name, failure.cause))
         else if (isWhole) operation.reply(reply[i])
@@ -171,7 +171,7 @@ export const make = (
   const sendCall = (all: ReadonlyArray<Operation>) => {
     let operations = all
     const write = (script: string, isRepeated: boolean) => {
-      // An abandoned operation must not be repeated, because the release that undoes it may already have run
+      // Do not repeat an abandoned operation, because the release that undoes it may already have run
       if (isRepeated) operations = all.filter((operation) => !operation.isAbandoned)
       if (operations.length === 0) return undefined
       const call = new Call()
@@ -211,7 +211,7 @@ export const make = (
       fail: (error) => settle(Exit.fail(error(name))),
       isAbandoned: false
     }
-    // The first operation of a task schedules the call, which also includes the task's later operations
+    // The first operation in a task schedules the call. Later operations in the same task join it
     if (waiting.push(operation) === 1) sink.afterCurrentTask(flush)
     return operation
   }

@@ -1,10 +1,10 @@
-/** The owner of a mutex as text, `owner@@ttl`, as a Schema codec in both directions. */
+/** A Schema codec for the ownership of a mutex as text: `owner@@ttl`. */
 import type { Ownership } from "@effect-simba/core/MutexState"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { separator, text } from "../client/codecs.ts"
 
-/** Excludes leading zeros, so that each value has exactly one text. */
+/** Excludes leading zeros: each value has exactly one text. */
 export const millisPattern = /^(0|[1-9]\d{0,14})$/
 
 export const ownerProblem = (id: string): string | undefined =>
@@ -14,7 +14,7 @@ export const ownerProblem = (id: string): string | undefined =>
     ? "the owner contains a separator"
     : undefined
 
-/** An owner's id may be any text without a separator, because other implementations choose their own ids. */
+/** An owner's id may be any text without a separator, because other implementations use different ids. */
 export const OwnerId = Schema.String.check(
   Schema.makeFilter((id: string) => ownerProblem(id)),
   // Repeated because schema arbitraries ignore filters
@@ -43,8 +43,8 @@ export const decodeOwnership = (input: string): Ownership | string => {
 }
 
 /**
- * The owner of a mutex: `<owner id>@@<remaining milliseconds>`, `<owner id>@@-1` for a key without expiry, and `@@` for
- * a free mutex. Simba's scripts use the same format.
+ * The ownership of a mutex: `<owner id>@@<remaining milliseconds>`, `<owner id>@@-1` if the key has no expiry, or `@@`
+ * if the mutex is free. Simba's scripts use the same format.
  */
 export const OwnershipText: Schema.Codec<Ownership, string> = text(
   Schema.TaggedUnion({ Free: {}, Held: { owner: OwnerId, timeLeft: Schema.optionalKey(Remaining) } }),

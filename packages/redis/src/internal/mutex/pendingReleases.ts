@@ -1,22 +1,25 @@
 /**
- * Remembers releases that may not have taken effect, because they failed or a late request queued the id again. If such
- * an id is granted the mutex later, the release is repeated, which is safe because ids are never reused. `store`
- * records releases, and queries them when `waiterInbox` receives a grant that nobody waits for.
+ * Remembers releases that may not have taken effect, because they failed or because a late request queued the id again.
+ * If such an id is later granted the mutex, the release is repeated. This is safe, because ids are never reused.
+ * `store` records releases, and checks them when `waiterInbox` receives a grant for which no waiter exists.
  */
 import type { ReleaseRequest } from "@effect-simba/core/MutexStore"
 
-/** The minimum number of remembered ids. A grant to an older id delays the next waiter by a confirm period. */
+/**
+ * The minimum number of remembered ids. If a forgotten id is granted the mutex, the next waiter is delayed by a confirm
+ * period.
+ */
 const limit = 10_000
 
-/** The part that makes an id unique: its counter and the random text of its layer. */
+/** Returns the unique part of an id: its counter and its layer's random text. */
 const attemptOf = (id: string) => id.slice(0, id.indexOf(":"))
 
 export class PendingReleases {
   /** Releases by attempt. */
   private requests = new Map<string, ReleaseRequest>()
   /**
-   * The previous generation of releases. It is dropped as a whole, because a map whose first entry is repeatedly
-   * deleted becomes slow.
+   * The previous generation of releases. It is dropped as a whole, because repeatedly deleting the first entry makes a
+   * map slow.
    */
   private older = this.requests
   private readonly queued = new Set<string>()
@@ -27,7 +30,7 @@ export class PendingReleases {
     if (this.queued.size > limit) this.queued.delete(this.queued.keys().next().value!)
   }
 
-  /** Records the result of a release. Remembers the release if it failed, or if its id may have been in the queue. */
+  /** Records the result of a release. Remembers the release if it failed or if its id may have been in the queue. */
   settle({ confirm, id, lease, mutex }: ReleaseRequest, failed: boolean): void {
     if (!this.queued.delete(id) && !failed) return
     if (this.requests.size === limit) {

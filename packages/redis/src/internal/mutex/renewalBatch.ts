@@ -1,6 +1,6 @@
 /**
- * Sends renewals, with one call for all leases that are due together. `store` calls it for core's `leaseRenewer`, and
- * `renewLeases.lua` executes it.
+ * Sends renewals, with one call for all leases that are due together. `store` uses it for core's `leaseRenewer`.
+ * `renewLeases.lua` executes the call.
  */
 import type { GuardRequest, GuardResult } from "@effect-simba/core/MutexStore"
 import type { ProtocolError, StoreError } from "@effect-simba/core/SimbaError"
@@ -60,7 +60,7 @@ export const make = (sink: CommandSink["Service"], script: Loaded) =>
             : Exit.fail(backendError("guard", failure.cause))
         )
     )
-    // Cancel the request: sent late, it could extend a lease that its owner no longer uses
+    // Cancel the request. If it were sent late, it could extend a lease that its owner no longer uses
     return Effect.sync(() => {
       isAbandoned = true
       cancel()

@@ -1,6 +1,6 @@
 /**
- * The codecs that the heads of the mutex scripts refer to, and decoders for the replies to operations. The decoders are
- * plain functions, because a codec takes longer than the request itself. They return a problem as a string.
+ * The codecs named in the heads of the mutex scripts, and decoders for the replies to operations. The decoders are
+ * plain functions, because a codec would take longer than the request itself. They return a problem as a string.
  */
 import type { MutexState } from "@effect-simba/core/MutexState"
 import type { AcquireResult, Released, Stamp, Ticket } from "@effect-simba/core/MutexStore"
@@ -15,17 +15,17 @@ export { Count, Flag, OwnershipText }
 
 export const Natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** An absent field is encoded as the empty string, because a Lua array ends at its first nil. */
+/** A missing field is encoded as the empty string, because a Lua array ends at its first nil. */
 const orEmpty = <T, E extends string>(codec: Schema.Codec<T, E>) => Schema.Union([Schema.Literal(""), codec])
 
 const isNatural = (value: unknown): value is number => Number.isSafeInteger(value) && value as number >= 0
 
-/** Converts a ticket from a reply, in microseconds, to its text in seconds. */
+/** Converts a ticket from a reply, in microseconds, to text in seconds. */
 const ticketOf = (micros: number) => `${Math.floor(micros / 1e6)}.${String(micros % 1e6).padStart(6, "0")}` as Ticket
 
 /**
  * Decodes the ages of the ticket and of the last token, in microseconds. A token's age may be negative, because tokens
- * are ahead of the clock.
+ * can be ahead of the clock.
  */
 const decodeStamp = (ticket: number, age: unknown, sinceLast: unknown): Stamp | undefined => {
   if (!Number.isSafeInteger(age) || !Number.isSafeInteger(sinceLast)) return undefined
@@ -37,9 +37,9 @@ const decodeStamp = (ticket: number, age: unknown, sinceLast: unknown): Stamp | 
 const badRefusal = "expected { ownership, ticket, position, foreign }, and two ages in mode wait"
 
 /**
- * Decodes the reply to an acquire. A grant is a token. A refusal has the ownership, the ticket or 0, the position among
- * the waiters, and whether contenders of another implementation take part. If the caller was queued, it also has the
- * ages of the ticket and of the last token.
+ * Decodes the reply to an acquire. A grant is a token. A refusal contains the ownership, the ticket or 0, the position
+ * among the waiters, and whether contenders from another implementation take part. If the caller was queued, the
+ * refusal also contains the ages of the ticket and of the last token.
  */
 const decodeAcquire = (input: unknown): AcquireResult | string => {
   if (!Array.isArray(input)) {
@@ -62,9 +62,9 @@ const decodeAcquire = (input: unknown): AcquireResult | string => {
 const badRelease = "expected 1, { ownership, ticket, token } or { ownership, ticket, position, two ages }"
 
 /**
- * Decodes the reply to a release, which is usually 1. If the release queued an attempt, the reply has the ownership and
- * the attempt's ticket. The rest is the attempt's token if it was granted the mutex, or else the number of waiters
- * ahead and the ages of the ticket and of the last token.
+ * Decodes the reply to a release, which is usually 1. If the release queued an attempt, the reply contains the
+ * ownership and the attempt's ticket. If the attempt was granted the mutex, its token follows. Otherwise, the number of
+ * waiters ahead and the ages of the ticket and of the last token follow.
  */
 const decodeRelease = (input: unknown): Released | string => {
   if (input === 1) return { requeued: undefined }

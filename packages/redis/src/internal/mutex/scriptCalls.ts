@@ -1,6 +1,6 @@
 /**
- * Decodes calls of `acquireAndRelease.lua`: their operations, and the reply to each. `lockModel` uses it, so that
- * simulations can check what the script does. The head of the script lists the operations and their letters.
+ * Decodes calls of `acquireAndRelease.lua`: their operations, and the reply to each. Used by `lockModel`, which lets
+ * simulations check the script. The head of the script lists the operations and their letters.
  */
 import { operations } from "./scripts.generated.ts"
 
@@ -8,14 +8,14 @@ export interface Call {
   readonly kind: "acquire" | "confirm" | "release"
   readonly ownerKey: string
   readonly id: string
-  /** The id that the release queues, or the empty string. */
+  /** The id queued by the release, or the empty string. */
   readonly requeue: string
   readonly reply: unknown
 }
 
 const operands: Readonly<Record<string, ReadonlyArray<string>>> = operations
 
-/** Returns the operations of a command, or none if it does not call that script. */
+/** Returns the operations in a command, or none if the command does not call the script. */
 export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyArray<Call> => {
   if (args[0] !== "EVALSHA" && args[0] !== "EVAL") return []
   const keys = Number(args[2])
@@ -26,7 +26,7 @@ export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyAr
   let key = -1
   return [...codes].flatMap((letter, index) => {
     const code = letter.toLowerCase()
-    // An upper-case letter means the mutex of the previous operation
+    // An upper-case letter means that the operation uses the same mutex as the previous one
     if (letter === code) key += 4
     const own = Object.fromEntries(operands[code]!.map((name) => [name, args[at++]!]))
     return code === "i" ? [] : [{

@@ -1,4 +1,4 @@
-/** The mutex store on Effect's `Redis` service. `RedisMutex` provides it. */
+/** The mutex store on Effect's `Redis` service. Provided by `RedisMutex`. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { type Change, type GuardRequest, type GuardResult, MutexStore } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
@@ -60,8 +60,8 @@ const make = Effect.gen(function*() {
   const isCluster = topology._tag === "Cluster"
   const servers = isCluster ? yield* topology.primaries : [redis.send]
   const countable = subscriber.countable && (yield* seesSubscribers(servers, subscriber))
-  // Which waiters without a subscriber the scripts remove: all (`1`), those of effect-simba (`own`), or none (`0`). A
-  // Cluster node does not count the subscribers at other nodes, where Simba waiters may be subscribed
+  // Which waiters without a subscriber the scripts remove: all (`1`), only those from effect-simba (`own`), or none
+  // (`0`). A Cluster node does not count subscribers on other nodes, where Simba waiters may be subscribed
   const skipDead = !countable ? "0" : isCluster ? "own" : "1"
   const sink = yield* currentSink(redis)
   const { acquire, confirm, flush, inspect, release: sendRelease } = operationBatch.make(
@@ -78,7 +78,7 @@ const make = Effect.gen(function*() {
     })
   }
 
-  /** Runs an effect after the waiting batch has been sent, so that commands keep their order. */
+  /** Sends the waiting batch before running an effect, to keep commands in order. */
   const behind = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.suspend(() => {
       flush()
@@ -93,7 +93,7 @@ const make = Effect.gen(function*() {
       Effect.callback((resume) => {
         if (request.mode === "wait") pending.noteQueued(request.id)
         return Effect.sync(acquire(request, (exit) => {
-          // Simba contenders take part, and they notify a waiter only on its own channel
+          // Simba contenders take part. They notify a waiter only on its own channel
           if (Exit.isSuccess(exit) && exit.value._tag === "Refused" && exit.value.foreign) {
             inbox.noteForeign(request.mutex, request.id)
           }
@@ -109,7 +109,7 @@ const make = Effect.gen(function*() {
             const result: GuardResult = Result.isSuccess(reply)
               ? reply.success[0]!
               : { _tag: "Failed", error: reply.failure }
-            // Report each result as it arrives, so that a node that hangs does not delay the others
+            // Report each result as it arrives, because a hanging node must not delay the others
             onResult?.(index, result)
             return result
           }), { concurrency: "unbounded" }),
@@ -128,7 +128,7 @@ const make = Effect.gen(function*() {
       const [owner, queue, fence, reserved] = mutexKeys.operands(mutex)
       const from = (id: string) =>
         forceRelease({ owner, queue, fence, reserved, confirm: Duration.toMillis(confirm), skipDead, id })
-      // Name the owner in the request, so that a late copy cannot take the mutex from a later owner
+      // Name the owner in the request: a late copy must not take the mutex from a later owner
       return Effect.flatMap(
         behind(readOwner({ owner })),
         (before) => Effect.as(behind(from(before._tag === "Held" ? before.owner : "")), before)
@@ -138,15 +138,15 @@ const make = Effect.gen(function*() {
   })
 })
 
-/** Returns whether a reply to `PUBSUB NUMSUB` counts a subscriber. */
+/** Returns whether a `PUBSUB NUMSUB` reply reports a subscriber. */
 const isCounted = (reply: unknown): boolean => {
   const count: unknown = Array.isArray(reply) ? reply[1] : undefined
   return (typeof count === "number" || typeof count === "string") && Number(count) > 0
 }
 
 /**
- * Checks whether scripts on all servers can count the subscribers of a waiter's channel, by subscribing to a test
- * channel. Scripts cannot count them behind a proxy or on a replica.
+ * Subscribes to a test channel, to check whether scripts on all servers can count the subscribers of a waiter's
+ * channel. They cannot if the subscriber is connected through a proxy or to a replica.
  */
 const seesSubscribers = Effect.fnUntraced(function*(
   servers: ReadonlyArray<Redis["Service"]["send"]>,

@@ -1,7 +1,7 @@
 /**
- * Delivers messages to waiters. One channel serves all waiters of a layer, so a waiter needs no subscription of its
- * own. Only if contenders of another implementation take part does a waiter also subscribe to its own channel. `store`
- * calls `make` once, and each `Mutex` layer on that store opens the channel of its key.
+ * Delivers messages to waiters. All waiters of a layer share one channel. A waiter subscribes to its own channel only
+ * if contenders from another implementation take part. `store` calls `make` once, and each `Mutex` layer on that store
+ * opens the channel for its key.
  *
  * A waiter's id is `<counter>-<key>:<process>`. The key is random, and identifies the layer and its channel.
  */
@@ -42,22 +42,21 @@ interface Inbox {
   /** Waiters by the counters in their ids. */
   readonly waiters: Map<string, Waiter>
   /**
-   * Called with the id of an owner whose mutex was released by force. This is a hint: the layer immediately sends a
-   * renewal, and its reply decides.
+   * Called with an owner's id when its mutex was forcibly released. This is only a hint: the layer immediately sends a
+   * renewal, and the reply decides.
    */
   readonly forced: Set<(id: string) => void>
 }
 
 export interface WaiterInbox {
   readonly open: MutexStore["Service"]["inbox"]
-  /** Subscribes a waiter to its own channel. Call it when the waiter detects contenders of another implementation. */
+  /** Subscribes a waiter to its own channel. Call it when the waiter detects contenders from another implementation. */
   readonly noteForeign: (mutex: MutexName, id: LeaseId) => void
 }
 
 /**
- * `onStranger` is called for a message to an id for which no waiter of this layer waits, with the part of the id before
- * the colon. If the release of that id failed or was overtaken by a late request, `store` repeats it
- * (`pendingReleases`).
+ * `onStranger` is called when a message arrives for an id without a waiter. It receives the part of the id before the
+ * colon. If the release of that id failed or was overtaken by a late request, `store` repeats it (`pendingReleases`).
  */
 export const make = Effect.fnUntraced(function*(
   subscriber: Subscriber["Service"],
@@ -101,8 +100,8 @@ export const make = Effect.fnUntraced(function*(
   const inboxes = yield* RcMap.make({ lookup: open })
 
   /**
-   * Returns the inbox of a layer. A failed inbox is removed from the map with its last user, so that the next user
-   * opens a new one.
+   * Returns a layer's inbox. A failed inbox stays in the map until its last user leaves. The next user then opens a new
+   * one.
    */
   const inboxByKey = Effect.fnUntraced(function*(key: string) {
     const scope = yield* Scope.fork(yield* Effect.scope)
@@ -113,8 +112,8 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /**
-   * Subscribes a waiter to its own channel, and then reports a gap, because earlier messages were missed. If it fails,
-   * the waiter's next refused acquire retries.
+   * Subscribes a waiter to its own channel. Then reports a gap, because earlier messages were missed. If the
+   * subscription fails, the waiter retries at its next refused acquire.
    */
   const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: LeaseId, { notify }: Waiter) {
     const { next } = yield* subscribe(subscriber, keys.contenderChannel(mutex, id), readContenderMessage, {
@@ -145,7 +144,7 @@ export const make = Effect.fnUntraced(function*(
         Effect.sync(() => inbox.forced.add(onForced)),
         () => Effect.sync(() => inbox.forced.delete(onForced))
       )
-      // `bound`, the maximum sleep of a waiter, is set if the subscriber cannot detect gaps
+      // `bound` limits a waiter's sleep. It is set if the subscriber cannot detect gaps
       return { listen: (_mutex, id, listener) => enter(inbox, id, listener), bound: subscriber.bound }
     }),
     noteForeign: (mutex, id) => {

@@ -1,6 +1,6 @@
 /**
- * Decodes an entry of the load-balancer stream, on which data streams are announced. `service`, `deadLetters` and the
- * command line use this module.
+ * Decodes an entry of the load-balancer stream, to which data streams are announced. Used by `service`, `deadLetters`
+ * and the command line.
  */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Entry } from "@effect-simba/core/streams/StreamStore"
@@ -12,13 +12,13 @@ const decode = Schema.decodeUnknownResult(StreamWire.Announcement)
 
 export const announcementField = "lbs-input"
 
-/** Returns the text of an announcement. Other fields of the entry are ignored. */
+/** Returns the text of an announcement. Ignores other fields of the entry. */
 export const textOf = (fields: StreamWire.Fields): string | undefined =>
   fields.find(([name]) => name === announcementField)?.[1]
 
 /**
- * Malformed entries go to the dead letters with their problem. `problemWith` returns why a data stream cannot be owned
- * in this service.
+ * A malformed entry is returned with its problem, and the caller dead-letters it. `problemWith` returns why a data
+ * stream cannot be owned in this service.
  */
 export const toEntry =
   (problemWith: (stream: string) => string | undefined) => (entry: EntryId, fields: StreamWire.Fields): Entry => {

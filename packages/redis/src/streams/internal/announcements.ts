@@ -1,4 +1,4 @@
-/** Adds announcements, reads new ones, and finds pending ones. `store` includes these operations. */
+/** Adds announcements, reads new ones, and finds pending ones. Part of `store`. */
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import {
   type Announcement,
@@ -21,7 +21,7 @@ import { PendingReply } from "./replies.ts"
 import * as scripts from "./scripts.generated.ts"
 import { millis, type ServiceContext, withTimeout } from "./service.ts"
 
-/** Entries per page. */
+/** The number of entries per page. */
 const pageSize = 500
 
 const encode = Schema.encodeEffect(StreamWire.Announcement)
@@ -62,7 +62,7 @@ export const make = (context: ServiceContext): Part => {
     return pages.flat().map(([entry, isNew]) => ({ entry, isNew }))
   })
 
-  /** Go producers do not update the table of announcements, so all entries are searched, page by page. */
+  /** Go producers do not update the table of announcements, so search all entries, page by page. */
   const search = Effect.fnUntraced(function*(stream: StreamName) {
     let from = "-"
     for (;;) {
@@ -77,7 +77,7 @@ export const make = (context: ServiceContext): Part => {
     }
   })
 
-  /** Reads the values of these entries' leases. */
+  /** Reads the lease values of these entries. */
   const leasesOf = Effect.fnUntraced(function*(contents: ReadonlyArray<Entry>) {
     const entries = contents.filter((content) => content._tag === "Announced")
     if (entries.length === 0) return new Map<EntryId, string | undefined>()

@@ -1,4 +1,4 @@
-/** Batches concurrent requests into shared calls. `leases`, `leaseEnds`, `checkpoints` and `extents` use it. */
+/** Batches concurrent requests into shared calls. Used by `leases`, `leaseEnds`, `checkpoints` and `extents`. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -9,12 +9,12 @@ import { fromReply } from "../../internal/client/errors.ts"
 import { malformed } from "../../internal/client/malformedInput.ts"
 import { type Failed, isFailed } from "./replies.ts"
 
-/** Maximum requests per call, so that a call blocks the server only briefly. */
+/** The maximum number of requests per call. It limits how long a call blocks the server. */
 const batchSize = 200
 
 type Call<A, B> = (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, StoreError>
 
-/** If a reply is missing, all requests fail, because replies can no longer be matched to requests. */
+/** If a reply is missing, all requests fail, because replies can no longer be matched with requests. */
 const whole = <A, B>(items: ReadonlyArray<A>, call: Call<A, B>): ReturnType<Call<A, B>> =>
   Effect.filterOrFail(
     call(items),
@@ -22,7 +22,7 @@ const whole = <A, B>(items: ReadonlyArray<A>, call: Call<A, B>): ReturnType<Call
     (replies) => malformed("the replies to a batch", replies, `expected one for each of ${items.length} requests`)
   )
 
-/** Sends a list of items in calls of bounded size. */
+/** Sends a list of items, in calls of limited size. */
 export const inCalls = <A, B>(
   items: ReadonlyArray<A>,
   call: Call<A, B>
@@ -30,8 +30,8 @@ export const inCalls = <A, B>(
   Effect.map(Effect.forEach(Arr.chunksOf(items, batchSize), (items) => whole(items, call)), Arr.flatten)
 
 /**
- * Turns a call for many items into a request for one. The call returns its results in the order of the items. `keysOf`
- * returns an item's keys, for the error about a key of the wrong type.
+ * Turns a call for many items into a request for a single item. The call must return its results in the order of the
+ * items. `keysOf` returns an item's keys, which are named in the error about a key of the wrong type.
  */
 export const make = <A, B>(
   operation: string,

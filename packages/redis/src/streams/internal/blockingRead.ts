@@ -1,7 +1,7 @@
 /**
- * Waits for messages. All handlers of a service share a few connections. Each connection has a blocking read of a
- * bounded number of data streams, so that the cost of a message does not grow with the number of silent data streams.
- * `store` creates one for each service.
+ * Waits for messages. All handlers of a service share a few connections. Each connection blocks on a limited number of
+ * data streams, so the cost of a message does not grow with the number of silent data streams. `store` creates one
+ * instance per service.
  */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
@@ -31,43 +31,43 @@ interface Waiter {
 }
 
 /**
- * A data stream that a reader waits for. Without waiters, it is still read for a while, because its handler usually
- * waits again soon.
+ * A data stream watched by a reader. When its last waiter leaves, it is still read for a while, because the handler
+ * usually waits again soon.
  */
 interface Watched {
   readonly waiters: Set<Waiter>
-  /** The id after which the current or next read returns all messages; undefined before the first read. */
+  /** The current or next read returns messages after this id; undefined before the first read. */
   asked: EntryId | undefined
   /** The time at which the last waiter left, in monotonic milliseconds. */
   leftAt: number
 }
 
-/** A connection and its data streams. */
+/** A connection and the data streams that it reads. */
 interface Reader {
   readonly watched: Map<StreamName, Watched>
-  /** Opens when a waiter joins and the current read does not cover it. */
+  /** Opens when a waiter joins that the current read does not cover. */
   readonly joined: Latch.Latch
-  /** Consecutive failures since the last reply. */
+  /** The number of consecutive failures since the last reply. */
   failures: number
 }
 
 /**
- * Maximum data streams per read. After each message, Redis registers all of them again, which takes about 2
- * microseconds each.
+ * The maximum number of data streams per read. After each message, Redis registers all of them again, which takes about
+ * 2 µs each.
  */
 export const readSize = 128
 
-/** Maximum messages per data stream and per read, so that a reply does not block the event loop for long. */
+/** The maximum number of messages per data stream and per read. They limit how long a reply blocks the event loop. */
 const [maxCount, maxMessages] = [100, 2000]
 
-/** How long a data stream without waiters is still read. */
+/** How long a data stream is still read after its last waiter has left. */
 const patienceMillis = 5000
 
 const readMessages = decoder("a read of data streams", StreamWire.ReadReply)
 
 const isRetryable = (error: StoreError) => error._tag === "BackendError" && error.isRetryable
 
-/** `maxReaders` is the maximum number of connections. When it is reached, readers take more data streams each. */
+/** `maxReaders` is the maximum number of connections. Beyond that, each reader takes more data streams. */
 export const make = Effect.fnUntraced(function*(
   context: ServiceContext,
   messages: Service["messages"],
@@ -77,9 +77,9 @@ export const make = Effect.fnUntraced(function*(
   const clock = yield* Clock.Clock
   const monotonic = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
   const readers: Array<Reader> = []
-  /** Serializes the delivery of replies, with a turn of the event loop after each. */
+  /** Serializes the delivery of replies. Each one is followed by a yield to the event loop. */
   const turn = Semaphore.makeUnsafe(1)
-  // On a Cluster, no command can end a blocking read early, so a new waiter waits until the read ends
+  // On a Cluster, no command can end a blocking read early, so a new waiter must wait until the read ends
   const block = isCluster ? Duration.millis(250) : Duration.seconds(5)
   const fork = yield* FiberSet.runtime(yield* FiberSet.make<void>())()
 
@@ -94,8 +94,8 @@ export const make = Effect.fnUntraced(function*(
   }
 
   /**
-   * Prepares a read. A data stream without waiters keeps its position. Returns the number of messages to request from
-   * each data stream.
+   * Prepares a read, and returns the number of messages to request from each data stream. A data stream without waiters
+   * keeps its position.
    */
   const begin = ({ joined, watched: streams }: Reader): number => {
     joined.closeUnsafe()
@@ -125,26 +125,30 @@ export const make = Effect.fnUntraced(function*(
       const found = toMessages(entries)
       watched.asked = undefined
       for (const waiter of watched.waiters) {
-        // The waiter joined during the read, with an earlier position
+        // This waiter joined during the read, at an earlier position
         if (compareEntryIds(waiter.after, asked) < 0) continue
         const newer = found.filter(({ id }) => compareEntryIds(id, waiter.after) > 0)
         const mine = newer.slice(0, waiter.count)
         if (mine.length === 0) continue
-        // A waiter that wanted fewer messages next reads separately. The shared read would send the others each time
+        // The waiter wanted fewer messages than it was sent. It reads the rest separately, because the shared read
+        // would send them each time
         watched.asked = mine.length < newer.length ? undefined : mine[mine.length - 1]!.id
         settle(watched, waiter, Exit.succeed(mine))
       }
-      // Nobody waited for these messages. The next waiter will first read them directly
+      // Nobody was waiting for these messages. The next waiter first reads them directly
       if (watched.asked === undefined && watched.waiters.size === 0) reader.watched.delete(stream as StreamName)
     }
   }
 
-  /** Ends the blocking read when waiters join. Repeats, because the read may not have started to block. */
+  /**
+   * Ends the blocking read when waiters join. Repeats until it ends, because the read may not have started to block
+   * yet.
+   */
   const unblock = ({ joined }: Reader, client: string) =>
     Effect.gen(function*() {
       yield* joined.await
       for (;;) {
-        // Wait briefly, so that one new read serves all handlers that join together
+        // Wait briefly: one new read then serves all handlers that join together
         yield* Effect.sleep("1 millis")
         yield* redis.send("CLIENT", "UNBLOCK", client)
       }
@@ -196,7 +200,7 @@ export const make = Effect.fnUntraced(function*(
       Array.from(watched.waiters, (waiter) => ({ stream, watched, waiter }))
     )
 
-  /** Reads each data stream separately, because a key of the wrong type makes the shared read fail. */
+  /** Reads each data stream separately, because a single key of the wrong type makes the shared read fail. */
   const readEach = (reader: Reader) =>
     Effect.forEach(
       waiting(reader),
@@ -212,7 +216,7 @@ export const make = Effect.fnUntraced(function*(
     reader.watched.clear()
   }
 
-  /** Removes a reader whose fiber ends, so that it gets no new data streams. */
+  /** Removes a reader whose fiber has ended, because it must not get new data streams. */
   const retire = (reader: Reader) => {
     if (readers.includes(reader)) readers.splice(readers.indexOf(reader), 1)
   }
@@ -260,7 +264,7 @@ export const make = Effect.fnUntraced(function*(
     if (readers.length >= maxReaders) return readers.reduce((a, b) => b.watched.size < a.watched.size ? b : a)
     const reader: Reader = { watched: new Map(), joined: Latch.makeUnsafe(false), failures: 0 }
     readers.push(reader)
-    // Start after a yield, so that waiters that join together share the first read
+    // Start after a yield: waiters that join together then share the first read
     fork(Effect.andThen(Effect.yieldNow, run(reader)))
     return reader
   }
@@ -286,7 +290,7 @@ export const make = Effect.fnUntraced(function*(
       isCovered(readerOf(stream)?.watched.get(stream), after) ?
         wait(stream, after, count) :
         messages(stream, after, count).pipe(
-          // Treat a failed read as an empty one
+          // Treat a failed read as empty
           Effect.catchIf(isRetryable, () => Effect.succeed([])),
           Effect.filterOrElse((found) => found.length > 0, () => wait(stream, after, count))
         )

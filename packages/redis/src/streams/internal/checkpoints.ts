@@ -1,6 +1,6 @@
 /**
- * Reads the messages, the checkpoint and the lag of a data stream, moves the checkpoint, and trims processed messages.
- * `store` includes these operations.
+ * Reads a data stream's messages, checkpoint and lag, moves the checkpoint, and trims processed messages. Part of
+ * `store`.
  */
 import type { StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Checkpoint, RawMessage } from "@effect-simba/core/streams/StreamState"
@@ -32,7 +32,7 @@ type Part = Pick<
   "checkpoint" | "commit" | "end" | "keepCheckpoints" | "lag" | "messages" | "seek" | "trim"
 >
 
-/** The maximum number of messages that Redis reads one by one to count them. */
+/** The maximum number of messages that Redis counts one by one. */
 const mostCounted = 1000
 
 const mostId = "18446744073709551615-18446744073709551615"
@@ -110,7 +110,7 @@ export const make = (context: ServiceContext): Part => {
           offset: offset ?? "",
           retention
         })
-      // The request states the lease and the checkpoint that were found, so that a late copy of it changes nothing
+      // Include the lease and the checkpoint in the request: a late copy of it then changes nothing
       const byOperator = Effect.flatMap(
         context.send("seek", readState, "MGET", streamLease, checkpoint),
         ([lease, text]) => move(lease ?? "", /^\d+-\d+/.exec(text ?? "")?.[0] ?? "")
@@ -147,7 +147,7 @@ export const make = (context: ServiceContext): Part => {
     messages: (stream, after, count) =>
       Effect.andThen(
         context.admit("read messages", stream),
-        // Redis refuses to read after the largest possible id
+        // Redis rejects a read after the largest possible id
         after === mostId ? Effect.succeed([]) : Effect.map(
           context.send("read messages", readMessages, "XRANGE", stream, `(${after}`, "+", "COUNT", String(count)),
           toMessages

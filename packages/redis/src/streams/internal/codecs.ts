@@ -1,9 +1,10 @@
-/** Building blocks for the codecs of stream ownership. */
+/** Building blocks for stream-ownership codecs. */
 import * as Schema from "effect/Schema"
 import { separator, text } from "../../internal/client/codecs.ts"
 
 /**
- * A codec for text with these fields in this order, joined by the separator. The last field may contain the separator.
+ * A codec for text that contains these fields in order, joined by the separator. The last field may contain the
+ * separator.
  */
 export const separated = <Fields extends Record<string, Schema.Codec<unknown, string>>>(fields: Fields) => {
   const names = Object.keys(fields)
@@ -22,7 +23,7 @@ export const separated = <Fields extends Record<string, Schema.Codec<unknown, st
   )
 }
 
-/** The first part of an epoch, which identifies one session of a consumer. */
+/** The first part of an epoch. It identifies a session of a consumer. */
 export const Session = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}$/))
 
 export const Natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

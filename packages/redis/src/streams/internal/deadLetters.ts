@@ -1,6 +1,6 @@
 /**
- * Lists and redrives the dead letters of a service and the dead messages of a data stream, and adds dead messages.
- * `store` includes these operations.
+ * Lists and redrives a service's dead letters and a data stream's dead messages, and adds dead messages. Part of
+ * `store`.
  */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { EntryId } from "@effect-simba/core/streams/StreamName"
@@ -22,15 +22,14 @@ const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(StreamWire
 type Row = (typeof StreamWire.Entries.Type)[number]
 
 /**
- * Decodes fields that are packed into one field. A field with that name whose text cannot be decoded is an ordinary
- * field.
+ * Decodes fields that are packed into the field `simba-fields`. If its text cannot be decoded, it is an ordinary field.
  */
 const unpack = (fields: StreamWire.Fields): Option.Option<StreamWire.Fields> => {
   const [first] = fields
   return fields.length === 1 && first?.[0] === "simba-fields" ? decodeFields(first[1]) : Option.none()
 }
 
-/** Converts an entry to a letter. Its last three fields are the reason, the id and the token. */
+/** Converts an entry to a letter. The last three fields are the reason, the id and the token. */
 const toLetter = ([id, fields]: Row) => {
   const kept = fields.slice(0, -3)
   const unpacked = unpack(kept)
@@ -44,8 +43,8 @@ const toLetter = ([id, fields]: Row) => {
 }
 
 /**
- * The error for a message that another caller is redriving. That caller may already have added the message, or may have
- * failed before that.
+ * The error for a message that another caller is redriving. That caller may have added the message already, or may have
+ * failed before doing so.
  */
 const beingRedriven = Effect.suspend(() =>
   Effect.fail(
@@ -107,7 +106,7 @@ export const make = (
       if (entry === undefined) return false
       const letter = toLetter(entry)
       const stream = streamOf(letter)
-      // The script does not unpack fields, so pass the text of the announcement separately
+      // The script cannot unpack fields, so pass the text of the announcement separately
       const text = letter.isPacked ? textOf(letter.fields) : undefined
       const checkpoint = stream === undefined ? deadLetters : keys.checkpoint(stream)
       return yield* redrive({

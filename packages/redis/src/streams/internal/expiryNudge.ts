@@ -1,7 +1,7 @@
 /**
- * Makes Redis publish the expiry of a key without delay. Redis publishes it when it removes the key: on an access, or
- * in its periodic sampling, which is slow if there are many keys. This module therefore accesses the key. `leaseEnds`
- * uses it for yielded leases.
+ * Makes Redis publish a key's expiry without delay, by accessing the key. Redis publishes the expiry only when it
+ * removes the key. That happens on an access, or during periodic sampling, which is slow if there are many keys. Used
+ * by `leaseEnds` for yielded leases.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -10,17 +10,17 @@ import type * as Scope from "effect/Scope"
 import type { Redis } from "../../internal/client/effectRedis.ts"
 import * as log from "../../internal/client/log.ts"
 
-/** The delay before a key is accessed. Keys expire after 1 millisecond. */
+/** The delay before a key is accessed. Keys expire after 1 ms. */
 const delay = Duration.millis(3)
 
-/** The number of accesses in the finalizer, which does not sleep. This many round trips take about a millisecond. */
+/** The maximum number of accesses in the finalizer, which does not sleep. This many round trips take about 1 ms. */
 const attempts = 20
 
 export const make = Effect.fnUntraced(function*(
   redis: Redis["Service"]
 ): Effect.fn.Return<(key: string) => void, never, Scope.Scope> {
   const due = new Set<string>()
-  /** Keys that are being touched. A key that is added again in the meantime is touched again. */
+  /** The keys being touched. A key that is added again in the meantime is touched again. */
   let touching: ReadonlyArray<string> = []
   const wanted = Latch.makeUnsafe(false)
 

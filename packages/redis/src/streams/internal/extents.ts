@@ -1,4 +1,4 @@
-/** Reads the extents of data streams, and counts their messages. `store` includes these operations. */
+/** Reads the extents of data streams, and counts their messages. Part of `store`. */
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Extent } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
@@ -11,10 +11,10 @@ import type { ServiceContext } from "./service.ts"
 
 type Part = Pick<Service, "count" | "extent">
 
-/** The maximum number of messages that a call reads, which blocks the server for about a millisecond. */
+/** The maximum number of messages that a call reads. Reading them blocks the server for about 1 ms. */
 const mostCounted = 1000
 
-/** How many times counting restarts if messages are deleted while it runs. */
+/** How often counting restarts if messages are deleted meanwhile. */
 const restarts = 2
 
 type Reply = Exclude<(typeof scripts.readExtents.reply.Type)[number], Failed | readonly []>
@@ -45,7 +45,7 @@ export const make = (context: ServiceContext): Part => {
     ), (stream) => [stream])
 
   /**
-   * Counts messages page by page. `counted` is undefined if messages were deleted between two pages, or if the server
+   * Counts messages page by page. `counted` is undefined if messages were deleted between two pages or if the server
    * does not count additions.
    */
   const countOnce = (stream: StreamName, after: EntryId, last: EntryId | undefined) =>

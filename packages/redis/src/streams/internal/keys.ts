@@ -1,23 +1,26 @@
 /**
- * Builds the names of all keys and channels of stream ownership.
+ * Builds the names of all keys and channels for stream ownership.
  *
- * The load-balancer stream, its group and the leases of entries have the same names as in redis-stream-client-go. On a
- * Redis Cluster, all keys of a service are in one slot if the service and its data streams have the same hash tag.
+ * The load-balancer stream, its group and the entry leases have the same names as in redis-stream-client-go. On a Redis
+ * Cluster, all keys of a service are in one slot if the names of the service and its data streams contain the same hash
+ * tag.
  */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { leaseSeparator, type Ownership, type ServiceName } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
 
-/** Stream: the load-balancer stream, on which data streams are announced. */
+/** Stream: the load-balancer stream, to which data streams are announced. */
 export const input = (service: ServiceName): string => `${service}-input`
 
-/** The name of the consumer group of the load-balancer stream. */
+/** The name of the load-balancer stream's consumer group. */
 export const group = (service: ServiceName): string => `${service}-group`
 
 /** String: the consumer and the epoch that own this entry. Expires with the lease. */
 export const entryLease = (stream: StreamName, entry: EntryId): string => `${stream}${leaseSeparator}${entry}`
 
-/** String: the consumer, the epoch and the token that own the data stream, under any entry. Expires with the lease. */
+/**
+ * String: the consumer, the epoch and the token that own the data stream, regardless of its entry. Expires with the lease.
+ */
 export const streamLease = (stream: StreamName): string => `mutex:${stream}`
 
 /** The value of an entry lease. */
@@ -28,7 +31,7 @@ export const entryValue = ({ consumer, epoch }: Pick<Ownership, "consumer" | "ep
 export const streamValue = (ownership: Pick<Ownership, "consumer" | "epoch" | "token">): string =>
   `${entryValue(ownership)}@@${ownership.token}`
 
-/** String: the last fencing token of the data stream. Expires 7 days after the data stream was last taken. */
+/** String: the data stream's last fencing token. Expires 7 days after the data stream was last taken. */
 export const fence = (stream: StreamName): string => `simba:fence:${stream}`
 
 /**
@@ -37,7 +40,7 @@ export const fence = (stream: StreamName): string => `simba:fence:${stream}`
  */
 export const checkpoint = (stream: StreamName): string => `simba:checkpoint:${stream}`
 
-/** A data stream's keys, by their names in scripts. */
+/** A data stream's keys, by the names that scripts use. */
 export const ofLease = ({ entry, stream }: { readonly stream: StreamName; readonly entry: EntryId }) => ({
   entryLease: entryLease(stream, entry),
   streamLease: streamLease(stream),
@@ -48,21 +51,25 @@ export const ofLease = ({ entry, stream }: { readonly stream: StreamName; readon
 /** Stream: the dead letters of the load-balancer stream. Expires 30 days after the last one is added. */
 export const deadLetters = (service: ServiceName): string => `simba:dead:${input(service)}`
 
-/** Stream: the messages of a data stream that could not be processed. Expires 30 days after the last one is added. */
+/**
+ * Stream: the dead letters of a data stream, which are messages that could not be processed. Expires 30 days after the
+ * last one is added.
+ */
 export const deadMessages = (stream: StreamName): string => `simba:dead:${stream}`
 
 /** Hash: the id of the dead letter for each message of a data stream. Expires 30 days after the last one is added. */
 export const deadIds = (stream: StreamName): string => `simba:dead-ids:${stream}`
 
 /**
- * Hash: the number of handler failures of each entry. `<entry>:busy` is the owner that runs a handler, `<entry>:last`
- * the failure that was counted last, and `<entry>:yielded` the last yielded epochs. Expires 7 days after its last use.
+ * Hash: the number of handler failures for each entry. `<entry>:busy` is the owner that is running a handler,
+ * `<entry>:last` the last counted failure, and `<entry>:yielded` the last yielded epochs. Expires 7 days after its last
+ * use.
  */
 export const failures = (service: ServiceName): string => `simba:failures:${input(service)}`
 
 /**
- * Hash: the last announcement of each data stream, in the format that `announcement.lua` describes. Expires 7 days
- * after its last use.
+ * Hash: the last announcement of each data stream, in the format described in `announcement.lua`. Expires 7 days after
+ * its last use.
  */
 export const announced = (service: ServiceName): string => `simba:announced:${input(service)}`
 
@@ -72,19 +79,19 @@ export const paused = (service: ServiceName): string => `simba:paused:${input(se
 /** Hash: the members of the fleet, by consumer and session. Expires when all heartbeats are overdue. */
 export const members = (service: ServiceName): string => `simba:members:${input(service)}`
 
-/** Sorted set: hand-overs that are not confirmed yet, by the end of their confirm period. Expires with the last one. */
+/** Sorted set: unconfirmed hand-overs, by the end of their confirm period. Expires together with the last one. */
 export const handOvers = (service: ServiceName): string => `simba:given:${input(service)}`
 
-/** The channel on which members publish yields and hand-overs. */
+/** The channel to which members publish yields and hand-overs. */
 export const signalChannel = (service: ServiceName): string => `simba:streams:${input(service)}`
 
-/** The channel on which Redis publishes expired keys of a database. */
+/** The channel to which Redis publishes the expired keys of a database. */
 export const expiredChannel = (db: number): string => `__keyevent@${db}__:expired`
 
 const isStream = Schema.is(StreamName)
 const isEntry = Schema.is(EntryId)
 
-/** Returns the data stream and the entry of an entry lease's key; undefined for any other key. */
+/** Extracts the data stream and the entry from the key of an entry lease. Returns undefined for any other key. */
 export const ofEntryLease = (
   key: string
 ): { readonly stream: StreamName; readonly entry: EntryId } | undefined => {

@@ -1,6 +1,6 @@
 /**
  * Ends the leases of data streams that are done, yielded, handed over or dead-lettered, and counts handler failures.
- * `store` includes these operations.
+ * Part of `store`.
  */
 import type { Ownership, Service } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"
@@ -17,10 +17,10 @@ type Part = Pick<
   "deadLetter" | "deadLetterMalformed" | "done" | "fail" | "handedOver" | "handOver" | "release"
 >
 
-/** The keys and arguments of a lease that all scripts for owned data streams share. */
+/** Returns the keys and arguments for a lease that all scripts for owned data streams share. */
 type Lease = Parameters<typeof scripts.markDone.pack>[0]["each"][number]
 
-// The spread comes last, because V8 is slow to add fields to a copy, and there may be thousands of these calls
+// Put the spread last, because V8 is slow to add fields to a copy, and there may be thousands of calls
 const leaseOf = (ownership: Ownership): Lease => ({
   stream: ownership.stream,
   entry: ownership.entry,
@@ -30,7 +30,7 @@ const leaseOf = (ownership: Ownership): Lease => ({
   ...keys.ofLease(ownership)
 })
 
-/** `expire` makes Redis publish the expiry of a key without delay. */
+/** `expire` makes Redis publish a key's expiry without delay. */
 export const make = (context: ServiceContext, expire: (key: string) => void): Part => {
   const { announced, deadLetters, failures, group, input, parse, service } = context
   const handOvers = keys.handOvers(service)

@@ -1,4 +1,4 @@
-/** Takes and renews leases of data streams, in calls of bounded size. `store` includes these operations. */
+/** Takes and renews leases on data streams, in calls of limited size. Part of `store`. */
 import type {
   RenewRequest,
   RenewResult,
@@ -16,11 +16,11 @@ import { millis, type ServiceContext } from "./service.ts"
 
 const renewed: RenewResult = { _tag: "Renewed" }
 
-/** Encodes the state of the handler for `renewLeases.lua`. */
+/** Encodes the handler's state for `renewLeases.lua`. */
 const handlerOf = ({ hasProgressed, isBusy }: RenewRequest): string =>
   `${isBusy === undefined ? "" : isBusy ? "busy " : "idle "}${hasProgressed === true ? "progress" : ""}`
 
-/** Returns the consumer in the value of a lease. */
+/** Extracts the consumer from a lease's value. */
 const nameOf = (value: string): string => {
   const at = value.indexOf("@@")
   return at <= 0 ? value : value.slice(0, at)
@@ -52,7 +52,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
       case "DeadLettered":
         return { _tag: "DeadLettered", failures: reply[1] }
       case "error":
-        // If there is no group, a new one delivers all entries again
+        // Without a group, the entry is undelivered: a new group delivers all entries again
         return lacksGroup(reply) ? { _tag: "Undelivered" } : { _tag: "Failed", error: fromReply("take", reply[1]) }
     }
   }
@@ -70,14 +70,14 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
           entry: request.entry,
           value: keys.entryValue(request),
           consumer: request.consumer,
-          // At least one millisecond, because Redis refuses an expiry of zero
+          // At least 1 ms, because Redis rejects an expiry of zero
           lease: millis(request.lease),
-          // Unlike a lease, these durations may be zero, so they do not use `millis`
+          // Unlike a lease, these durations may be zero, so do not use `millis`
           minIdle: Math.round(Duration.toMillis(request.minIdle)),
           maxFailures: request.maxFailures,
           period: Math.round(Duration.toMillis(request.deadLetterAfter ?? Duration.zero)),
           pause: Math.round(Duration.toMillis(request.streakEndsAfter ?? Duration.zero)),
-          // The spread comes last, because V8 is slow to add fields to a copy
+          // Put the spread last, because V8 is slow to add fields to a copy
           ...keys.ofLease(request)
         }))
       })
@@ -85,7 +85,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
       return replies.map(toResult)
     })
 
-  /** All leases belong to one consumer. */
+  /** All leases in one call belong to the same consumer. */
   const renewAll = (holdings: ReadonlyArray<RenewRequest>, lease: Duration.Duration) =>
     Effect.map(
       renewScript({

@@ -1,6 +1,6 @@
 /**
- * Sends heartbeats of members, removes dead consumers and finished entries, and reads the state of a service for
- * operators. `store` includes these operations.
+ * Sends members' heartbeats, removes dead consumers and finished entries, and reads a service's state for operators.
+ * Part of `store`.
  */
 import { StreamName } from "@effect-simba/core/streams/StreamName"
 import type { ServiceState } from "@effect-simba/core/streams/StreamState"
@@ -13,7 +13,7 @@ import * as keys from "./keys.ts"
 import * as scripts from "./scripts.generated.ts"
 import { millis, type ServiceContext } from "./service.ts"
 
-/** Entries per page. */
+/** The number of entries per page. */
 const pageSize = 500
 
 const readInteger = reader("a count", Schema.Int)

@@ -1,4 +1,4 @@
-/** Schema codecs for the values, announcements, replies and signals of stream ownership. */
+/** Schema codecs for stream-ownership values, announcements, replies and signals. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
@@ -7,7 +7,7 @@ import { Count, separator, text, Token } from "../../internal/client/codecs.ts"
 import { separated, Session } from "./codecs.ts"
 
 /**
- * A checkpoint: `<message>`, `<message>@@<entry>` if the data stream ended there under that entry, or
+ * A checkpoint: `<message>`, or `<message>@@<entry>` if the data stream ended there under that entry, or
  * `<message>@@<entry>@@<offset>`, where the entry may be empty.
  */
 export const Checkpoint = text(
@@ -26,7 +26,7 @@ export const Checkpoint = text(
 
 const Info = Schema.Record(Schema.String, Schema.Unknown)
 
-/** Normalizes the case of field names, which redis-stream-client-go ignores. */
+/** Normalizes the case of field names, because redis-stream-client-go ignores case. */
 const spelled = (announcement: typeof Info.Type): { readonly DataStreamName: string } => {
   const names = new Map(["DataStreamName", "Info"].map((name) => [name.toLowerCase(), name]))
   return Object.fromEntries(
@@ -35,8 +35,8 @@ const spelled = (announcement: typeof Info.Type): { readonly DataStreamName: str
 }
 
 /**
- * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. A missing or null `Info` is empty. The case of
- * field names does not matter.
+ * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. A missing or null `Info` counts as empty. The
+ * case of field names does not matter.
  */
 export const Announcement = Schema.fromJsonString(Info).pipe(
   Schema.decodeTo(
@@ -52,18 +52,18 @@ export const Announcement = Schema.fromJsonString(Info).pipe(
   )
 )
 
-/** Splits a list into pairs. `Array.chunksOf` would copy the rest of the list for each pair. */
+/** Splits a list into pairs. `Array.chunksOf` would copy the remaining list for each pair. */
 const pairsOf = <A>(flat: ReadonlyArray<A>): ReadonlyArray<readonly [A, A]> => {
   const pairs: Array<readonly [A, A]> = []
   for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i]!, flat[i + 1]!])
   return pairs
 }
 
-/** Fields of an entry as Redis returns them: alternating names and values. */
+/** An entry's fields as returned by Redis: alternating names and values. */
 export const Fields = Schema.Array(Schema.String).pipe(Schema.decodeTo(
   Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
   SchemaTransformation.transform({
-    // The tuple refuses a name without a value
+    // The tuple rejects a name without a value
     decode: (flat) => pairsOf(flat),
     encode: (pairs) => pairs.flat()
   })
@@ -71,12 +71,12 @@ export const Fields = Schema.Array(Schema.String).pipe(Schema.decodeTo(
 
 export type Fields = typeof Fields.Type
 
-/** Entries of a stream, each as `[id, fields]`. */
+/** A stream's entries, each as `[id, fields]`. */
 export const Entries = Schema.Array(Schema.Tuple([EntryId, Fields]))
 
 const Pairs = Schema.Array(Schema.Tuple([Schema.String, Entries]))
 
-/** Normalizes RESP2 and RESP3 replies to pairs. Other values are left for the schema to refuse. */
+/** Normalizes RESP2 and RESP3 replies to pairs. Leaves other values for the schema to reject. */
 const toPairs = (reply: unknown): typeof Pairs.Encoded | null => {
   if (Array.isArray(reply) && typeof reply[0] === "string" && reply.length % 2 === 0) {
     return pairsOf(reply)
@@ -88,8 +88,8 @@ const toPairs = (reply: unknown): typeof Pairs.Encoded | null => {
 }
 
 /**
- * The replies of XREAD and XREADGROUP: `[key, entries]` for each stream with entries, or null if there are none. Newer
- * protocols return a map instead, which clients expose flat or as an object.
+ * The replies to XREAD and XREADGROUP: `[key, entries]` for each stream with entries, or null if there are none. Newer
+ * protocols return a map instead. Clients expose the map as a flat list or as an object.
  */
 export const ReadReply = Schema.Unknown.pipe(Schema.decodeTo(
   Schema.NullOr(Pairs),
@@ -105,7 +105,7 @@ export const SignalMessage = Schema.Union([
   separated({ _tag: Schema.Literal("given").transform("HandedOver"), session: Session })
 ])
 
-/** A hand-over that may be unconfirmed. */
+/** A hand-over that may not have been confirmed. */
 export const HandOver = separated({
   session: Session,
   epoch: Epoch,

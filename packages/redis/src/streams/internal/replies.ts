@@ -1,4 +1,4 @@
-/** The codecs that the heads of the stream ownership scripts refer to, and codecs of command replies. */
+/** The codecs named in the heads of the stream-ownership scripts, and codecs for command replies. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
@@ -10,24 +10,27 @@ export { Count, Flag, Token } from "../../internal/client/codecs.ts"
 export { Natural } from "./codecs.ts"
 export { Entries, HandOver } from "./messages.ts"
 
-/** A member of the fleet, with its capacity and the number of data streams that it owns. */
+/** A member of the fleet, its capacity, and the number of data streams that it owns. */
 export const Member = separated({ consumer: ConsumerName, session: Session, capacity: Count, owned: Count })
 
 /** Milliseconds until a key expires, or `-1` if it does not. */
 export const TimeLeft = Schema.String.check(Schema.isPattern(/^-1$|^\d+$/))
 
-/** A script's reply for one item that failed. The other items of the call were processed. */
+/** A script's reply for an item that failed. The other items in the call were processed. */
 export const Failed = Schema.Tuple([Schema.Literal("error"), Schema.String])
 
 export type Failed = typeof Failed.Type
 
 export const isFailed = Schema.is(Failed)
 
-/** The replies of a script for many items. */
+/** A script's replies for many items. */
 export const eachOf = <A, E>(reply: Schema.Codec<A, E>) => Schema.Array(Schema.Union([reply, Failed]))
 
-/** An item in the reply to `XPENDING`: id, consumer, idle time in milliseconds, and deliveries of each entry. */
+/**
+ * An item in the reply to `XPENDING`: the entry's id, its consumer, its idle time in milliseconds, and its number of
+ * deliveries.
+ */
 export const PendingReply = Schema.Array(
-  // Consumers of other implementations may have any name
+  // Consumers from other implementations may have any name
   Schema.Tuple([EntryId, Schema.String, Natural, Natural])
 )

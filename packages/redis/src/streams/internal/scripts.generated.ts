@@ -45,7 +45,7 @@ const ownerCheckText = "local input, failures, announced, deadLetters, handOvers
 
 const rewrittenText = "local function isRewritten(stream, committed)\nlocal newest = lastMessage(stream)\nreturn newest ~= '0-0' and compareIds(newest, committed) < 0\nend\n"
 
-/** Adopts data streams that were handed over, if the receiver still owns the leases. */
+/** Adopts data streams that were handed over to the caller, if it still owns the leases. */
 export const adoptHandOvers = script(
   "\n" + forEachText + ownerCheckText + keepCheckpointText + "local keepMillis = '604800000'\nreturn forEachOwned(function(lease)\nredis.call('HSET', failures, lease.entry .. ':busy', lease.value)\nredis.call('PEXPIRE', failures, keepMillis)\nkeepCheckpoint(lease.checkpoint, keepMillis)\nreturn redis.call('XRANGE', input, lease.entry, lease.entry)\nend)\n",
   replies.eachOf(Schema.Union([Schema.Literal("NotOwner"), replies.Entries])),
@@ -89,7 +89,7 @@ export const announceStreams = script(
   }
 )
 
-/** Moves the checkpoints of data streams forward, if the caller owns the stream lease. */
+/** Moves the checkpoints of data streams forward if the caller owns the stream leases. */
 export const commitCheckpoints = script(
   "\nlocal failures, retention = KEYS[1], ARGV[1]\nlocal keepMillis = '604800000'\n" + checkpointText + forEachText + compareIdsText + idProblemText + infoFieldText + "local function isBeyondEnd(stream, id)\nif #redis.pcall('XRANGE', stream, id, id) > 0 then\nreturn false\nend\nlocal info = redis.pcall('XINFO', 'STREAM', stream)\nreturn not info.err and compareIds(id, field(info, 'last-generated-id')) > 0\nend\nreturn forEach(1, 3, 1, function(streamLease, checkpoint, stream, leaseValue, entry, id, last, offset)\nif redis.call('GET', streamLease) ~= leaseValue then\nreturn 'NotOwner'\nend\nif idProblem(id) then\nerror(idProblem(id), 0)\nend\nlocal isLast = last == '1'\nlocal before, endedBy = checkpointOf(checkpoint)\nlocal order = before and compareIds(id, before) or 1\nif order < 0 or order == 0 and (not isLast or endedBy == entry) then\nreturn 'Behind'\nend\nif isBeyondEnd(stream, id) then\nreturn 'Beyond'\nend\nwriteCheckpoint(checkpoint, id, isLast and entry or '', offset, retention)\nredis.call('HDEL', failures, entry)\nreturn 'Committed'\nend)\n",
   replies.eachOf(Schema.Literals(["Committed", "Behind", "Beyond", "NotOwner"])),
@@ -108,7 +108,7 @@ export const commitCheckpoints = script(
   }
 )
 
-/** Counts the messages of a data stream that come after an id, up to another id. */
+/** Counts a data stream's messages after one id and up to another. */
 export const countMessages = script(
   "\nlocal stream, after, last, most = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])\n" + compareIdsText + infoFieldText + extentText + "local extent = extentOf(stream)\nif extent[1] == 'error' then\nreturn { err = extent[2] }\nelseif #extent == 0 then\nreturn {}\nend\nlocal length, final, first = tonumber(extent[1]), extent[2], extent[3]\nlocal function known()\nif last == '' or compareIds(last, final) > 0 then\nlast = final\nend\nif first == '' or compareIds(after, last) >= 0 or compareIds(last, first) < 0 then\nreturn 0\nelseif last == final and compareIds(after, first) <= 0 then\nreturn after == first and length - 1 or length\nend\nend\nlocal count, more = known(), ''\nif not count then\ncount = 0\nrepeat\nlocal found = redis.call('XRANGE', stream, '(' .. after, last, 'COUNT', '100')\ncount = count + #found\nafter = #found == 100 and found[100][1] or ''\nuntil after == '' or count >= most\nmore = after\nend\nextent[6], extent[7] = string.format('%.0f', count), more\nreturn extent\n",
   Schema.Union([Schema.Tuple([]), Schema.Tuple([replies.Count, replies.EntryId, Schema.Union([Schema.Literal(""), replies.EntryId]), Schema.Union([Schema.Literal(""), replies.Count]), Schema.Union([Schema.Literal(""), replies.EntryId]), replies.Count, Schema.Union([Schema.Literal(""), replies.EntryId])])]),
@@ -120,7 +120,7 @@ export const countMessages = script(
   }) => [[stream], [after, last, most]]
 )
 
-/** Creates a service's consumer group, starting at the first entry. */
+/** Creates a service's consumer group, which starts at the first entry. */
 export const createGroup = script(
   "\nlocal input, group = KEYS[1], ARGV[1]\n" + infoFieldText + groupMarkText + "local reply = redis.pcall('XGROUP', 'CREATE', input, group, '0', 'MKSTREAM')\nif not reply.err then\nwriteMark(input, group, '0-0')\nreturn '1'\nelseif string.find(reply.err, 'BUSYGROUP', 1, true) then\nreturn '0'\nend\nreturn reply\n",
   replies.Flag,
@@ -130,7 +130,7 @@ export const createGroup = script(
   }) => [[input], [group]]
 )
 
-/** Moves entries to the dead letters, and deletes both leases of each entry. */
+/** Dead-letters entries, and deletes both leases of each entry. */
 export const deadLetterAnnouncements = script(
   "\n" + forEachText + ownerCheckText + addDeadLetterText + entryStatesText + infoFieldText + "local keepMillis = '604800000'\n" + announcementText + keepCheckpointText + "return forEachOwned(function(lease, reason)\nlocal stream, entry = lease.stream, lease.entry\nlocal found = redis.call('XRANGE', input, entry, entry)[1]\nkeepCheckpoint(lease.checkpoint, deadMillis)\nburyEntry(input, group, failures, deadLetters, entry, found and found[2], reason, lease.token)\ndropLeases(lease.entryLease, lease.streamLease)\nforgetAnnouncement(announced, stream, entry)\nreturn 'DeadLettered'\nend)\n",
   replies.eachOf(Schema.Literals(["DeadLettered", "NotOwner"])),
@@ -154,7 +154,7 @@ export const deadLetterAnnouncements = script(
   }
 )
 
-/** Moves a malformed entry to the dead letters. */
+/** Dead-letters a malformed entry. */
 export const deadLetterMalformed = script(
   "\nlocal input, failures, deadLetters = KEYS[1], KEYS[2], KEYS[3]\nlocal group, entry, consumer, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\n" + addDeadLetterText + entryStatesText + "local pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]\nif not pending or pending[2] ~= consumer then\nreturn '0'\nend\nlocal found = redis.call('XRANGE', input, entry, entry)[1]\nburyEntry(input, group, failures, deadLetters, entry, found and found[2], reason, '')\nreturn found and '1' or '0'\n",
   replies.Flag,
@@ -169,7 +169,7 @@ export const deadLetterMalformed = script(
   }) => [[input, failures, deadLetters], [group, entry, consumer, reason]]
 )
 
-/** Adds a message to the dead letters of its data stream, unless it is already there. The checkpoint does not move. */
+/** Dead-letters a message of a data stream, unless it already is a dead letter. Does not move the checkpoint. */
 export const deadLetterMessage = script(
   "\nlocal streamLease, stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3], KEYS[4]\nlocal leaseValue, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\n" + addDeadLetterText + compareIdsText + idProblemText + "if redis.call('GET', streamLease) ~= leaseValue then\nreturn 'NotOwner'\nend\nif idProblem(id) then\nreturn { err = idProblem(id) }\nend\nlocal found = redis.call('XRANGE', stream, id, id)[1]\nlocal fields = found and found[2] or {}\nif not found then\nfor i = 5, #ARGV do\nfields[#fields + 1] = ARGV[i]\nend\nend\nfields = packed(fields)\nlocal function isLetterOf(letter)\nif not letter or #letter[2] ~= #fields + 6 then\nreturn false\nend\nfor i, text in ipairs(fields) do\nif letter[2][i] ~= text then\nreturn false\nend\nend\nreturn true\nend\nlocal before = redis.call('HGET', deadIds, id)\nif before and isLetterOf(redis.call('XRANGE', deadMessages, before, before)[1]) then\nreturn 'DeadLettered'\nend\nif redis.call('HLEN', deadIds) >= 20000 then\nredis.call('DEL', deadIds)\nend\nredis.call('HSET', deadIds, id, addDead(deadMessages, fields, reason, id, token))\nredis.call('PEXPIRE', deadIds, deadMillis)\nreturn 'DeadLettered'\n",
   Schema.Literals(["DeadLettered", "NotOwner"]),
@@ -186,7 +186,7 @@ export const deadLetterMessage = script(
   }) => [[streamLease, stream, deadMessages, deadIds], [leaseValue, id, reason, token, ...fields]]
 )
 
-/** Finds the unfinished entry that last announced a data stream. */
+/** Finds the last announcement of a data stream if it is unfinished. */
 export const findAnnouncement = script(
   "\nlocal input, announced = KEYS[1], KEYS[2]\nlocal group, stream = ARGV[1], ARGV[2]\n" + compareIdsText + infoFieldText + groupInfoText + entryStateText + addDeadLetterText + entryStatesText + "local keepMillis = '604800000'\n" + announcementText + "local entry = announcementOf(announced, stream)\nreturn entry and isUnfinished(input, group, entry) and redis.call('XRANGE', input, entry, entry) or {}\n",
   replies.Entries,
@@ -198,7 +198,7 @@ export const findAnnouncement = script(
   }) => [[input, announced], [group, stream]]
 )
 
-/** Removes the fields of finished entries from one page of the tables of failures and announcements. */
+/** Removes fields of finished entries from the tables of failures and announcements, one page per call. */
 export const forgetFinishedEntries = script(
   "\nlocal input, announced, failures = KEYS[1], KEYS[2], KEYS[3]\nlocal failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]\nlocal function scan(key, cursor, entryOf)\nif cursor == '' then\nreturn ''\nend\nlocal reply = redis.call('HSCAN', key, cursor, 'COUNT', count)\nfor i = 1, #reply[2], 2 do\nlocal entry = entryOf(reply[2][i], reply[2][i + 1])\nif entry and #redis.call('XRANGE', input, entry, entry) == 0 then\nredis.call('HDEL', key, reply[2][i])\nend\nend\nreturn reply[1] == '0' and '' or reply[1]\nend\nlocal function id(text)\nreturn string.match(text, '^%d+%-%d+')\nend\nreturn {\nscan(failures, failuresCursor, id),\nscan(announced, announcedCursor, function(_, entry) return id(entry) end)\n}\n",
   Schema.Tuple([Schema.String, Schema.String]),
@@ -236,7 +236,7 @@ export const handOverLeases = script(
   }
 )
 
-/** Counts the entries, dead letters, consumers and members of a service. */
+/** Counts the entries and dead letters of a service, and lists its consumers and members. */
 export const inspectService = script(
   "\nlocal input, deadLetters, members, group = KEYS[1], KEYS[2], KEYS[3], ARGV[1]\n" + infoFieldText + groupInfoText + groupMarkText + clockText + liveMembersText + "local consumers, oldest, count = {}, 0, 0\nif lastDelivered(input, group) then\nfor _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do\nlocal name = field(info, 'name')\nif not markOf(name) then\nconsumers[#consumers + 1] = { name, field(info, 'pending'), field(info, 'idle') }\nend\nend\nlocal from = '-'\nrepeat\nlocal page = redis.call('XPENDING', input, group, from, '+', 1000)\nfor _, delivery in ipairs(page) do\noldest = math.max(oldest, delivery[3])\nend\ncount = count + #page\nfrom = #page == 1000 and '(' .. page[#page][1]\nuntil not from\nend\nreturn { redis.call('XLEN', input), count, oldest, redis.call('XLEN', deadLetters), consumers, liveMembers(members) }\n",
   Schema.Tuple([replies.Natural, replies.Natural, replies.Natural, replies.Natural, Schema.Array(Schema.Tuple([Schema.String, replies.Natural, replies.Natural])), Schema.Array(replies.Member)]),
@@ -265,7 +265,7 @@ export const keepCheckpoints = script(
   }
 )
 
-/** Lists the possibly unconfirmed hand-overs to a member. */
+/** Lists hand-overs to a member that may be unconfirmed. */
 export const listHandOvers = script(
   "\nlocal handOvers, session = KEYS[1], ARGV[1]\n" + clockText + "local found, prefix = {}, session .. '@@'\nfor _, handOver in ipairs(redis.call('ZRANGEBYSCORE', handOvers, string.format('%.0f', now), '+inf')) do\nif string.sub(handOver, 1, #prefix) == prefix then\nfound[#found + 1] = handOver\nend\nend\nreturn found\n",
   Schema.Array(replies.HandOver),
@@ -299,7 +299,7 @@ export const markDone = script(
   }
 )
 
-/** Reads whether a data stream ended at its checkpoint. */
+/** Reads whether a data stream has ended at its checkpoint. */
 export const readEnd = script(
   "\nlocal checkpoint, stream, entry = KEYS[1], KEYS[2], ARGV[1]\nlocal keepMillis = '604800000'\n" + checkpointText + "local _, endedBy = checkpointOf(checkpoint)\nif not endedBy or endedBy == '' then\nreturn 'Open'\nend\nreturn (endedBy == entry or redis.call('EXISTS', stream) == 0) and 'Ended' or 'Reopened'\n",
   Schema.Literals(["Open", "Reopened", "Ended"]),
@@ -321,7 +321,7 @@ export const readEntryState = script(
   }) => [[input], [group, entry]]
 )
 
-/** Reads the extents of data streams: their lengths, and their first and last ids. */
+/** Reads the extent of each data stream: its length, and its first and last id. */
 export const readExtents = script(
   "\n" + infoFieldText + extentText + "local replies = {}\nfor i, stream in ipairs(KEYS) do\nreplies[i] = extentOf(stream)\nend\nreturn replies\n",
   replies.eachOf(Schema.Union([Schema.Tuple([]), Schema.Tuple([replies.Count, replies.EntryId, Schema.Union([Schema.Literal(""), replies.EntryId]), Schema.Union([Schema.Literal(""), replies.Count]), Schema.Union([Schema.Literal(""), replies.EntryId])])])),
@@ -337,7 +337,7 @@ export const readExtents = script(
   }
 )
 
-/** Reads how many messages of each data stream follow its checkpoint, and the age of the first of them. */
+/** For each data stream, counts the messages after its checkpoint, and reads the age of the first one. */
 export const readLags = script(
   "\nlocal most = ARGV[1]\nlocal keepMillis = '604800000'\n" + checkpointText + clockText + compareIdsText + infoFieldText + "local none = { '0', '', '', '' }\nlocal function lagOf(stream, checkpoint)\nlocal id, _, offset = checkpointOf(checkpoint)\nid = id or '0-0'\nlocal info = redis.pcall('XINFO', 'STREAM', stream)\nif info.err then\nif string.find(info.err, 'no such key', 1, true) then\nreturn none\nend\nerror(info.err, 0)\nend\nlocal order = compareIds(field(info, 'last-generated-id'), id)\nif order == 0 then\nreturn none\nelseif order < 0 then\nid, offset = '0-0', ''\nend\nlocal first = redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', '1')[1]\nif not first then\nreturn none\nend\nlocal length, added = field(info, 'length'), field(info, 'entries-added')\nlocal count, isMore = length, ''\nif field(info, 'first-entry')[1] ~= first[1] then\nif added and tonumber(offset) then\ncount = math.max(1, math.min(length, added - offset))\nelse\ncount = #redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', most)\nisMore = count == tonumber(most) and '1' or ''\nend\nend\nlocal age = math.max(0, now - tonumber(string.match(first[1], '^%d+')))\nreturn { string.format('%.0f', count), isMore, string.format('%.0f', age), first[1] }\nend\nlocal replies = {}\nfor i = 1, #KEYS, 2 do\nlocal done, reply = pcall(lagOf, KEYS[i], KEYS[i + 1])\nreplies[#replies + 1] = done and reply or { 'error', reply }\nend\nreturn replies\n",
   replies.eachOf(Schema.Tuple([replies.Count, Schema.Literals(["", "1"]), Schema.Union([Schema.Literal(""), replies.Count]), Schema.Union([Schema.Literal(""), replies.EntryId])])),
@@ -354,7 +354,7 @@ export const readLags = script(
   }
 )
 
-/** Reads pending entries. Acknowledges entries that no longer exist. */
+/** Reads pending entries, and acknowledges those that no longer exist. */
 export const readPending = script(
   "\nlocal input, failures, group = KEYS[1], KEYS[2], ARGV[1]\n" + addDeadLetterText + entryStatesText + "local found = {}\nfor i = 2, #ARGV do\nlocal entry = redis.call('XRANGE', input, ARGV[i], ARGV[i])[1]\nif entry then\nfound[#found + 1] = entry\nelse\ndeleteEntry(input, group, failures, ARGV[i])\nend\nend\nreturn found\n",
   replies.Entries,
@@ -373,7 +373,7 @@ export const readPending = script(
   }
 )
 
-/** Counts handler failures, once for each attempt. */
+/** Counts handler failures, once per attempt. */
 export const recordFailures = script(
   "\n" + forEachText + ownerCheckText + clockText + failuresText + "local keepMillis = '604800000'\nreturn forEachOwned(function(lease, attempt, pause, progress)\nlocal entry, value = lease.entry, lease.value\nlocal number, prefix = tonumber(attempt), value .. '#'\nif number then\nlocal last = redis.call('HGET', failures, entry .. ':last')\nif last and string.sub(last, 1, #prefix) == prefix and number <= tonumber(string.sub(last, #prefix + 1)) then\nreturn { failuresOf(failures, entry, pause) }\nend\nend\nlocal count, age = 0, 0\nif progress ~= '1' then\ncount, age = failuresOf(failures, entry, pause)\nend\nsetFailures(failures, entry, count + 1, age)\nif number then\nredis.call('HSET', failures, entry .. ':last', prefix .. attempt)\nend\nredis.call('PEXPIRE', failures, keepMillis)\nreturn { count + 1, age }\nend)\n",
   replies.eachOf(Schema.Union([Schema.Literal("NotOwner"), Schema.Tuple([replies.Natural, replies.Natural])])),
@@ -397,7 +397,7 @@ export const recordFailures = script(
   }
 )
 
-/** Records a member's heartbeat, and removes the members whose heartbeats are overdue. */
+/** Records a member's heartbeat, and removes members whose heartbeats are overdue. */
 export const recordHeartbeat = script(
   "\nlocal members, member, capacity, owned, expiry = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]\n" + clockText + liveMembersText + "redis.call('HSET', members, member, table.concat({ capacity, owned, string.format('%.0f', now), expiry }, '|'))\nif redis.call('PTTL', members) < tonumber(expiry) then\nredis.call('PEXPIRE', members, expiry)\nend\nreturn liveMembers(members)\n",
   Schema.Array(replies.Member),
@@ -440,7 +440,7 @@ export const redriveMessage = script(
   }) => [[stream, deadMessages, deadIds], [letter, added]]
 )
 
-/** Removes a consumer that leaves, unless it has pending entries, which Redis would remove with it. */
+/** Removes a leaving consumer. Keeps it if it has pending entries, because Redis would remove them too. */
 export const removeConsumer = script(
   "\nlocal input, group, consumer = KEYS[1], ARGV[1], ARGV[2]\nlocal pending = redis.pcall('XPENDING', input, group, '-', '+', 1, consumer)\nif pending.err then\nif string.find(pending.err, 'NOGROUP', 1, true) then\nreturn '1'\nend\nreturn pending\nelseif #pending > 0 then\nreturn '0'\nend\nredis.call('XGROUP', 'DELCONSUMER', input, group, consumer)\nreturn '1'\n",
   replies.Flag,
@@ -451,7 +451,7 @@ export const removeConsumer = script(
   }) => [[input], [group, consumer]]
 )
 
-/** Deletes one page of entries that were delivered to the group and are no longer pending, if there is no other group. */
+/** Deletes one page of entries that were delivered to the group and are no longer pending. */
 export const removeFinishedEntries = script(
   "\nlocal input = KEYS[1]\nlocal group, after, count = ARGV[1], ARGV[2], tonumber(ARGV[3])\n" + compareIdsText + infoFieldText + groupInfoText + groupMarkText + "local last, groups = lastDelivered(input, group)\nif not last or groups > 1 then\nreturn { '', '0' }\nend\nlocal from = readMark(input, group)\nif not from then\nfrom = last\nwriteMark(input, group, from)\nend\nif after ~= '' and compareIds(after, from) > 0 then\nfrom = after\nend\nlocal page = redis.call('XRANGE', input, '(' .. from, last, 'COUNT', count)\nif #page == 0 then\nreturn { '', '0' }\nend\nlocal isPending, first, deliveries = {}, page[1][1], nil\nrepeat\ndeliveries = redis.call('XPENDING', input, group, first, page[#page][1], count)\nfor _, delivery in ipairs(deliveries) do\nisPending[delivery[1]] = true\nfirst = '(' .. delivery[1]\nend\nuntil #deliveries < count\nlocal removed = 0\nfor _, entry in ipairs(page) do\nif not isPending[entry[1]] then\nremoved = removed + redis.call('XDEL', input, entry[1])\nend\nend\nreturn { #page == count and page[#page][1] or '', string.format('%.0f', removed) }\n",
   Schema.Tuple([Schema.String, replies.Count]),
@@ -463,7 +463,7 @@ export const removeFinishedEntries = script(
   }) => [[input], [group, after, count]]
 )
 
-/** Removes consumers that are silent and have no pending entries, which Redis would remove with their consumer. */
+/** Removes silent consumers. Keeps those with pending entries, because Redis would remove these entries too. */
 export const removeSilentConsumers = script(
   "\nlocal input, announced, failures = KEYS[1], KEYS[2], KEYS[3]\nlocal group, idle = ARGV[1], tonumber(ARGV[2])\n" + infoFieldText + groupInfoText + groupMarkText + "local keepMillis = '604800000'\nif redis.call('XLEN', input) > 0 then\nredis.call('PEXPIRE', announced, keepMillis)\nredis.call('PEXPIRE', failures, keepMillis)\nend\nif not lastDelivered(input, group) then\nreturn '0'\nend\nlocal removed = 0\nfor _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do\nlocal name = field(info, 'name')\nif field(info, 'pending') == 0 and field(info, 'idle') >= idle and not markOf(name) then\nredis.call('XGROUP', 'DELCONSUMER', input, group, name)\nremoved = removed + 1\nend\nend\nreturn string.format('%.0f', removed)\n",
   replies.Count,
@@ -476,7 +476,7 @@ export const removeSilentConsumers = script(
   }) => [[input, announced, failures], [group, idle]]
 )
 
-/** Renews both leases of each data stream that the caller still owns, and resets its entry's idle time. */
+/** Renews both leases on each data stream that the caller still owns, and resets the entry's idle time. */
 export const renewLeases = script(
   "\nlocal input, failures = KEYS[1], KEYS[2]\nlocal group, consumer, lease = ARGV[1], ARGV[2], ARGV[3]\nlocal missed, mine, claim = {}, {}, { 'XCLAIM', input, group, consumer, '0' }\nlocal keepMillis = '604800000'\nlocal function noteHandler(entry, value, handler)\nif string.find(handler, 'busy', 1, true) then\nredis.call('HSET', failures, entry .. ':busy', value)\nredis.call('PEXPIRE', failures, keepMillis)\nelseif string.find(handler, 'idle', 1, true) then\nredis.call('HDEL', failures, entry .. ':busy')\nend\nif string.find(handler, 'progress', 1, true) then\nredis.call('HDEL', failures, entry)\nend\nend\nlocal found = redis.call('MGET', unpack(KEYS, 3))\nfor i = 1, (#KEYS - 2) / 2 do\nlocal entry, epoch, token = ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2]\nlocal value = consumer .. '@@' .. epoch\nlocal entryOwner, streamOwner = found[2 * i - 1], found[2 * i]\nlocal entryIsMine, streamIsMine = entryOwner == value, streamOwner == value .. '@@' .. token\nif entryIsMine and streamIsMine then\nmine[#mine + 1] = i\nclaim[#claim + 1] = entry\nelse\nlocal isTaken = (entryOwner and not entryIsMine) or (streamOwner and not streamIsMine)\nmissed[#missed + 1] = { i, isTaken and 'TakenOver' or 'Vanished' }\nend\nend\nif #mine > 0 then\nclaim[#claim + 1] = 'JUSTID'\nlocal claimed, young = redis.pcall(unpack(claim)), {}\nif claimed.err and not string.find(claimed.err, 'NOGROUP', 1, true) then\nreturn claimed\nend\nfor _, entry in ipairs(claimed) do\nyoung[entry] = true\nend\nfor _, i in ipairs(mine) do\nlocal entryLease, streamLease, entry = KEYS[2 * i + 1], KEYS[2 * i + 2], ARGV[4 * i]\nlocal epoch, handler = ARGV[4 * i + 1], ARGV[4 * i + 3]\nlocal isThere = young[entry] or #redis.call('XRANGE', input, entry, entry) > 0\nif isThere and not young[entry] and not claimed.err then\nredis.call('XCLAIM', input, group, consumer, '0', entry, 'FORCE', 'JUSTID')\nend\nif isThere then\nredis.call('PEXPIRE', entryLease, lease)\nredis.call('PEXPIRE', streamLease, lease)\nnoteHandler(entry, consumer .. '@@' .. epoch, handler)\nelse\nmissed[#missed + 1] = { i, 'Vanished' }\nend\nend\nend\nreturn missed\n",
   Schema.Array(Schema.Tuple([replies.Natural, Schema.Literals(["TakenOver", "Vanished"])])),
@@ -498,7 +498,7 @@ export const renewLeases = script(
   }
 )
 
-/** Moves the checkpoint of a data stream forward or back to any message, for its owner or for an operator. */
+/** Moves a data stream's checkpoint to any message, forward or back, for its owner or for an operator. */
 export const seekCheckpoint = script(
   "\nlocal streamLease, checkpoint = KEYS[1], KEYS[2]\nlocal leaseValue, entry, force, from = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\nlocal id, offset, retention = ARGV[5], ARGV[6], ARGV[7]\n" + addDeadLetterText + entryStatesText + "local keepMillis = '604800000'\n" + checkpointText + compareIdsText + idProblemText + "local function ascii(text)\nreturn (string.gsub(text, '[\\128-\\255]+', '?'))\nend\nlocal owner, isOperator = redis.call('GET', streamLease) or '', entry == ''\nif idProblem(id) then\nreturn { err = idProblem(id) }\nelseif isOperator and owner ~= '' and force ~= '1' then\nreturn 'Owned'\nelseif ascii(owner) ~= ascii(leaseValue) then\nreturn isOperator and 'Changed' or 'NotOwner'\nend\nlocal isSame = (string.match(redis.call('GET', checkpoint) or '', '^%d+%-%d+') or '') == from\nif isOperator and owner ~= '' then\ndisownEntry(streamLease)\nelseif not isSame then\nreturn 'Changed'\nend\nlocal _, endedBy = checkpointOf(checkpoint)\nwriteCheckpoint(checkpoint, id, not isOperator and endedBy and endedBy ~= entry and endedBy or '', offset, retention)\nreturn 'Moved'\n",
   Schema.Literals(["Moved", "Changed", "NotOwner", "Owned"]),
@@ -515,7 +515,7 @@ export const seekCheckpoint = script(
   }) => [[streamLease, checkpoint], [leaseValue, entry, force, from, id, offset, retention]]
 )
 
-/** Takes data streams whose entry is pending, sufficiently idle and not leased. */
+/** Takes data streams whose entry is pending, has been idle for long enough, and is not leased. */
 export const takeLeases = script(
   "\nlocal input, failures, announced, deadLetters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]\nlocal group = ARGV[1]\n" + forEachText + compareIdsText + infoFieldText + groupInfoText + entryStateText + clockText + failuresText + "local keepMillis = '604800000'\n" + fenceText + addDeadLetterText + entryStatesText + announcementText + keepCheckpointText + "local function isLapsing(key, value)\nreturn string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0\nend\nlocal function isLate(value, yielded)\nlocal epoch = string.match(value, '@@(.*)$')\nlocal session, count = string.match(epoch, '^(.*%.)([0-9a-z]+)$')\nfor earlier in string.gmatch(yielded or '', '[^\\n]+') do\nlocal earlierSession, earlierCount = string.match(earlier, '^(.*%.)([0-9a-z]+)$')\nif earlier == epoch or session and session == earlierSession and\ntonumber(count, 36) <= tonumber(earlierCount, 36) then\nreturn true\nend\nend\nreturn false\nend\nlocal function occupied(key, value)\nreturn { 'Occupied', value, string.format('%.0f', redis.call('PTTL', key)) }\nend\nlocal function attempt(entryLease, streamLease, checkpoint, fence,\nstream, entry, value, consumer, lease, minIdle, maxFailures, period, pause)\nlocal entryOwner, streamOwner = redis.call('GET', entryLease), redis.call('GET', streamLease)\nlocal token\nif streamOwner and string.sub(streamOwner, 1, #value + 2) == value .. '@@' then\ntoken = string.sub(streamOwner, #value + 3)\nend\nif streamOwner and not token then\nreturn occupied(streamLease, streamOwner)\nelseif entryOwner and entryOwner ~= value and\n(streamOwner or not isLapsing(entryLease, entryOwner)) then\nreturn occupied(entryLease, entryOwner)\nend\nlocal repeated = token and entryOwner == value\nlocal pending = redis.call('XPENDING', input, group, entry, entry, 1)[1]\nif not pending then\nreturn { isUnfinished(input, group, entry) and 'Undelivered' or 'Gone' }\nend\nif repeated or pending[2] == consumer then\nminIdle = '0'\nend\nif pending[3] < tonumber(minIdle) then\nreturn { 'NotIdle' }\nend\nlocal found = redis.call('XRANGE', input, entry, entry)[1]\nif not found then\ndeleteEntry(input, group, failures, entry)\nforgetAnnouncement(announced, stream, entry)\nreturn { 'Gone' }\nend\nlocal busy, yielded = unpack(redis.call('HMGET', failures, entry .. ':busy', entry .. ':yielded'))\nif not repeated and isLate(value, yielded) then\nreturn { 'NotIdle' }\nend\nlocal count, age = failuresOf(failures, entry, pause)\nlocal ranOut = not repeated and busy and busy ~= value\nif ranOut then\ncount = count + 1\nend\nlocal last = redis.call('GET', fence)\nif not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then\nlocal reason = 'too many failures: ' .. string.format('%.0f', count)\nburyEntry(input, group, failures, deadLetters, entry, found[2], reason, last or '')\nkeepCheckpoint(checkpoint, deadMillis)\nforgetAnnouncement(announced, stream, entry)\nreturn { 'DeadLettered', string.format('%.0f', count) }\nend\ntoken = token or nextToken(last)\nownEntry(entryLease, streamLease, value, token, lease)\nredis.call('XCLAIM', input, group, consumer, '0', entry, 'JUSTID')\nkeepFence(fence, token)\nkeepCheckpoint(checkpoint, keepMillis)\nif ranOut then\nsetFailures(failures, entry, count, age)\nend\nredis.call('HSET', failures, entry .. ':busy', value)\nreturn { 'Taken', token, string.format('%.0f', count) }\nend\nlocal replies = forEach(4, 4, 1, attempt)\nredis.call('PEXPIRE', failures, keepMillis)\nreturn replies\n",
   replies.eachOf(Schema.Union([Schema.Tuple([Schema.Literal("Taken"), replies.Token, replies.Count]), Schema.Tuple([Schema.Literal("Occupied"), Schema.String, replies.TimeLeft]), Schema.Tuple([Schema.Literals(["NotIdle", "Undelivered", "Gone"])]), Schema.Tuple([Schema.Literal("DeadLettered"), replies.Count])])),
@@ -537,7 +537,7 @@ export const takeLeases = script(
   }
 )
 
-/** Removes messages up to the checkpoint of a data stream, unless another program's consumer group still needs them. */
+/** Removes messages up to a data stream's checkpoint, unless another program's consumer group still needs them. */
 export const trimMessages = script(
   "\nlocal stream, checkpoint, keep = KEYS[1], KEYS[2], ARGV[1]\nlocal keepMillis = '604800000'\n" + checkpointText + clockText + compareIdsText + infoFieldText + "local bound\nlocal function stays(id)\nif id and (not bound or compareIds(id, bound) < 0) then\nbound = id\nend\nend\nlocal function staysAfter(id)\nlocal most = '18446744073709551615-18446744073709551615'\nlocal found = id ~= most and redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', '1')[1]\nstays(found and found[1])\nend\nlocal committed, _, offset = checkpointOf(checkpoint)\nif not committed or redis.call('EXISTS', stream) == 0 then\nreturn '0'\nend\nlocal info = redis.call('XINFO', 'STREAM', stream)\nlocal added, known = field(info, 'entries-added'), tonumber(offset)\nif compareIds(field(info, 'last-generated-id'), committed) < 0 or added and known and added < known then\nreturn '0'\nend\nstaysAfter(committed)\nfor _, info in ipairs(redis.call('XINFO', 'GROUPS', stream)) do\nstaysAfter(field(info, 'last-delivered-id'))\nstays(redis.call('XPENDING', stream, field(info, 'name'))[2])\nend\nif keep ~= '0' then\nstays(string.format('%.0f-0', math.max(0, now - keep)))\nend\nlocal removed\nif bound then\nremoved = redis.call('XTRIM', stream, 'MINID', '~', bound)\nif removed == 0 then\nremoved = redis.call('XTRIM', stream, 'MINID', bound)\nend\nelse\nremoved = redis.call('XTRIM', stream, 'MAXLEN', '~', '0')\nif removed == 0 then\nremoved = redis.call('XTRIM', stream, 'MAXLEN', '0')\nend\nend\nreturn string.format('%.0f', removed)\n",
   replies.Count,
@@ -548,7 +548,7 @@ export const trimMessages = script(
   }) => [[stream, checkpoint], [keep]]
 )
 
-/** Yields unfinished data streams, so that any consumer may take them immediately. */
+/** Yields unfinished data streams. Any consumer may then take them immediately. */
 export const yieldLeases = script(
   "\n" + forEachText + ownerCheckText + addDeadLetterText + entryStatesText + claimEntryText + "local keepMillis = '604800000'\n" + markYieldedText + "return forEachOwned(function(lease)\nlocal entry = lease.entry\nclaimEntry(input, group, entry, lease.consumer, '60000')\nmarkYielded(failures, entry, lease.value)\nyieldEntry(lease.entryLease, lease.streamLease)\nredis.call('PUBLISH', signals, 'released@@' .. entry .. '@@' .. lease.stream)\nreturn 'Released'\nend)\n",
   replies.eachOf(Schema.Literals(["Released", "NotOwner"])),

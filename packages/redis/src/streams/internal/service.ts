@@ -1,5 +1,5 @@
 /**
- * The context that all operations of a service share: keys, scripts, timeouts, and the check of names on a Cluster.
+ * The context that all operations of a service share: keys, scripts, timeouts, and the name check for a Cluster.
  * `store` creates it and passes it to each operation.
  */
 import { BackendError, type StoreError } from "@effect-simba/core/SimbaError"
@@ -20,7 +20,7 @@ import { createGroup } from "./scripts.generated.ts"
 const lacksGroup = (error: StoreError): boolean =>
   error._tag === "BackendError" && String(error.cause).includes("NOGROUP")
 
-/** Converts a duration for Redis, which takes whole milliseconds, at least one. */
+/** Converts a duration to whole milliseconds, at least one, as Redis requires. */
 export const millis = (duration: Duration.Duration): number => Math.max(1, Math.round(Duration.toMillis(duration)))
 
 export type ServiceContext = ReturnType<typeof make>
@@ -62,10 +62,10 @@ export const make = (
       : Effect.fail(new BackendError({ operation, isRetryable: false, cause: new Error(problem) }))
   }
 
-  /** Creates the group unless it exists. Returns whether it was created. */
+  /** Creates the group if it does not exist. Returns whether it was created. */
   const prepare = run("prepare", createGroup)({ input, group })
 
-  /** Creates a missing group and repeats the effect once. */
+  /** If the group is missing, creates it and repeats the effect once. */
   const withGroup = <A>(effect: Effect.Effect<A, StoreError>) =>
     Effect.catchIf(effect, lacksGroup, () => Effect.andThen(prepare, effect))
 
@@ -91,7 +91,8 @@ export const make = (
 }
 
 /**
- * How late the reply to a blocking read may be before the read fails. The connection has no command timeout of its own.
+ * How late the reply to a blocking read may be. The read then fails, because the connection itself has no command
+ * timeout.
  */
 const replyMargin = Duration.seconds(2)
 

@@ -1,6 +1,6 @@
 /**
- * Receives signals from other members, and keyspace events of expired leases, for `store`. Both only shorten the wait
- * for a sweep.
+ * Receives signals from other members and keyspace events for expired leases, for `store`. Both only make up for the
+ * wait until the next sweep.
  */
 import type { Expiry, Service, Signal } from "@effect-simba/core/streams/StreamStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"
@@ -19,8 +19,8 @@ import type { ServiceContext } from "./service.ts"
 const readSignal = reader("a signal", StreamWire.SignalMessage)
 
 /**
- * Enables expired events. Adds the missing flags and keeps all others. Consumers of redis-stream-client-go also need
- * keyspace events (`K`). If the server refuses, sweeps find orphans without events.
+ * Enables expired events. Adds missing flags, and keeps all others. Consumers that run redis-stream-client-go need
+ * keyspace events (`K`) too. If the server refuses, sweeps still find orphans.
  */
 export const enable = ({ send }: Redis["Service"]): Effect.Effect<void> =>
   Effect.flatMap(checks.setting(send, checks.eventsSetting), (found) => {
@@ -38,10 +38,10 @@ export const enable = ({ send }: Redis["Service"]): Effect.Effect<void> =>
 const readSetting = ({ send }: Redis["Service"]) =>
   Effect.map(checks.setting(send, checks.eventsSetting), checks.keyspaceEvents)
 
-/** The connections for which a warning has been logged. */
+/** Connections for which a warning has already been logged. */
 const warned = new WeakSet<Redis["Service"]>()
 
-/** Logs a warning if the server is known not to publish expired events, once per connection. */
+/** Logs a warning, once per connection, if the server is known not to publish expired events. */
 export const check = (redis: Redis["Service"]): Effect.Effect<void> =>
   Effect.flatMap(readSetting(redis), (finding) => {
     if (finding.status !== "warning" || warned.has(redis)) return Effect.void
@@ -49,7 +49,7 @@ export const check = (redis: Redis["Service"]): Effect.Effect<void> =>
     return log.warning(`Redis: ${checks.textOf(finding)}`)
   })
 
-/** Reads the number of the connection's database, which is part of the name of the events channel. */
+/** Reads the connection's database number, which is part of the event channel's name. */
 const database = (redis: Redis["Service"]) =>
   Effect.map(
     Effect.option(redis.send("CLIENT", "INFO")),
@@ -61,7 +61,7 @@ const expiriesOf = (context: ServiceContext, db: number) =>
     bound: context.subscriber.bound,
     next: Effect.flatMap(Queue.take(notices), (notice) => {
       if (notice._tag === "Gap") return Effect.succeed<Expiry>({ _tag: "Gap" })
-      // The channel carries every expired key of the database
+      // The channel carries all expired keys in the database
       const found = keys.ofEntryLease(notice.text)
       return found === undefined ? Effect.fail(undefined) : Effect.succeed<Expiry>({ _tag: "Expired", ...found })
     }).pipe(Effect.eventually)
@@ -75,7 +75,7 @@ export const make = (context: ServiceContext): Pick<Service, "expiries" | "signa
       message: identity
     }),
     expiries: Effect.gen(function*() {
-      // A Cluster node publishes only the events of its own keys
+      // A Cluster node publishes events only for its own keys
       if (isCluster || (yield* readSetting(redis)).status === "warning") return Option.none()
       return Option.some(yield* expiriesOf(context, yield* database(redis)))
     })

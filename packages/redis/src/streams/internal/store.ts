@@ -1,4 +1,4 @@
-/** The stream store on Effect's `Redis` service. `RedisStreams` provides it. */
+/** The stream store on Effect's `Redis` service. Provided by `RedisStreams`. */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { StreamStore } from "@effect-simba/core/streams/StreamStore"
 import * as Duration from "effect/Duration"

@@ -1,4 +1,4 @@
-/** Validates and connects the application's own client. `clientDriver` uses it. */
+/** Validates and connects the application's own client. Used by `clientDriver`. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -32,7 +32,7 @@ export const problemWith = (client: Client | Cluster): InvalidConfig | undefined
   return undefined
 }
 
-/** The node with which a Cluster client begins, without its credentials. */
+/** Formats a node from a Cluster client's settings, without its credentials. */
 const addressOfNode = (node: ClusterNode): string =>
   typeof node === "object"
     ? hostPort(node)
@@ -75,8 +75,8 @@ export const ready = (client: Client | Cluster, limit: Duration.Duration): Effec
 }
 
 /**
- * Applies `rejectUnanswered` of `connection` to the commands of this library at each Cluster node, including
- * those that join later.
+ * Applies `rejectUnanswered` from `connection` to this library's commands on each Cluster node, including nodes that
+ * join later.
  */
 export const rejectUnanswered = (cluster: Cluster): Effect.Effect<void, never, Scope.Scope> =>
   Effect.suspend(() => {

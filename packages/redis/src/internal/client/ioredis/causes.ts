@@ -5,7 +5,7 @@
 import { DriverError } from "../driverError.ts"
 import { isReply, isTransient, withoutArguments } from "../errors.ts"
 
-/** The target of a connection, for error messages. Contains no secrets. */
+/** The target of a connection, for error messages. It contains no secrets. */
 export interface Target {
   readonly address: string
   readonly tls: boolean
@@ -22,7 +22,7 @@ const textOf = (cause: unknown): string => (cause instanceof Error ? cause.messa
 const codeOf = (cause: unknown): string =>
   typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
 
-/** The server of a connection. `address` has only the Sentinels, if there are any. */
+/** Describes the server. If Sentinels are used, `address` contains only their addresses. */
 const serverOf = ({ address, primary }: Target, article = "") =>
   primary === undefined ? `${article}${address}` : `the primary "${primary}" of the Sentinels at ${address}`
 
@@ -88,7 +88,7 @@ export const ofConnecting = (cause: unknown, target: Target): DriverError => {
   if (/Unknown RESP type|Protocol error/.test(text)) {
     return mistake(`${address} does not speak the Redis protocol: correct the host and port`)
   }
-  // For an unreachable node, this is all that ioredis reports
+  // ioredis reports only this for an unreachable node
   if (isCluster && text === "Connection is closed") {
     const mistake = tls ? "it does not use TLS" : "it expects TLS"
     return outage(`no node of the Cluster can be reached at ${address}: nothing is listening there, or ${mistake}`)
@@ -107,7 +107,7 @@ export const ofSilence = (limit: string, target: Target): DriverError =>
 
 export const noPrimary: DriverError = outage("no primary of the Cluster is known to be available")
 
-/** The error for a client that the application has closed. Such a client never reconnects. */
+/** The error for a client that the application has closed. A closed client never reconnects. */
 export const closed = (address: string): DriverError =>
   mistake(`the client of Redis at ${address} is closed: close it after the layers that use it`)
 

@@ -1,4 +1,6 @@
-/** The driver for a client that the application owns, on one server or a Cluster. `IoRedis` loads it. */
+/**
+ * The driver for a client that belongs to the application, connected to one server or a Cluster. Loaded by `IoRedis`.
+ */
 import * as Effect from "effect/Effect"
 import type { Cluster, Redis as Client } from "ioredis"
 import type { CommandSink } from "../commandSink.ts"
@@ -15,8 +17,8 @@ import { Pace } from "./pace.ts"
 type Send = CommandSink["Service"]["send"]
 
 /**
- * Reconnects the client when a reply says that its server has become a replica. A connection of this library does so by
- * its options.
+ * Reconnects the client when a reply shows that its server has become a replica. The connections that this library
+ * opens have an ioredis option for this.
  */
 const leavingReplica = (client: Client, send: Send, onReplica: () => void): Send => {
   const pace = new Pace()
@@ -30,7 +32,7 @@ const leavingReplica = (client: Client, send: Send, onReplica: () => void): Send
     })
 }
 
-/** The caller owns the client: this driver neither closes it nor changes its options. */
+/** The client belongs to the caller, so this driver neither closes it nor changes its options. */
 export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, options: Common) {
   const problem = applicationClient.problemWith(client)
   if (problem !== undefined) return yield* problem

@@ -1,4 +1,4 @@
-/** The driver of a Redis Cluster. `IoRedis` loads it. */
+/** The driver for a Redis Cluster. Loaded by `IoRedis`. */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -85,7 +85,7 @@ export const cluster = Effect.fnUntraced(function*(
   const nodes = yield* Effect.forEach(options.nodes, partsOfNode)
   const settings = {
     nodes: nodes.map(({ host, port }) => ({ host, port })),
-    // The credentials in a URL also apply to nodes that are discovered later
+    // The credentials in a URL apply to nodes that are discovered later, too
     client: { ...credentialsOf(nodes), ...yield* driverOptions(options.client) },
     cluster: yield* driverOptions(options.cluster),
     ...yield* timeouts(options)

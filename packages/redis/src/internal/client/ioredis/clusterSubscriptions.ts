@@ -1,9 +1,9 @@
 /**
- * Subscriptions on a Cluster, with one connection to each primary, because scripts count subscribers there.
- * `clusterDriver` uses it.
+ * Subscriptions on a Cluster. There is one connection to each primary, because scripts count subscribers on their own
+ * node. Used by `clusterDriver`.
  *
- * A channel with a hash tag is subscribed at the primary of its slot, where its messages are published. Any other
- * channel is subscribed at every primary. Nodes forward messages to each other, so duplicates are dropped.
+ * A channel with a hash tag is subscribed on the primary of its slot, where its messages are published. All other
+ * channels are subscribed on every primary. Because nodes forward messages to each other, this module drops duplicates.
  */
 import { socketsRead } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
@@ -35,7 +35,7 @@ interface Home {
   readonly scope: Scope.Closeable
   readonly outage: outages.OutageLog
   readonly subscriptions: channels.Subscriptions
-  /** Opens after the first successful subscription and stays open: `subscriptions` restores a lost connection. */
+  /** Opens after the first successful subscription, and stays open: `subscriptions` restores a lost connection. */
   readonly reached: Latch.Latch
   /** The reason why the primary has not been reached yet. */
   problem: BackendError | undefined
@@ -49,7 +49,7 @@ interface Entry {
   readonly listener: (text: string | undefined) => void
   readonly attached: Map<Home, Scope.Closeable>
   readonly copies: Copies
-  /** Unreachable homes, to which the entry will be attached later. */
+  /** Unreachable homes. The entry is attached to each once it is reachable. */
   readonly awaited: Set<Home>
 }
 
@@ -73,7 +73,7 @@ export const make = Effect.fnUntraced(function*(
   const attachOnce = (entry: Entry, home: Home) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function*() {
-        // Check and attach in one step: `listen` and `follow` may run concurrently
+        // Check and attach in one step, because `listen` and `follow` may run concurrently
         if (entry.attached.has(home)) return
         const scope = Scope.forkUnsafe(home.scope)
         entry.attached.set(home, scope)
@@ -91,7 +91,7 @@ export const make = Effect.fnUntraced(function*(
       })
     )
 
-  /** Attaches once the home is reachable, and reports a gap, because messages may have been missed until then. */
+  /** Attaches once the home is reachable. Then reports a gap, because messages may have been missed. */
   const attachLater = (entry: Entry, home: Home) =>
     Effect.suspend(() => {
       if (entry.awaited.has(home)) return Effect.void
@@ -111,8 +111,8 @@ export const make = Effect.fnUntraced(function*(
     })
 
   /**
-   * The heartbeat is a home's first subscription. It retries until the home is reachable, and all other subscriptions
-   * wait for it.
+   * The heartbeat is a home's first subscription. It is retried until the home is reachable, and all other
+   * subscriptions wait for it.
    */
   const listenToHeartbeats = (home: Home) =>
     home.subscriptions.listen(heartbeatChannel, (text) => {
@@ -159,7 +159,7 @@ export const make = Effect.fnUntraced(function*(
       return Scope.close(home.scope, Exit.void)
     })
 
-  /** Returns the primaries at which a channel is subscribed. */
+  /** Returns the primaries on which to subscribe to a channel. */
   const primariesOf = (channel: string): ReadonlyArray<Client> => {
     const primaries = cluster.nodes("master")
     if (hashTag(channel) === undefined) return primaries
@@ -175,7 +175,7 @@ export const make = Effect.fnUntraced(function*(
         Effect.flatMap(homeOf(node), (home) =>
           entry.attached.has(home) ? Effect.void : attachLater(entry, home)), { discard: true })
 
-  /** Disconnects from former primaries, and subscribes at new ones. */
+  /** Disconnects from former primaries, and subscribes on new ones. */
   const follow = Effect.suspend(() => {
     const current = new Set(cluster.nodes("master").map(addressOf))
     if (cluster.status !== "ready" || current.size === 0) return Effect.void
@@ -189,8 +189,8 @@ export const make = Effect.fnUntraced(function*(
   yield* listeners.listen(cluster, { refresh: () => void run(Effect.forkIn(follow, layerScope)) })
 
   /**
-   * Publishes a heartbeat and checks that every home receives it. Pings do not suffice: a node that has left the
-   * Cluster still replies to them, but receives no messages.
+   * Publishes a heartbeat and checks that every home receives it. Pings are not enough: a node that has left the
+   * Cluster still replies to them, but no longer receives messages.
    */
   const heartbeat = Effect.gen(function*() {
     if (entries.size === 0) return

@@ -1,6 +1,7 @@
 /**
- * Times out the commands of a connection with one timer. ioredis would set two timers per command. The drivers wrap the
- * command connection with it, in real time: `IoRedis` runs them with `onWallClock`.
+ * Times out the commands on a connection with a single timer. ioredis would set two timers per command. The drivers
+ * wrap the command connection with this module. It uses real time, because `IoRedis` runs the drivers with
+ * `onWallClock`.
  */
 import { socketsRead } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
@@ -19,18 +20,18 @@ const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
 
 /**
- * A command without ioredis's timers. It encodes ASCII arguments faster than ioredis, because their byte length is
- * their string length.
+ * A command without ioredis's timers. It encodes ASCII arguments faster than ioredis does, because their length in
+ * bytes equals their string length.
  */
 class UntimedCommand extends Command {
-  /** When the command times out. Monotonic milliseconds, like all instants in this file. */
+  /** When the command times out, in monotonic milliseconds like all instants in this file. */
   readonly due: number
   isDone = false
-  /** The command that was sent after this one. */
+  /** The next command that was sent. */
   next: UntimedCommand | undefined
 
   constructor(name: string, args: ReadonlyArray<string>, limit: number) {
-    // A list of strings needs no copy. JavaScript callers may pass other values, which ioredis converts
+    // A list of strings does not have to be copied. JavaScript callers may pass other values, which ioredis converts
     const isPlain = args.every((arg) => typeof arg === "string")
     super(name, isPlain ? [] : [...args], { replyEncoding: "utf8" })
     if (isPlain) this.args = args as Array<string>
@@ -55,8 +56,8 @@ class UntimedCommand extends Command {
 export const isOwn = (command: object): boolean => command instanceof UntimedCommand
 
 /**
- * Destroys a connection on which nothing arrives for twice the timeout, although a reply is due. Until the connection
- * is ready, each reply restarts the timeout, because no command of this library notices the silence.
+ * Destroys a connection if a reply is due and nothing arrives for twice the timeout. Before the connection is ready,
+ * this library has not sent any command that could time out, so each reply to the handshake restarts the timeout.
  */
 const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, wake: () => void) {
   let since = Infinity
@@ -83,7 +84,7 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
     /** The instant at which the connection counts as silent for too long. */
     due: () => since + 2 * limit,
     end: () => {
-      // While the server loads its data, ioredis pauses between two requests
+      // While the server loads its data, ioredis pauses between requests
       if (client.commandQueue.length === 0) return onData()
       since = Infinity
       client.stream.destroy(new Error(`no data from the server for ${2 * limit} ms`))
@@ -92,8 +93,8 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
 })
 
 /**
- * Returns a function that destroys the connections of a Cluster client on which nothing arrives for twice the timeout,
- * although a reply to a command of this library or to the handshake is due. Replies that arrive late keep a connection.
+ * Returns a function that destroys each connection of a Cluster client on which a reply to this library or to the
+ * handshake is due, and nothing arrives for twice the timeout. Late replies keep a connection open.
  */
 const endSilentNodes = (cluster: Cluster, limit: number) => {
   const silent = new WeakMap<object, { readonly bytesRead: number; readonly since: number }>()
@@ -111,8 +112,8 @@ const endSilentNodes = (cluster: Cluster, limit: number) => {
 }
 
 /**
- * Fails a command that gets no reply within `commandTimeout` or whose connection is lost. Without a connection, a
- * command fails immediately. If ioredis sends a failed command again, it sends a PING instead.
+ * Fails a command if its reply does not arrive within `commandTimeout` or if its connection is lost. Without a
+ * connection, a command fails immediately. If ioredis resends a failed command, it sends a PING instead.
  */
 export const withTimeouts = (
   client: Client | Cluster,
@@ -130,13 +131,13 @@ export const withTimeouts = (
 
     const forget = (command: UntimedCommand) => {
       command.isDone = true
-      // ioredis may keep the command for a long time, so release the arguments, which are most of its memory. It may
-      // even send the command again, and some commands, such as FLUSHALL, need no arguments
+      // ioredis may keep the command for a long time, so free its arguments, which use most of the memory. ioredis may
+      // even resend it, so replace the name, because commands such as FLUSHALL need no arguments
       command.name = "ping"
       command.args = []
       while (oldest?.isDone === true) {
         const { next }: UntimedCommand = oldest
-        // A finished command that lives on in the old generation would keep all later ones alive
+        // Unlink it: a finished command in the old generation of the heap would keep all later commands alive
         oldest.next = undefined
         oldest = next
       }
@@ -150,7 +151,7 @@ export const withTimeouts = (
 
     if (!isCluster(client)) {
       yield* listen(client, {
-        // Reject the commands in flight, because the application's client may be configured to resend them. For a
+        // Reject the commands in flight, because the application's client may be configured to resend them. On a
         // Cluster, `rejectUnanswered` in `connection` does this
         close: () => {
           const cause = causes.lost(addressOf(client))

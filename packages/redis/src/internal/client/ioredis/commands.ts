@@ -1,4 +1,4 @@
-/** Sends commands to one server or to the nodes of a Cluster. The drivers build `Redis.send` from it. */
+/** Sends commands to one server or to the nodes of a Cluster. The drivers build `Redis.send` on it. */
 import { replyTimeout } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -16,14 +16,14 @@ export type Send = Redis.Redis["Service"]["send"]
 
 const fail = (cause: unknown) => Effect.fail(Redis.redisError(cause))
 
-/** `name` is the command in upper case. */
+/** `name` is the command's name in upper case. */
 const sending = (
   run: (command: string, args: ReadonlyArray<string>, name: string) => Effect.Effect<unknown, Redis.RedisError>
 ): Send =>
 <A>(command: string, ...args: ReadonlyArray<string>) =>
   run(command, args, command.toUpperCase()) as Effect.Effect<A, Redis.RedisError>
 
-/** Sends on the shared connection, through the same sink as scripts. */
+/** Sends on the shared connection, through the same sink as the scripts. */
 export const shared = (send: CommandSink["Service"]["send"]): Send =>
   sending((command, args, name) => {
     const problem = refusal(name, args)
@@ -37,7 +37,7 @@ export const shared = (send: CommandSink["Service"]["send"]): Send =>
     })
   })
 
-/** Sends on a reserved connection. Refuses subscriptions, which would confuse ioredis's subscription count. */
+/** Sends on a reserved connection. Refuses subscriptions, because they would break ioredis's count of subscriptions. */
 export const reserved = (client: Client | Cluster): Send =>
   sending((command, args, name) =>
     subscribing.has(name) ? fail(refused(name, "use Redis.subscribe, or Subscriber")) : call(client, command, args)
@@ -67,8 +67,8 @@ const byAddress = (cluster: Cluster) =>
   new Map(cluster.nodes("master").map((primary) => [addressOf(primary), primary] as const))
 
 /**
- * Forgets who served the slots that no node serves now, because ioredis never does. Called after each refresh of the
- * topology, when every primary is known.
+ * Clears the slots that no node serves any more, because ioredis keeps their former primaries. Called after each
+ * topology refresh, when every primary is known.
  */
 export const forgetUnserved = (cluster: Cluster): void => {
   const known = byAddress(cluster)
@@ -78,8 +78,8 @@ export const forgetUnserved = (cluster: Cluster): void => {
 }
 
 /**
- * ioredis forgets a node whose connection is lost, but not the slots that it serves. Refreshes the topology, which brings
- * the node back.
+ * Refreshes the topology if ioredis has forgotten the primary of a slot. When a connection is lost, ioredis forgets the
+ * node, but not its slots. The refresh restores the node.
  */
 const complete = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<void> =>
   Effect.suspend(() => {
@@ -94,12 +94,12 @@ const complete = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<voi
   })
 
 /**
- * Sends to a node once it is connected. Until then ioredis would queue the command, and send it even after its timeout.
+ * Sends to a node once it is connected. Otherwise ioredis would queue the command, and might send it after its timeout.
  */
 const onceConnected = (client: Client, limit: Duration.Duration): Send =>
   sending((command, args) => Effect.andThen(onWallClock(ready(client, limit)), callNode(client, limit, command, args)))
 
-/** Returns a `send` for each of these addresses. It fails if the node is unknown. */
+/** Returns a `send` for each of these addresses. A `send` fails if its node is unknown. */
 const sendsTo = (cluster: Cluster, limit: Duration.Duration, addresses: Iterable<string>): ReadonlyArray<Send> => {
   const known = byAddress(cluster)
   return Array.from(addresses, (address) => {
@@ -108,15 +108,15 @@ const sendsTo = (cluster: Cluster, limit: Duration.Duration, addresses: Iterable
   })
 }
 
-/** Returns a `send` for each primary. If the primary is down, it fails. */
+/** Returns a `send` for each primary. A `send` fails if its primary is down. */
 export const primaries = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<ReadonlyArray<Send>> =>
   Effect.map(
     complete(cluster, limit),
-    // A redirection may have changed the owner of more slots than have moved
+    // After a redirection, ioredis may have reassigned more slots than actually moved
     () => sendsTo(cluster, limit, new Set([...ownersOf(cluster), ...byAddress(cluster).keys()]))
   )
 
-/** Runs a request on each primary, and returns all results or the first failure. */
+/** Runs a request on each primary. Returns all results, or the first failure. */
 const onPrimaries = <A>(
   cluster: Cluster,
   limit: Duration.Duration,
@@ -144,7 +144,7 @@ export const onCluster = (cluster: Cluster, limit: Duration.Duration, send: Send
     const first = Effect.map(onPrimaries(cluster, limit, ask), ([first]) => first)
     switch (name) {
       case "SCRIPT":
-        // A primary that is down loads the script with the first call that needs it
+        // A primary that is down loads the script on the first call that needs it
         return String(args[0]).toUpperCase() === "LOAD"
           ? Effect.flatMap(
             onPrimaries(cluster, limit, (send) => Effect.result(ask(send))),

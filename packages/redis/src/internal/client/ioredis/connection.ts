@@ -1,7 +1,4 @@
-/**
- * Opens ioredis clients as scoped resources, with the settings of `forcedSettings`. The drivers open their connections
- * here.
- */
+/** Opens ioredis clients as scoped resources, with the settings from `forcedSettings`. Used by the drivers. */
 import { replyTimeout } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -20,9 +17,9 @@ import type { Parts } from "./url.ts"
 import { onWallClock } from "./wallClock.ts"
 
 export interface SingleSettings extends Settings {
-  /** The parts of the URL. `client` options take precedence over them. */
+  /** The parts of the URL. Options in `client` take precedence. */
   readonly server: Parts
-  /** Called when the server turns out to be a replica. */
+  /** Called if the server turns out to be a replica. */
   readonly onReplica: () => void
 }
 
@@ -38,7 +35,7 @@ export const hostPort = (
   normal = 6379
 ) => `${host ?? "localhost"}:${port ?? normal}`
 
-/** Does not use `instanceof`, because the application's client may come from another copy of ioredis. */
+/** Avoids `instanceof`, because the application's client may come from another copy of ioredis. */
 export const isCluster = (client: Client | Cluster): client is Cluster => "nodes" in client
 
 /** The address to which commands currently go. */
@@ -59,11 +56,11 @@ export const targetOf = (options: ClientOptions): causes.Target => ({
   primary: options.sentinels ? options.name : undefined
 })
 
-/** Unwraps a Cluster's error to the one from the last node that was tried. */
+/** Unwraps the error from the last node that the Cluster client tried. */
 export const reasonOf = (error: unknown): unknown =>
   error instanceof Error && "lastNodeError" in error && error.lastNodeError ? error.lastNodeError : error
 
-/** Returns the name of the refused command, and removes its arguments, which may contain a password. */
+/** Returns the name of the refused command. Removes its arguments, which may contain a password. */
 export const refusedCommand = (cause: unknown): string | undefined => {
   if (!isReply(cause) || !("command" in cause)) return undefined
   const { name } = cause.command as { readonly name: string }
@@ -73,18 +70,21 @@ export const refusedCommand = (cause: unknown): string | undefined => {
 
 const mistakes = new WeakMap<Client | Cluster, Error>()
 
-/** Returns the misconfiguration that keeps a client of this library from reconnecting, such as an old password. */
+/** Returns the misconfiguration, such as an old password, that keeps this library's client from reconnecting. */
 export const mistakeOf = (client: Client): Error | undefined => mistakes.get(client)
 
-/** Disconnects. ioredis waits for `close`, and keeps the process alive meanwhile, even if it has already been emitted. */
+/**
+ * Disconnects. ioredis would wait for `close` even if that event has already been emitted, and keep the process alive
+ * meanwhile.
+ */
 export const close = (client: Client | Cluster): void => {
   client.disconnect()
   if (!isCluster(client) && client.stream?.closed) client.stream.emit("close")
 }
 
 /**
- * Connects within the connect timeout or fails with the cause, and disconnects when the scope closes. ioredis has no
- * timeout for a server that accepts the connection and stays silent.
+ * Connects within the connect timeout, or fails with the cause. Disconnects when the scope closes. ioredis itself has
+ * no timeout for a server that accepts the connection but stays silent.
  */
 const opened = <C extends Client | Cluster>(
   role: Role,
@@ -104,7 +104,7 @@ const opened = <C extends Client | Cluster>(
           const cause = reasonOf(error)
           // After a refused SELECT, ioredis would continue in database 0
           if (refusedCommand(cause) === "select") client.disconnect(true)
-          // The server's error reply explains more than the connection error that follows
+          // The server's error reply is more informative than the connection error that follows
           if (!isReply(lastError)) lastError = cause
           const problem = causes.ofConnecting(cause, target)
           if (client.status !== "ready" && !problem.isRetryable) mistakes.set(client, problem)
@@ -116,7 +116,7 @@ const opened = <C extends Client | Cluster>(
       (client) => Effect.sync(() => close(client))
     )
     const ready = Effect.callback<void, Redis.RedisError>((resume) => {
-      // If only a later node was reachable, a Cluster emits `ready` but rejects `connect`
+      // If the first node was unreachable and a later one was not, a Cluster emits `ready` but rejects `connect`
       client.once("ready", () => resume(Effect.void))
       client.connect().then(
         () => resume(Effect.void),
@@ -131,7 +131,9 @@ const opened = <C extends Client | Cluster>(
     return client
   })
 
-/** ioredis waits two seconds for each Sentinel that closes its connection, and keeps the process alive meanwhile. */
+/**
+ * ioredis would wait two seconds for each Sentinel that closes its connection, and keep the process alive meanwhile.
+ */
 class Sentinels extends SentinelConnector {
   constructor(options: unknown) {
     super(options as RedisOptions)
@@ -142,26 +144,27 @@ class Sentinels extends SentinelConnector {
   }
 }
 
-/** Connects to one server, directly or through Sentinel. Only the command connection reconnects on its own. */
+/** Connects to one server, directly or through Sentinel. Only the command connection reconnects by itself. */
 export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, targetOf({ ...settings.server, ...settings.client }), (random) => {
     const options = withForced(role, settings)
     if (role === "commands") {
       options.retryStrategy = reconnectDelay(random)
-      // If the strategy gave up while no Sentinel is reachable, the client would be closed permanently
+      // If the strategy gave up while no Sentinel is reachable, ioredis would close the client permanently
       options.sentinelRetryStrategy = options.retryStrategy
-      // `withTimeouts` watches the silence of this connection
+      // `withTimeouts` detects when this connection goes silent
       delete options.socketTimeout
     }
     const pace = new Pace()
-    // After a failover, the old primary is a replica
+    // After a failover, the old primary becomes a replica
     options.reconnectOnError = (error) => {
       if (!error.message.includes("READONLY")) return false
       settings.onReplica()
       return pace.isDue()
     }
     if (options.sentinels) options.Connector ??= Sentinels
-    // Without `enableTLSForSentinelMode`, ioredis ignores `tls` behind Sentinels and sends the password in plain text
+    // Without `enableTLSForSentinelMode`, ioredis ignores `tls` when it uses Sentinels, and sends the password in plain
+    // text
     return new Client({ enableTLSForSentinelMode: true, ...settings.server, ...options })
   })
 
@@ -171,7 +174,7 @@ const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({
   tls: Boolean(client.tls)
 })
 
-/** Opens another connection with the options of the application's client or of a node, in its current database. */
+/** Opens another connection with the options of the application's client or of a node, on the same database. */
 export const duplicate = (
   client: Client,
   role: "subscriber" | "reserved",
@@ -196,7 +199,7 @@ export const openCluster = (
       ...settings.cluster,
       lazyConnect: true,
       enableOfflineQueue: false,
-      // Before the first `ready`, try the next node soon: only one node is known to be down
+      // Before the first `ready`, try the next node soon, because only one node is known to be down
       clusterRetryStrategy: (attempt) => !wasReady ? delay(1) : role === "reserved" ? null : delay(attempt),
       redisOptions
     })
@@ -207,8 +210,8 @@ export const openCluster = (
   })
 
 /**
- * Ignores a failure of ASKING, whose reply ioredis does not await. The redirected command fails too, and its caller is
- * notified.
+ * Ignores a failed ASKING, because ioredis does not await its reply. The redirected command fails too, which notifies
+ * the caller.
  */
 const observeAsking = (node: Client) => {
   const asking = node.asking.bind(node)
@@ -222,9 +225,9 @@ const observeAsking = (node: Client) => {
 const observed = new WeakSet<Client>()
 
 /**
- * Rejects the commands in flight when a node's connection is lost. ioredis's Cluster client would resend them, although
- * the node may have executed them. It recognizes them by their error, so they are rejected with a different one.
- * `isOwn` excludes the application's own commands, which ioredis may resend.
+ * Rejects the commands in flight when the connection to a node is lost. ioredis's Cluster client would resend them,
+ * although the node may have executed them. It recognizes such commands by their error, so this function rejects them
+ * with a different error. ioredis may still resend the application's own commands, which `isOwn` excludes.
  */
 export const rejectUnanswered = (node: Client, isOwn: (command: object) => boolean = () => true) => {
   if (observed.has(node)) return
@@ -256,8 +259,8 @@ const nodesOf = (cluster: Cluster): ClusterSettings["nodes"] =>
   }))
 
 /**
- * Opens a Cluster client for blocking commands. It begins with the nodes that the other client knows by now, because
- * those of the settings may be gone.
+ * Opens a Cluster client for blocking commands. It starts from the nodes that the other client currently knows, because
+ * the nodes in the settings may be gone.
  */
 export const duplicateCluster = (
   cluster: Cluster,
@@ -268,7 +271,7 @@ export const duplicateCluster = (
     return openCluster("reserved", known.length === 0 ? settings : { ...settings, nodes: known })
   })
 
-/** The settings of the application's Cluster client. */
+/** Returns the settings of the application's Cluster client. */
 export const settingsOf = (cluster: Cluster, settings: Settings): ClusterSettings => ({
   ...settings,
   cluster: cluster.options,

@@ -1,6 +1,5 @@
 /**
- * The gauges of connections that are lost and not yet restored. They are separate from `outageLog`, because that module
- * imports ioredis.
+ * The gauges of connections that are currently lost. They are not in `outageLog`, because that module imports ioredis.
  */
 import * as Metric from "effect/Metric"
 

@@ -1,6 +1,6 @@
 /**
- * The driver of one server: sending, subscribing, and connections for blocking commands. `IoRedis` loads it.
- * `clusterDriver` and `clientDriver` are separate files, so that bundles contain only what they use.
+ * The driver for one server: commands, subscriptions, and connections for blocking commands. Loaded by `IoRedis`.
+ * `clusterDriver` and `clientDriver` are separate files to keep bundles small.
  */
 import { type BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import type * as Duration from "effect/Duration"
@@ -33,7 +33,7 @@ export interface Driver {
   readonly topology: RedisTopology
 }
 
-/** Findings that this process has already logged, with the server's `run_id`. */
+/** Findings that this process has already logged, by the server's `run_id`. */
 const logged = new Set<string>()
 const mostLogged = 1000
 
@@ -46,8 +46,8 @@ const isFirst = (server: string, text: string) => {
 }
 
 /**
- * Checks a server, and logs each finding once per server and process. Needs no additional permission, because ioredis
- * itself sends `INFO`.
+ * Checks a server. Each process logs each finding once per server. The check needs no additional permission, because
+ * ioredis itself sends `INFO`.
  */
 export const check = Effect.fnUntraced(function*(send: commands.Send, address: string, isCluster: boolean) {
   const info = serverChecks.fieldsOf(String(yield* Effect.mapError(send("INFO"), fromRedis("check the server"))))
@@ -62,15 +62,15 @@ export const check = Effect.fnUntraced(function*(send: commands.Send, address: s
   }
 })
 
-/** The parts of a driver that depend only on the client and the options. */
+/** Creates the parts of a driver that depend only on the client and the options. */
 export const common = Effect.fnUntraced(function*(
   client: Client | Cluster,
   { pool, serverChecks }: Common,
   send: CommandSink["Service"]["send"]
 ) {
-  // Effect's default of ten is too low for a consumer of thousands of data streams
+  // Effect's default of ten is too low for a consumer with thousands of data streams
   const maxReserved = pool?.maxConnections ?? 256
-  // With none, a reservation would wait forever
+  // With a maximum of 0, a reservation would wait forever
   if (!(maxReserved >= 1)) {
     return yield* new InvalidConfig({ option: "pool.maxConnections", problem: "it must be at least 1" })
   }

@@ -1,16 +1,18 @@
 /**
- * Detects copies of a message that arrive from several Cluster nodes. `clusterSubscriptions` drops them.
+ * Detects copies of the same message from several Cluster nodes, for `clusterSubscriptions`.
  *
- * It subscribes to a channel without a hash tag at every primary, because a script counts subscribers only at its own
- * node. Nodes forward messages to each other, so each of these subscriptions receives every message.
+ * That module subscribes to a channel without a hash tag on every primary, because a script counts only the subscribers
+ * on its own node. Nodes forward messages to each other, so each of these subscriptions receives every message.
  */
 
-/** The maximum number of remembered texts. Beyond it, all are forgotten, and a message may be delivered twice. */
+/**
+ * The maximum number of remembered texts. Beyond it, all of them are forgotten, and a message may be delivered twice.
+ */
 const capacity = 1024
 
-/** The copies of one subscription to a channel. */
+/** The copies received by one subscription to a channel. */
 export class Copies {
-  /** How often each node has sent a text. The largest count is how often it was published. */
+  /** How often each node has sent a text. The largest count is the number of times that the text was published. */
   private readonly counts = new Map<string, Map<string, number>>()
 
   /** Returns whether this is the first copy of a message. `nodes` is the number of nodes with a subscription. */
@@ -29,7 +31,7 @@ export class Copies {
     return count > known
   }
 
-  /** Forgets all copies. Called after a gap, when the copies from some nodes may never arrive. */
+  /** Forgets all copies. Called after a gap, because the copies from some nodes may never arrive. */
   clear(): void {
     this.counts.clear()
   }

@@ -1,9 +1,10 @@
 /**
- * Detects failovers and drops the connections to the old primary. The signs are a message from a Sentinel and a server
- * that has become a replica. ioredis reconnects only when a connection closes. But a primary that is replaced while
- * alive serves its clients for about ten more seconds, and then keeps its subscribers as a replica, where the new
- * primary cannot count them. The drivers register each connection here. ioredis's own detector would open a connection
- * to each Sentinel for every client, react to failovers of other primaries, and miss a primary that becomes a replica.
+ * Detects failovers and drops the connections to the old primary. A failover is detected by a message from a Sentinel,
+ * or by a server that has become a replica. The drivers register each connection here. ioredis would reconnect only
+ * when a connection closes. But a primary that is replaced while it is alive serves its clients for about ten more
+ * seconds. Then it becomes a replica and keeps its subscribers, which the new primary cannot count. ioredis's own
+ * detector would open connections to every Sentinel for each client, react to failovers of other primaries, and miss a
+ * primary that becomes a replica.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -27,7 +28,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
   let wasReplica = false
   const runLog = Effect.runForkWith(yield* Effect.context<never>())
   const report = (cause: unknown) => {
-    // This call removes the command's arguments, which may contain a password
+    // Call this first: it removes the command's arguments, which may contain a password
     refusedCommand(cause)
     runLog(log.debug("Redis connection (Sentinel)", cause))
   }
@@ -36,7 +37,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
     switches++
     for (const client of clients) {
       if (client.status === "ready" || client.status === "connect") client.disconnect(true)
-      // ioredis would not reconnect a client that is disconnected while it connects
+      // If a client is disconnected while it is connecting, ioredis does not reconnect it
       else if (client.status === "connecting") stale.add(client)
     }
   }
@@ -67,7 +68,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
         sentinel.on("message", (_: string, text: string) => {
           if (text.startsWith(`${options.name} `)) drop(connected)
         })
-        // After each connect, because ioredis drops a waiting command if the Sentinel refuses the connection
+        // Subscribe after each connect, because ioredis drops a queued command if the Sentinel refuses the connection
         sentinel.on("ready", () => void sentinel.subscribe(channel).catch(report))
         return sentinel
       }),
@@ -75,7 +76,10 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
     )
 
   yield* Effect.forEach(options.sentinels ?? [], askSentinel, { discard: true })
-  /** Drops the connection at each failover, so that it reconnects to the new primary. Runs until its scope closes. */
+  /**
+   * Opens a connection and drops it at each failover, which makes it reconnect to the new primary. Runs until its scope
+   * closes.
+   */
   const follow = (open: Effect.Effect<Client, RedisError, Scope.Scope>) =>
     Effect.gen(function*() {
       const before = switches
@@ -101,8 +105,8 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
       return client
     })
   /**
-   * Drops the connections that were open when this client lost its own, if the client then reaches another server. For a
-   * client of the application, which may reconnect because of a reply to the application.
+   * If the application's client loses its connection and then reaches another server, drops the connections that were
+   * open at the loss. The client may have reconnected because of a reply to one of the application's own commands.
    */
   const followServer = (client: Client) =>
     Effect.suspend(() => {
@@ -124,8 +128,8 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
       })
     })
   /**
-   * Called when a server replies that it is a replica. That connection reconnects. The first connection that reaches a
-   * primary afterwards drops all others.
+   * Called when a server replies that it is a replica. That connection reconnects by itself. The next connection that
+   * reaches a primary drops all others.
    */
   const onReplica = () => {
     wasReplica = true

@@ -1,12 +1,12 @@
 /**
  * The ioredis settings that this library forces on each connection: commands fail immediately during an outage,
- * reconnecting never stops, and nothing is resent. `connection` uses them. `options` has the options that users may
- * set.
+ * reconnecting never stops, and nothing is resent. Used by `connection`. The options that users may set are in
+ * `options`.
  */
 import * as Duration from "effect/Duration"
 import type { RedisOptions } from "ioredis"
 
-/** The ioredis options that users may set. Excludes those that change the shape of replies. */
+/** The ioredis options that users may set. Options that change the shape of replies are excluded. */
 export type ClientOptions = Omit<RedisOptions, "replyMapping" | "stringNumbers" | "keyPrefix">
 
 export interface Settings {
@@ -18,8 +18,7 @@ export interface Settings {
 export type Role = "commands" | "subscriber" | "reserved"
 
 /**
- * Backs off from 50 ms to one second, which is short compared with a lease, with jitter to avoid a stampede after a
- * restart.
+ * Backs off from 50 ms to one second, which is short compared with a lease. Jitter avoids a stampede after a restart.
  */
 export const reconnectDelay = (random: () => number) => (attempt: number): number =>
   Math.min(50 * 2 ** Math.min(attempt - 1, 5), 1000) * (0.8 + 0.4 * random())
@@ -33,29 +32,30 @@ export const withForced = (
   const connectTimeout = Duration.toMillis(settings.connectTimeout)
   return {
     connectionName: `simba:${role}`,
-    // A loading server estimates its remaining time in seconds, which is too coarse for a lease
+    // ioredis would wait as long as a loading server estimates. The estimate is in whole seconds, which is too coarse
+    // for a lease
     maxLoadingRetryTime: 200,
-    // How long closing waits for the server. A connection to a dead primary reconnects only afterwards, and a process
-    // ends only afterwards
+    // How long closing waits for the server. Only after this time does a connection to a dead primary reconnect, or the
+    // process exit
     disconnectTimeout: 200,
-    // Leave time for the other Sentinels if one does not reply
+    // Leave time to try the other Sentinels if one does not reply
     sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),
     ...settings.client,
-    // The layer's own timeout ends first: its error says more
+    // Let the layer's own timeout end first, because its error is more informative
     connectTimeout: connectTimeout + 100,
     lazyConnect: true,
     replyMapping: "legacy",
     stringNumbers: false,
-    // During an outage, a command fails immediately and is never sent later: the caller decides whether to retry
+    // During an outage, a command fails immediately and is never sent later. The caller decides whether to retry
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
-    // Not `commandTimeout`: it would abort the handshake of a slow server long before `connectTimeout`
+    // Do not use `commandTimeout`: it would abort the handshake with a slow server long before `connectTimeout`
     ...(role === "commands"
       ? { socketTimeout: Math.max(2 * commandTimeout, connectTimeout) }
-      // Subscribers are pinged, and a blocking read has its own timeout
+      // No socket timeout is needed: subscribers are pinged, and a blocking read has its own timeout
       : { socketTimeout: undefined, commandTimeout: undefined, blockingTimeout: undefined })
   }
 }

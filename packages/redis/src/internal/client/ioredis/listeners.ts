@@ -1,9 +1,9 @@
-/** Listens to a client's events, or to those of each Cluster node, until the scope closes. */
+/** Listens to events from a client, or from each Cluster node, until the scope closes. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Cluster, Redis as Client } from "ioredis"
 
-/** Listeners by event. A Cluster passes the node to listeners of node events. */
+/** Listeners by event. A Cluster passes the node to listeners for node events. */
 type Listeners = Readonly<Record<string, (node: Client) => void>>
 
 export const listen = (client: Client | Cluster, listeners: Listeners): Effect.Effect<void, never, Scope.Scope> =>
@@ -17,7 +17,7 @@ export const listen = (client: Client | Cluster, listeners: Listeners): Effect.E
       })
   )
 
-/** Listens to each Cluster node, including those that join later. */
+/** Listens to each Cluster node, including nodes that join later. */
 export const listenToNodes = (
   cluster: Cluster,
   listenersOf: (node: Client) => Listeners

@@ -1,6 +1,6 @@
 /**
- * Combines a user's connection options from code, URL and environment, and validates them. `forcedSettings` has those
- * that users cannot set.
+ * Combines a user's connection options from code, URL and environment, and validates them. The settings that users
+ * cannot change are in `forcedSettings`.
  */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Config from "effect/Config"
@@ -14,7 +14,7 @@ import type { PoolOptions } from "../effectRedis.ts"
 import type { ClientOptions } from "./forcedSettings.ts"
 import * as url from "./url.ts"
 
-/** Options that all layers share. `IoRedis.Options` documents them. */
+/** Options that all layers share. They are documented in `IoRedis.Options`. */
 export interface Common {
   readonly commandTimeout?: Duration.Input | undefined
   readonly connectTimeout?: Duration.Input | undefined
@@ -27,15 +27,15 @@ export interface SingleOptions extends Common {
   readonly client?: ClientOptions | undefined
 }
 
-/** Drops options that are `undefined`, so that they override neither the environment nor the URL. */
+/** Drops options that are `undefined`, because they would override the environment and the URL. */
 export const defined = <A extends object>(options: A | undefined): Partial<A> =>
   Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Partial<A>
 
 const ofConnection: ReadonlyArray<keyof SingleOptions> = ["url", "client", "connectTimeout", "pool", "serverChecks"]
 
 /**
- * Builds a layer whose connection options are inside `redis`. Refuses connection options outside it: they would be
- * ignored, and the layer would connect to the default server.
+ * Builds a layer whose connection options are inside `redis`. Refuses connection options outside it, because the layer
+ * would ignore them and connect to the default server.
  */
 export const within = <A, E, R>(
   options: {
@@ -49,7 +49,7 @@ export const within = <A, E, R>(
     const problem = "it is an option of the connection: set it inside redis"
     return Layer.effectContext(Effect.fail(new InvalidConfig({ option: misplaced, problem })))
   }
-  // Use one timeout for both, unless the connection has its own
+  // Use the same timeout for the connection, unless it has its own
   return layer({ ...options.redis, commandTimeout: options.redis?.commandTimeout ?? options.commandTimeout })
 }
 
@@ -78,13 +78,13 @@ export const stale = new InvalidConfig({
   problem: "replicas may return stale data: remove it"
 })
 
-/** Accepts a client from any copy of ioredis. */
+/** Recognizes a client from any copy of ioredis. */
 const isClient = (input: unknown) =>
   typeof (input as { readonly duplicate?: unknown } | undefined)?.duplicate === "function"
 
 /**
- * Validates ioredis options. Refuses `keyPrefix`, because ioredis would prefix neither the channels in scripts nor the
- * patterns of SCAN, and reads from replicas.
+ * Validates ioredis options. Refuses reads from replicas, and `keyPrefix`, because ioredis would not add the prefix to
+ * channels in scripts or to SCAN patterns.
  */
 export const driverOptions = <A extends object>(input: A | undefined): Effect.Effect<Partial<A>, InvalidConfig> => {
   if (isClient(input)) {
@@ -100,11 +100,11 @@ export const driverOptions = <A extends object>(input: A | undefined): Effect.Ef
 export const partsOf = (text: SingleOptions["url"]): Effect.Effect<url.Parts, InvalidConfig> =>
   text === undefined ? Effect.succeed({}) : url.read(Redacted.isRedacted(text) ? Redacted.value(text) : text)
 
-/** Reads a variable unless the option is set in code, because an unused variable may be invalid. */
+/** Reads a variable only if the option is not set in code, because an unused variable may be invalid. */
 const unless = <A>(defined: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
   defined === undefined ? Config.withDefault(variable, undefined) : Config.succeed(undefined)
 
-/** Reads the options that are not set in code from the environment. */
+/** Reads options from the environment if they are not set in code. */
 export const environmentBeside = ({ client, commandTimeout, connectTimeout, url }: SingleOptions) =>
   Config.all({
     url: unless(url, Config.Redacted("REDIS_URL")),

@@ -1,6 +1,7 @@
 /**
- * Logs the start and the end of each outage, and counts the connections that are down. The drivers watch their command
- * connections with it. `subscriptions` and `clusterSubscriptions`, which open new connections, call `lost` and `back`.
+ * Logs the start and the end of each outage, and counts the connections that are down. The drivers use it to watch
+ * their command connections. `subscriptions` and `clusterSubscriptions`, which replace lost connections, call `lost`
+ * and `back`.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -24,7 +25,7 @@ const consequence: { readonly [Role in Kind]: string } = {
   subscriber: "until it is back, each hand-off to this process may take as long as a lease"
 }
 
-/** Stops when its scope closes, so that a deliberate close is not logged as an outage. */
+/** Stops when its scope closes, because a deliberate close is not an outage. */
 export const make = Effect.fnUntraced(function*(
   role: Kind,
   address: () => string
@@ -69,13 +70,13 @@ export const make = Effect.fnUntraced(function*(
   }
 })
 
-/** Watches a client that reconnects on its own. */
+/** Watches a client that reconnects by itself. */
 export const watch = (client: Client, { back, lost }: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
   listen(client, { close: () => lost(mistakeOf(client)), ready: back })
 
 /**
- * Watches a Cluster client. A node is down from the loss of its connection until it is ready again or has left the
- * Cluster.
+ * Watches a Cluster client. A node counts as down from the loss of its connection until it is ready again or has left
+ * the Cluster.
  */
 export const watchCluster = (cluster: Cluster, outages: OutageLog): Effect.Effect<void, never, Scope.Scope> =>
   Effect.suspend(() => {

@@ -1,15 +1,18 @@
-/** Spaces out a repeated reaction to a fault. `slotRefresh` and the reconnects away from replicas use it. */
+/**
+ * Limits how often a repeated fault triggers a reaction. Used by `slotRefresh`, and to reconnect when a server has
+ * become a replica.
+ */
 import { monotonicMillis } from "./wallClock.ts"
 
 const shortestMillis = 100
 const longestMillis = 2000
 
 export class Pace {
-  /** The time until the reaction is due again. It doubles while requests are frequent, up to the longest. */
+  /** The minimum time until the next reaction. It doubles while requests are frequent, up to `longestMillis`. */
   private distance = shortestMillis
   private next = 0
 
-  /** Returns whether the reaction is due. If so, the next one is due after the distance. */
+  /** Returns whether the reaction is due. If it is, schedules the next one. */
   isDue(): boolean {
     const now = monotonicMillis()
     if (now < this.next) return false

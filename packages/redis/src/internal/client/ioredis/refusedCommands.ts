@@ -1,4 +1,4 @@
-/** Refuses commands that would disturb other users of a connection. `commands` asks before it sends. */
+/** Refuses commands that would disrupt other users of a connection. Called by `commands` before it sends. */
 import { DriverError } from "../driverError.ts"
 
 export const subscribing = new Set([
@@ -36,7 +36,8 @@ const blocking = new Set([
 ])
 
 /**
- * Whether a read has the BLOCK option. Skips group, consumer and stream names, which may equal the name of an option.
+ * Returns whether a read has the BLOCK option. Skips the names of groups, consumers and streams, because they may be
+ * the same as the name of an option.
  */
 const blocksRead = (args: ReadonlyArray<string>): boolean => {
   for (let at = 0; at < args.length; at++) {
@@ -48,7 +49,7 @@ const blocksRead = (args: ReadonlyArray<string>): boolean => {
   return false
 }
 
-/** Returns why a command cannot be sent on the connection that all callers share; undefined if it can. */
+/** Returns why a command must not be sent on the shared connection; undefined if it may. */
 export const refusal = (command: string, args: ReadonlyArray<string>): string | undefined => {
   const sub = String(args[0]).toUpperCase()
   if (subscribing.has(command)) return "use Redis.subscribe, or Subscriber"

@@ -1,6 +1,6 @@
 /**
- * A Cluster client that refreshes the topology with backoff, always reconnects, and reaches nodes that announce no
- * address. ioredis would refresh the topology for each refused command. `connection` creates it.
+ * A Cluster client that refreshes the topology with backoff, always reconnects, and reaches nodes that do not announce
+ * an address. ioredis would refresh the topology for each refused command. Created by `connection`.
  */
 import { Cluster, type ClusterNode, type ClusterOptions, type Redis, type RedisOptions } from "ioredis"
 import { Pace } from "./pace.ts"
@@ -8,8 +8,9 @@ import { Pace } from "./pace.ts"
 type Done = (error: unknown, slots: ReadonlyArray<ReadonlyArray<unknown>> | undefined) => void
 
 /**
- * A node that does not know its own address announces none, so its clients use the address at which they reached it.
- * ioredis would skip the node. Returns a node whose copies reply to CLUSTER SLOTS with that address.
+ * Returns a node whose duplicates fill in the missing address in replies to CLUSTER SLOTS. A node that does not know
+ * its own address does not announce one, so clients are expected to use the address at which they reached it. ioredis
+ * would skip the node.
  */
 const namingItself = (node: Redis): Redis =>
   Object.create(node, {
@@ -38,13 +39,15 @@ export class ClusterClient extends Cluster {
     this["getInfoFromNode"] = (node: Redis | undefined, done: object) => read(node && namingItself(node), done)
   }
 
-  /** Skips a refresh that comes too soon. A moved slot needs none, because the reply names its new node. */
+  /** Skips a refresh that comes too soon. A moved slot needs no refresh, because the redirection names its new node. */
   override refreshSlotsCache(callback?: Parameters<Cluster["refreshSlotsCache"]>[0]): void {
     if (!this.pace.isDue() && this.status === "ready") return callback?.()
     super.refreshSlotsCache(callback)
   }
 
-  /** If the last of the old connections ends while host names are resolved, ioredis would abort, and not try again. */
+  /**
+   * Retries if the last old connection ends while host names are being resolved. ioredis would abort and never retry.
+   */
   override connect(): Promise<void> {
     const connecting = super.connect()
     connecting.catch(() => {

@@ -1,7 +1,7 @@
 /**
- * Subscribes to channels of one server, with one connection for all subscriptions of a layer. After every reconnect,
- * all listeners receive a gap. A heartbeat detects half-open connections. `driver` uses this module for a single
- * server, and `clusterSubscriptions` for each primary.
+ * Subscribes to channels on one server, with one connection for all of a layer's subscriptions. After every reconnect,
+ * all listeners receive a gap. A heartbeat detects half-open connections. Used by `driver` for a single server, and by
+ * `clusterSubscriptions` for each primary.
  */
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice } from "@effect-simba/core/Subscriber"
@@ -23,7 +23,7 @@ import { node } from "./commands.ts"
 import type { OutageLog } from "./outageLog.ts"
 import { onWallClock } from "./wallClock.ts"
 
-/** Maximum number of channels per SUBSCRIBE after a reconnect. */
+/** The maximum number of channels per SUBSCRIBE after a reconnect. */
 const pageSize = 500
 
 const heartbeatInterval = Duration.seconds(3)
@@ -31,7 +31,7 @@ const heartbeatInterval = Duration.seconds(3)
 type Listener = (message: string | undefined) => void
 
 export interface Subscriptions {
-  /** Returns why no messages arrive; undefined if they do, or if nobody is subscribed. */
+  /** Returns why messages are not arriving; undefined if they are, or if nobody is subscribed. */
   readonly problem: () => BackendError | undefined
   readonly listen: (channel: string, listener: Listener) => Effect.Effect<void, BackendError, Scope.Scope>
   readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
@@ -53,8 +53,8 @@ export const queued = (listen: Subscriptions["listen"]): Pick<Subscriptions, "li
 })
 
 /**
- * `open` returns a connection that does not reconnect on its own. A lost connection is replaced here, where the gap is
- * reported.
+ * `open` returns a connection that does not reconnect by itself. This module replaces a lost connection, and reports
+ * the gap.
  */
 export const make = Effect.fnUntraced(function*(
   open: Effect.Effect<Client, Redis.RedisError, Scope.Scope>,
@@ -63,7 +63,7 @@ export const make = Effect.fnUntraced(function*(
 ) {
   const fork = yield* FiberSet.makeRuntime<never, void, BackendError>()
   const listeners = new Map<string, Set<Listener>>()
-  /** Completes when the first connection is ready, or fails with it. */
+  /** Completes when the first connection is ready, or fails if that connection fails. */
   let first: Deferred.Deferred<void, BackendError> | undefined
   let connected: Client | undefined
   let problem: BackendError | undefined
@@ -74,7 +74,7 @@ export const make = Effect.fnUntraced(function*(
   const subscribeTo = (client: Client, channels: ReadonlyArray<string>) =>
     call("subscribe", client, "subscribe", ...channels)
 
-  /** Unsubscribes in the background. A failure is harmless: a closed connection has no subscriptions. */
+  /** Unsubscribes in the background. A failure is harmless, because a closed connection has no subscriptions. */
   const leave = (client: Client | undefined, channel: string) => {
     client?.unsubscribe(channel).catch(() => undefined)
   }
@@ -84,7 +84,7 @@ export const make = Effect.fnUntraced(function*(
     client.on("message", (channel: string, message: string) => {
       listeners.get(channel)?.forEach((listener) => listener(message))
     })
-    // New subscriptions use this connection from now on. The existing ones are restored page by page
+    // From now on, new subscriptions use this connection. Existing ones are restored page by page
     yield* Effect.acquireRelease(
       Effect.sync(() => {
         connected = client
@@ -96,7 +96,7 @@ export const make = Effect.fnUntraced(function*(
     )
     const channels = [...listeners.keys()]
     for (let i = 0; i < channels.length; i += pageSize) {
-      // Listeners may have unsubscribed during the restore
+      // Listeners may have unsubscribed in the meantime
       const some = channels.slice(i, i + pageSize).filter((channel) => listeners.has(channel))
       if (some.length === 0) continue
       yield* subscribeTo(client, some)
@@ -122,7 +122,7 @@ export const make = Effect.fnUntraced(function*(
 
   const isDown = () => problem ?? backendError("subscribe", new DriverError("the subscriber connection is down", true))
 
-  /** Keeps a connection open until the layer closes. Ends if the first connection fails. */
+  /** Keeps a connection open until the layer closes. Stops if the first connection fails. */
   const supervise = (opened: Deferred.Deferred<void, BackendError>) =>
     Effect.gen(function*() {
       let failures = 0
@@ -143,7 +143,7 @@ export const make = Effect.fnUntraced(function*(
     }).pipe(onWallClock)
 
   /**
-   * The layer owns the first connection, so a listener that unsubscribes while it opens does not close it for others.
+   * The layer owns the first connection, so it stays open for others if a listener unsubscribes while it is opening.
    */
   const start = (): Deferred.Deferred<void, BackendError> => {
     const opened = first = Deferred.makeUnsafe<void, BackendError>()
@@ -157,7 +157,7 @@ export const make = Effect.fnUntraced(function*(
   }
 
   const connectedOnce = Effect.suspend(() => {
-    // Check and start in one step: with a yield in between, two listeners could each open a connection
+    // Check and start in one step. Otherwise two listeners could each open a connection
     if (first === undefined) return Deferred.await(start())
     return connected === undefined && Deferred.isDoneUnsafe(first) ? Effect.fail(isDown()) : Deferred.await(first)
   })
@@ -178,7 +178,7 @@ export const make = Effect.fnUntraced(function*(
         }),
         () => Effect.sync(() => forget(channel, listener))
       )),
-      // Each listener waits for its own acknowledgement
+      // Each listener waits until its own subscription is acknowledged
       Effect.andThen(
         Effect.suspend(() => connected === undefined ? Effect.fail(isDown()) : subscribeTo(connected, [channel]))
           .pipe(Effect.onError(() => Effect.sync(() => forget(channel, listener))))

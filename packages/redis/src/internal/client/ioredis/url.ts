@@ -1,11 +1,17 @@
-/** Parses server URLs. ioredis is not given the URL, because its parts would override options. */
+/**
+ * Parses server URLs. This library does not pass the URL to ioredis, because the parts of the URL would override
+ * options.
+ */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
 import type { RedisOptions } from "ioredis"
 
 export type Parts = Pick<RedisOptions, "host" | "port" | "username" | "password" | "db" | "tls">
 
-/** `option` names the option that has the URL. Errors do not contain the URL, because it may have a password. */
+/**
+ * `option` is the name of the option with the URL. Errors do not contain the URL itself, because it may contain a
+ * password.
+ */
 export const read = Effect.fnUntraced(function*(text: string, option = "url"): Effect.fn.Return<Parts, InvalidConfig> {
   const refuse = (problem: string) => new InvalidConfig({ option, problem })
   const decoded = (text: string) =>
@@ -13,7 +19,7 @@ export const read = Effect.fnUntraced(function*(text: string, option = "url"): E
       try: () => decodeURIComponent(text),
       catch: () => refuse("a % in the user or password must be written as %25")
     })
-  // A JavaScript program may pass any value
+  // JavaScript callers may pass any value
   const isText = typeof text === "string"
   const encoded = isText && text.includes("@") ? "; write / # ? in a user or password as %2F %23 %3F" : ""
   const url = isText && URL.canParse(text) ? new URL(text) : undefined

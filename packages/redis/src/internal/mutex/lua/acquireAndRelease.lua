@@ -1,30 +1,30 @@
 --- Runs any number of acquires, confirmations, releases and inspections, in order.
 ---
---- A failure of one operation does not affect the others.
+--- If one operation fails, the others still run.
 ---
---- If the mutex is free and nobody waits for it, a few commands in this file suffice. The files in `include` handle all
---- other cases. Each is included in the branch that needs it, because defining a function takes about an eighth of the
---- time of a `GET`.
+--- If the mutex is free and nobody is waiting for it, a few commands in this file are enough. The files in `include`
+--- handle all other cases. Each is included in the branch that needs it, because defining a function takes about an
+--- eighth of the time of a `GET`.
 ---
---- An operation on the same mutex as the previous one has no keys of its own.
+--- An operation on the same mutex as the previous operation does not repeat its keys.
 ---
 --- KEYS[4n-3] owner
 --- KEYS[4n-2] queue
 --- KEYS[4n-1] fence
 --- KEYS[4n] reserved
---- ARGV[1] header  `<codes> <skip dead> <lease> <confirm>`: one letter per operation, in upper case if it has no keys
----   of its own; the dead waiters to skip: `1` all, `own` those of effect-simba, `0` none; ms for plain operations
---- ARGV[2..] operands  of all operations, in order, as below
+--- ARGV[1] header  `<codes> <skip dead> <lease> <confirm>`: one letter per operation, in upper case if it reuses the
+---   previous keys; the dead waiters to skip: `1` all, `own` only effect-simba's, `0` none; ms for plain operations
+--- ARGV[2..] operands  for all operations, in order, as below
 --- Reply: any[]. The reply to each operation, or { 'error', message }.
 ---
---- Operation t: id  a plain try
+--- Operation t: id  a plain try-acquire
 --- Operation w: id  a plain acquire that queues, without a ticket
 --- Operation a: id, mode, lease, confirm, ticket  any acquire: 'try' or 'wait', two durations in ms, and '' without a
 ---   ticket
 --- Operation c: id, token, lease  a confirmation of a grant
 --- Operation r: id  a plain release
 --- Operation q: id, requeue  a plain release that queues another id
---- Operation d: id, confirm, lease, requeue, requeueLease  any release, with an id to queue, or '', and its lease
+--- Operation d: id, confirm, lease, requeue, requeueLease  any release, with an id to queue (or '') and its lease
 --- Operation i: limit  an inspection, with the maximum number of waiters to return
 
 local header = ARGV[1]
@@ -104,7 +104,7 @@ for i = 1, #codes do
   end
   if not done then
     local text = type(reply) == 'table' and reply.err or tostring(reply)
-    -- Fail the whole call, because the client must disconnect from a replica
+    -- The server is a replica. Fail the whole call, because the client must disconnect from it
     if string.find(text, 'READONLY', 1, true) then
       return redis.error_reply(text)
     end

@@ -1,7 +1,7 @@
---- Grants one run of a job to the owner of the mutex, or records that instants were missed.
+--- Grants one run of a job to the mutex's owner, or records missed instants.
 ---
---- A caller that gets no reply repeats the request with the same claim. An owner is refused if its token is smaller
---- than the last run's.
+--- If the reply is lost, the caller repeats the request with the same claim. An owner is refused if its token is
+--- smaller than that of the last run.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
@@ -11,11 +11,11 @@
 --- ARGV[4] claim  unique to the run
 --- ARGV[5] mode: 'run' | 'manual' | 'miss'
 --- ARGV[6] at: ms  the instant of the run
---- ARGV[7] missed: number  the number of instants that this call skips
+--- ARGV[7] missed: number  how many instants this call skips
 --- ARGV[8] cause  why they were missed
---- ARGV[9] minInterval: ms  minimum time between the starts of two runs
+--- ARGV[9] minInterval: ms  minimum time between the starts of runs
 --- ARGV[10] attempts: number  maximum runs for one instant
---- ARGV[11] changed: ms  the last change of the schedule that the caller has read, or 0
+--- ARGV[11] changed: ms  the last schedule change known to the caller, or 0
 --- Reply: { 'Claimed' | 'NotOwner' | 'Taken' | 'Running' | 'Paused' | 'Early', now: Count, attempt: Count, wait: Count
 ---   }. The server's time and the time to wait, in ms.
 
@@ -37,7 +37,7 @@ end
 local start, ended = tonumber(get(jobs, 'start', job)), get(jobs, 'end', job)
 local before = tonumber(get(jobs, 'attempt', job) or '0')
 if get(jobs, 'claim', job) == claim then
-  -- If the run has ended, this is a late copy of the request that started it
+  -- If this run has already ended, the request is a late copy of the one that started it
   return ended and reply('Taken') or reply('Claimed', before)
 end
 if start and not ended and last == tonumber(token) then

@@ -3,7 +3,7 @@
 --- KEYS[1] jobs
 --- ARGV[1] job
 --- ARGV[2] claim  unique to the run
---- ARGV[3] outcome  'unstarted' undoes the attempt, and restores the request of a manual run
+--- ARGV[3] outcome  'unstarted' undoes the attempt, and restores the request for a manual run
 --- Reply: Count. The server's time in ms.
 
 local jobs = KEYS[1]

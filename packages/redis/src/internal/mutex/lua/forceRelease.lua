@@ -1,8 +1,8 @@
---- Takes a mutex from a specific owner, and hands it over like a release.
+--- Takes a mutex from a specific owner, and hands it over as a release does.
 ---
---- A late copy of the request cannot take the mutex from a later owner. The script mints a new token, so that resources
---- refuse the old owner, and notifies that owner. The next owner is granted only the confirm period, because no
---- releasing layer supplies the duration of a lease.
+--- A late copy of the request cannot take the mutex from a later owner. The script mints a new token, with which
+--- resources can reject the old owner's writes, and notifies the old owner. The next owner is granted only the confirm
+--- period, because the request does not contain the duration of a lease.
 ---
 --- KEYS[1] owner
 --- KEYS[2] queue
@@ -11,7 +11,7 @@
 --- ARGV[1] confirm: ms
 --- ARGV[2] skipDead: '1' | 'own' | '0'  dead waiters to skip: all, those of effect-simba, or none
 --- ARGV[3] id  of the owner, or '' if the mutex is free
---- Reply: OwnershipText. The ownership before the call. If another owner has the mutex, nothing changes.
+--- Reply: OwnershipText. The ownership before the call. If another owner holds the mutex, nothing changes.
 
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local confirm, skipDead, id = ARGV[1], ARGV[2], ARGV[3]
@@ -20,7 +20,7 @@ local confirm, skipDead, id = ARGV[1], ARGV[2], ARGV[3]
 --- @include include/handOver.lua
 --- @include include/ownership.lua
 
--- An id from another program may have bytes that the caller cannot decode, so only ASCII characters are compared
+-- Compare only ASCII characters, because an id from another program may contain bytes that the caller cannot decode
 local function ascii(text)
   return (string.gsub(text, '[\128-\255]+', '?'))
 end
@@ -30,7 +30,8 @@ local before = ownershipOf(owner, current)
 if ascii(current or '') ~= ascii(id) then
   return before
 end
--- Access the queue and the fence first: if one has the wrong type, the call fails before the owner loses the mutex
+-- Access the queue and the fence first. If one of them has the wrong type, the call then fails before the owner loses
+-- the mutex
 redis.call('ZCARD', queue)
 mint(fence)
 redis.call('DEL', owner, reserved)

@@ -1,13 +1,13 @@
---- Reads all jobs of a mutex, and registers the jobs that the caller names.
+--- Reads all jobs of a mutex, and registers the jobs named by the caller.
 ---
---- Deletes jobs that no caller has named within their `keep` period, unless they are paused.
+--- Deletes jobs that no caller has named during their `keep` period, unless they are paused.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
---- ARGV[1] id  of the caller: only the owner's schedules are stored; '' for a reader
+--- ARGV[1] id  of the caller, or '' for a reader; only the owner's schedules are stored
 --- ARGV[4n-2] job
 --- ARGV[4n-1] schedule
---- ARGV[4n] every: ms | ''  its period
+--- ARGV[4n] every: ms | ''  the period of the schedule
 --- ARGV[4n+1] keep: ms
 --- Reply: { now: Count, text[] }. The server's time in ms, and the hash's fields and values.
 
@@ -33,7 +33,7 @@ local function forgetUnused()
   end
 end
 
--- Delete first: a job that the caller names after its `keep` period starts as a new job
+-- Delete first, because a job that is named after its `keep` period starts as a new job
 forgetUnused()
 local current = redis.call('GET', owner)
 for i = 2, #ARGV, 4 do

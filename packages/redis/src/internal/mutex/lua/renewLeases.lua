@@ -1,11 +1,11 @@
 --- Renews each lease to its full duration if its id is still the owner. Never creates a key.
 ---
---- An error at one key does not affect the others.
+--- An error for one key does not affect the others.
 ---
 --- KEYS[n] owner
 --- ARGV[1..] idsAndLeases  the lease id of each key, then the lease in ms of each key, or one for all
 --- Reply: ({ Natural, 'owner', OwnershipText } | { Natural, 'error', text })[]. The one-based index of each key that
----   was not renewed, and the ownership or the error at that key.
+---   was not renewed, and the ownership or the error for that key.
 
 local missed = {}
 for i, owner in ipairs(KEYS) do

@@ -1,21 +1,21 @@
---- Stores an operator's request. The leader finds it when it reads its jobs.
+--- Stores an operator's request. The leader finds the request when it reads its jobs.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
 --- ARGV[1] order  'Run', 'Pause', 'Resume', 'Reschedule' or 'StepDown'
 --- ARGV[2] job  '' for all jobs of the mutex
 --- ARGV[3] schedule  for 'Reschedule'; '' for the schedule in the code
---- Reply: Flag. '0' if there is no such job, or no leader to step down.
+--- Reply: Flag. '0' if there is no such job or no leader to step down.
 
 local owner, jobs = KEYS[1], KEYS[2]
 local order, job, schedule = ARGV[1], ARGV[2], ARGV[3]
 
 --- @include include/jobs.lua
 
--- 30 days in ms, which is long enough for a leader to read the request
+-- 30 days in ms, long enough for a leader to read the request
 local retention = 30 * 86400000
 
--- Lets the jobs expire if no leader reads them, unless one is paused
+-- Lets the jobs expire if no leader reads them and none of them is paused
 local function expire()
   for _, field in ipairs(redis.call('HKEYS', jobs)) do
     if field == 'paused' or string.match(field, '^paused:') then
@@ -25,7 +25,7 @@ local function expire()
   redis.call('PEXPIRE', jobs, retention)
 end
 
--- Skips the instants that passed during the pause
+-- Skips the instants that fell into the pause
 local function resume(name)
   set(jobs, 'at', name, text(math.max(millis(), count(get(jobs, 'at', name)) or 0)))
 end

@@ -1,6 +1,6 @@
---- Adopts data streams that were handed over, if the receiver still owns the leases.
+--- Adopts data streams that were handed over to the caller, if it still owns the leases.
 ---
---- From now on, a handler runs under the lease, so its expiry counts as a failure.
+--- From then on a handler runs under the lease, so an expiry of the lease counts as a failure.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -13,7 +13,7 @@
 --- KEYS[5n+4] fence
 --- KEYS[5n+5] stream
 --- ARGV[1] group
---- ARGV[2] signals  the channel of signals
+--- ARGV[2] signals  the channel for signals
 --- ARGV[4n-1] entry
 --- ARGV[4n] consumer
 --- ARGV[4n+1] value  of the entry lease: consumer@@epoch

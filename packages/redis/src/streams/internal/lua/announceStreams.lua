@@ -2,8 +2,8 @@
 ---
 --- Transition: (none) -> announced
 ---
---- If a data stream has an unfinished announcement, that one is marked as repeated instead. It stays unchanged if no
---- message was added since the latest announcement, unless there never were any messages.
+--- If a data stream already has an unfinished announcement, that announcement is marked as repeated instead. It is not
+--- marked if no message was added since the data stream was last announced, unless there never were any messages.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced
@@ -24,7 +24,7 @@ for i = 2, #ARGV, 2 do
   local last = lastMessage(KEYS[i / 2 + 2])
   local entry, repeats, known = announcementOf(announced, stream)
   if entry and isUnfinished(input, group, entry) then
-    -- Without new messages, assume a retry by a producer that got no reply
+    -- Without new messages, assume that a producer is retrying because it did not receive the reply
     if last ~= known or last == '0-0' then
       note(announced, stream, entry, repeats + 1, last, payload)
     end

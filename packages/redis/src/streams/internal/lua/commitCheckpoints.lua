@@ -1,7 +1,7 @@
---- Moves the checkpoints of data streams forward, if the caller owns the stream lease.
+--- Moves the checkpoints of data streams forward if the caller owns the stream leases.
 ---
---- A commit beyond the last message is refused. A primary that lost the end of a data stream also lost the commits that
---- followed, so a checkpoint beyond the last message means that the data stream was deleted and written again.
+--- A commit beyond the last message is refused. A checkpoint beyond the last message means that the data stream was
+--- deleted and written again: a primary that lost the end of a data stream would have lost later commits too.
 ---
 --- KEYS[1] failures
 --- KEYS[3n-1] streamLease
@@ -22,7 +22,7 @@ local failures, retention = KEYS[1], ARGV[1]
 --- @include include/idProblem.lua
 --- @include include/infoField.lua
 
--- Returns whether an id is beyond the last message. False for a deleted data stream
+-- Returns whether an id is beyond the last message. Returns false if the data stream was deleted
 local function isBeyondEnd(stream, id)
   if #redis.pcall('XRANGE', stream, id, id) > 0 then
     return false

@@ -1,9 +1,9 @@
---- Counts the messages of a data stream that come after an id, up to another id.
+--- Counts a data stream's messages after one id and up to another.
 ---
 --- KEYS[1] stream
 --- ARGV[1] after
 --- ARGV[2] last  the last message to count, or '' for all
---- ARGV[3] most: number  maximum messages to count one by one
+--- ARGV[3] most: number  maximum number of messages to count one by one
 --- Reply: { } | { length: Count, last: EntryId, first: '' | EntryId, added: '' | Count, lastDeleted: '' | EntryId,
 ---   count: Count, more: '' | EntryId }. As in `readExtents`, then the count and the message
 ---   after which to continue.
@@ -21,7 +21,7 @@ elseif #extent == 0 then
 end
 local length, final, first = tonumber(extent[1]), extent[2], extent[3]
 
--- Returns the count if it follows from the extent; nil if the messages must be read
+-- Returns the count if the extent is enough to compute it; nil if the messages must be read
 local function known()
   if last == '' or compareIds(last, final) > 0 then
     last = final

@@ -1,6 +1,6 @@
---- Creates a service's consumer group, starting at the first entry.
+--- Creates a service's consumer group, which starts at the first entry.
 ---
---- Also writes the group's mark, because the group will deliver every entry: see include/groupMark.lua.
+--- Writes the group's mark, because the group will deliver every entry: see include/groupMark.lua.
 ---
 --- KEYS[1] input
 --- ARGV[1] group

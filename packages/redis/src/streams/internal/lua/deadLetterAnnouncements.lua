@@ -1,8 +1,8 @@
---- Moves entries to the dead letters, and deletes both leases of each entry.
+--- Dead-letters entries, and deletes both leases of each entry.
 ---
 --- Transition: owned -> dead
 ---
---- The checkpoint is kept as long as the dead letter.
+--- Keeps each checkpoint as long as the dead letter.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -15,7 +15,7 @@
 --- KEYS[5n+4] fence
 --- KEYS[5n+5] stream
 --- ARGV[1] group
---- ARGV[2] signals  the channel of signals
+--- ARGV[2] signals  the channel for signals
 --- ARGV[5n-2] entry
 --- ARGV[5n-1] consumer
 --- ARGV[5n] value  of the entry lease: consumer@@epoch

@@ -1,4 +1,4 @@
---- Moves a malformed entry to the dead letters.
+--- Dead-letters a malformed entry.
 ---
 --- Transition: announced -> dead
 ---

@@ -1,6 +1,6 @@
---- Adds a message to the dead letters of its data stream, unless it is already there. The checkpoint does not move.
+--- Dead-letters a message of a data stream, unless it already is a dead letter. Does not move the checkpoint.
 ---
---- The server copies the message unchanged. `fields` are used if the message was deleted from the data stream.
+--- The server copies the message unchanged. If the message was deleted from the data stream, `fields` are used instead.
 ---
 --- KEYS[1] streamLease
 --- KEYS[2] stream
@@ -35,7 +35,7 @@ if not found then
 end
 fields = packed(fields)
 
--- Compares the fields, because a data stream that was deleted and written again may reuse an id
+-- Compare the fields, because a data stream that was deleted and written again may reuse an id
 local function isLetterOf(letter)
   if not letter or #letter[2] ~= #fields + 6 then
     return false
@@ -52,7 +52,8 @@ local before = redis.call('HGET', deadIds, id)
 if before and isLetterOf(redis.call('XRANGE', deadMessages, before, before)[1]) then
   return 'DeadLettered'
 end
--- Bound the size of the table. A message whose record is lost may get a second letter if it is processed again
+-- Limit the size of the table. If a message's record is dropped, processing the message again may create a second
+-- letter
 if redis.call('HLEN', deadIds) >= 20000 then
   redis.call('DEL', deadIds)
 end

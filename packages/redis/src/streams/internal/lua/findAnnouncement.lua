@@ -1,4 +1,4 @@
---- Finds the unfinished entry that last announced a data stream.
+--- Finds the last announcement of a data stream if it is unfinished.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

@@ -1,6 +1,7 @@
---- Removes the fields of finished entries from one page of the tables of failures and announcements.
+--- Removes fields of finished entries from the tables of failures and announcements, one page per call.
 ---
---- Finished entries no longer exist. Consumers of other programs do not update these tables when they finish one.
+--- Finished entries no longer exist. Consumers that belong to other programs finish entries without updating these
+--- tables.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

@@ -2,8 +2,8 @@
 ---
 --- Transition: owned -> owned
 ---
---- The receiver gets a new epoch, which consists of its session, the token and the entry. Epochs that a client counts
---- itself have no hyphen.
+--- The receiver gets a new epoch, which consists of its session, the token and the entry. Only such an epoch contains a
+--- hyphen; the epochs that clients count themselves do not.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -16,7 +16,7 @@
 --- KEYS[5n+4] fence
 --- KEYS[5n+5] stream
 --- ARGV[1] group
---- ARGV[2] signals  the channel of signals
+--- ARGV[2] signals  the channel for signals
 --- ARGV[7n-4] entry
 --- ARGV[7n-3] consumer
 --- ARGV[7n-2] value  of the entry lease: consumer@@epoch
@@ -48,7 +48,7 @@ local replies = forEachOwned(function(lease, receiver, session, confirm)
   if redis.call('PTTL', handOvers) < tonumber(confirm) then
     redis.call('PEXPIRE', handOvers, confirm)
   end
-  -- Change the leases last, because the keys above may have the wrong type
+  -- Change the leases last, because one of the keys above may have the wrong type
   keepFence(fence, newToken)
   ownEntry(lease.entryLease, lease.streamLease, newValue, newToken, confirm)
   receivers[session] = true

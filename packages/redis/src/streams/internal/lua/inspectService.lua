@@ -1,4 +1,4 @@
---- Counts the entries, dead letters, consumers and members of a service.
+--- Counts the entries and dead letters of a service, and lists its consumers and members.
 ---
 --- KEYS[1] input
 --- KEYS[2] deadLetters

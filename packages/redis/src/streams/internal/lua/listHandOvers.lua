@@ -1,4 +1,4 @@
---- Lists the possibly unconfirmed hand-overs to a member.
+--- Lists hand-overs to a member that may be unconfirmed.
 ---
 --- KEYS[1] handOvers
 --- ARGV[1] session  of the receiver

@@ -2,19 +2,19 @@
 ---
 --- Transition: owned -> done, (none) -> announced
 ---
---- The data stream is announced again in two cases. `last` is the id of its newest message at the latest announcement.
---- - `last` is after the end message, which the owner committed: the messages after the end belong to a new run.
---- - The announcement was repeated, and `last` is not before the checkpoint. Without a checkpoint, repetitions cause
----   one new announcement, however many there were.
+--- The data stream is announced again in two cases. `last` was the id of its newest message at the latest announcement.
+--- - The owner committed the end message, and `last` is after it: the messages after the end belong to a new run.
+--- - The announcement was repeated, and `last` is not before the checkpoint. If there is no checkpoint, any number of
+---   repetitions cause only one new announcement.
 ---
---- If the handler ended without an end message, only the second case applies. Messages that it did not read do not
---- count.
+--- If the handler ended without an end message, only the second case applies: unread messages alone do not cause a new
+--- announcement.
 ---
---- If the data stream was deleted and written again with smaller ids, only the second case applies, and `last` does not
---- count as before the checkpoint: it may be the id of a message that was not read.
+--- If the data stream was deleted and written again with smaller ids, only the second case applies. `last` then never
+--- counts as before the checkpoint, because it may be the id of an unread message.
 ---
---- `include/ownerCheck.lua` refuses callers that are not the owner. It also defines `input`, `group` and the other KEYS
---- and ARGV that all scripts for owned data streams share. `handOvers` and `signals` are not used here.
+--- `include/ownerCheck.lua` refuses callers that are not the owner. It defines `input`, `group` and the other names
+--- that all scripts for owned data streams share. This script does not use `handOvers` and `signals`.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -27,7 +27,7 @@
 --- KEYS[5n+4] fence
 --- KEYS[5n+5] stream
 --- ARGV[1] group
---- ARGV[2] signals  the channel of signals
+--- ARGV[2] signals  the channel for signals
 --- ARGV[4n-1] entry
 --- ARGV[4n] consumer
 --- ARGV[4n+1] value  of the entry lease: consumer@@epoch
@@ -44,15 +44,15 @@ return forEachOwned(function(lease)
   local stream, entry, checkpoint = lease.stream, lease.entry, lease.checkpoint
   local committed, endedBy, offset = checkpointOf(checkpoint)
   local announcedBy, repeats, last, payload = announcementOf(announced, stream)
-  -- Without a checkpoint, the next handler reads everything. Compare before the first write, because another program
-  -- may have written a checkpoint that is not a valid id
+  -- Without a checkpoint, the next handler reads everything. Compare before the first write, because comparing fails if
+  -- another program has written a checkpoint that is not a valid id
   local order = announcedBy == entry and committed and compareIds(last, committed) or 0
   if order < 0 and isRewritten(stream, committed) then
     order = 0
   end
   local wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)
   forgetAnnouncement(announced, stream, entry)
-  -- The commit of the last message has usually stored the end already
+  -- Usually the commit of the last message has already stored the end
   if committed and endedBy ~= entry then
     writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end
@@ -60,7 +60,7 @@ return forEachOwned(function(lease)
     local hasMoreAfterEnd = order > 0 and endedBy == entry
     local isRepeated = order >= 0 and repeats > 0
     if hasMoreAfterEnd or isRepeated then
-      -- The new announcement is one of the repetitions
+      -- The new announcement counts as one of the repetitions
       announce(input, announced, stream, payload, committed and math.max(0, repeats - 1) or 0, last)
     end
   end

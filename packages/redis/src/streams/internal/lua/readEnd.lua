@@ -1,10 +1,10 @@
---- Reads whether a data stream ended at its checkpoint.
+--- Reads whether a data stream has ended at its checkpoint.
 ---
 --- KEYS[1] checkpoint
 --- KEYS[2] stream
 --- ARGV[1] entry  that announced it
 --- Reply: 'Open' | 'Reopened' | 'Ended'. 'Ended' if the data stream ended under this entry, or ended and no longer
----   exists. 'Reopened' if it ended under an earlier entry and exists.
+---   exists. 'Reopened' if it ended under an earlier entry and still exists.
 
 local checkpoint, stream, entry = KEYS[1], KEYS[2], ARGV[1]
 

@@ -1,4 +1,4 @@
---- Reads the extents of data streams: their lengths, and their first and last ids.
+--- Reads the extent of each data stream: its length, and its first and last id.
 ---
 --- KEYS[n] stream
 --- Reply: each { } | { length: Count, last: EntryId, first: '' | EntryId, added: '' | Count,

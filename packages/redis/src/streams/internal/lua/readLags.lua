@@ -1,8 +1,8 @@
---- Reads how many messages of each data stream follow its checkpoint, and the age of the first of them.
+--- For each data stream, counts the messages after its checkpoint, and reads the age of the first one.
 ---
 --- KEYS[2n-1] stream
 --- KEYS[2n] checkpoint
---- ARGV[1] most: number  maximum messages to count one by one
+--- ARGV[1] most: number  maximum number of messages to count one by one
 --- Reply: each { messages: Count, isMore: '' | '1', age: '' | Count, first: '' | EntryId }. `isMore` is '1' if
 ---   there may be more. `age` is ms since the first message, and `first` its id; both are '' if there is none.
 
@@ -29,7 +29,7 @@ local function lagOf(stream, checkpoint)
   if order == 0 then
     return none
   elseif order < 0 then
-    -- If the data stream was deleted and written again, all of its messages are counted
+    -- If the data stream was deleted and written again, count all of its messages
     id, offset = '0-0', ''
   end
   local first = redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', '1')[1]
@@ -50,7 +50,7 @@ local function lagOf(stream, checkpoint)
   return { string.format('%.0f', count), isMore, string.format('%.0f', age), first[1] }
 end
 
--- A malformed checkpoint, or a key of the wrong type, fails only its own data stream
+-- A malformed checkpoint or a key of the wrong type causes an error only for that data stream
 local replies = {}
 for i = 1, #KEYS, 2 do
   local done, reply = pcall(lagOf, KEYS[i], KEYS[i + 1])

@@ -1,4 +1,4 @@
---- Reads pending entries. Acknowledges entries that no longer exist.
+--- Reads pending entries, and acknowledges those that no longer exist.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures

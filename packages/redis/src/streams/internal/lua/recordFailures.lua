@@ -1,7 +1,7 @@
---- Counts handler failures, once for each attempt.
+--- Counts handler failures, once per attempt.
 ---
---- A repeated request for the last attempt does not count, because it may have been sent only because the reply was
---- lost. Neither does a request for an earlier attempt, which may arrive late.
+--- A repeated request for the last attempt does not count, because its reply may have been lost. A late request for an
+--- earlier attempt does not count either.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -14,7 +14,7 @@
 --- KEYS[5n+4] fence
 --- KEYS[5n+5] stream
 --- ARGV[1] group
---- ARGV[2] signals  the channel of signals
+--- ARGV[2] signals  the channel for signals
 --- ARGV[7n-4] entry
 --- ARGV[7n-3] consumer
 --- ARGV[7n-2] value  of the entry lease: consumer@@epoch

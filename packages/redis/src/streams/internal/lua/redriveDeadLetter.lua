@@ -2,15 +2,15 @@
 ---
 --- Transition: dead -> announced
 ---
---- If the data stream was announced in the meantime, the letter is only deleted, because that announcement continues
---- after the checkpoint.
+--- If the data stream was announced in the meantime, the letter is only deleted, because the newer announcement
+--- continues after the checkpoint too.
 ---
---- The letter stands for all announcements up to now, because a repeated announcement becomes a single letter. So
---- `done` announces the messages after the end of the first round again.
+--- A repeated announcement becomes a single letter, so the letter stands for all announcements up to now. `done`
+--- therefore announces the data stream again if messages follow the end of the first round.
 ---
---- The fields that `addDeadLetter.lua` added are left out. `simba-id` is the id of the former announcement. If the data
---- stream ended under it, the checkpoint is changed to the new announcement, so that the data stream remains ended,
---- unless it was deleted and written again with smaller ids.
+--- The fields added by `addDeadLetter.lua` are left out. `simba-id` is the id of the former announcement. If the data
+--- stream ended under it, the checkpoint is changed to name the new announcement, so the data stream remains ended.
+--- This is not done if the data stream was deleted and written again with smaller ids.
 ---
 --- KEYS[1] input
 --- KEYS[2] deadLetters
@@ -55,7 +55,7 @@ for i = 1, #found[2], 2 do
 end
 local committed, endedBy, offset
 if stream ~= '' then
-  -- Read the checkpoint before the first write, because the key may have the wrong type
+  -- Read the checkpoint before the first write, because its key may have the wrong type
   committed, endedBy, offset = checkpointOf(checkpoint)
 end
 local entry = announceEntry(input, fields)

@@ -1,7 +1,7 @@
 --- Moves a dead message to the end of its data stream, unchanged.
 ---
---- If a message has more fields than a Lua call can take, the caller adds it and then calls this script again. Until
---- then, but for at most a minute, no other caller may add it.
+--- If a message has more fields than a Lua call can take, the caller must add it and then call this script again.
+--- Meanwhile, for at most a minute, no other caller may add it.
 ---
 --- KEYS[1] stream
 --- KEYS[2] deadMessages
@@ -29,7 +29,7 @@ local id = fields[#fields - 2]
 local isPacked = #fields == 8 and fields[1] == 'simba-fields'
 local before, since = unpack(redis.call('HMGET', deadIds, id, claim))
 if isPacked and added ~= '1' then
-  -- A claim far ahead of the clock has also ended, because the clock was set back
+  -- A claim far ahead of the clock has ended too, because the clock must have been set back
   if since and math.abs(now - since) < claimMillis then
     return 'claimed'
   end

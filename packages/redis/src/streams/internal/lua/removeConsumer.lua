@@ -1,4 +1,4 @@
---- Removes a consumer that leaves, unless it has pending entries, which Redis would remove with it.
+--- Removes a leaving consumer. Keeps it if it has pending entries, because Redis would remove them too.
 ---
 --- KEYS[1] input
 --- ARGV[1] group

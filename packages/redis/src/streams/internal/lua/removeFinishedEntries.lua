@@ -1,7 +1,7 @@
---- Deletes one page of entries that were delivered to the group and are no longer pending, if there is no other group.
+--- Deletes one page of entries that were delivered to the group and are no longer pending.
 ---
---- If another program created the group, only entries that were delivered after the first call are removed, because
---- earlier ones may never have been delivered.
+--- Does nothing if there is another group. If another program created the group, earlier entries may never have been
+--- delivered to it. Then only entries that were delivered after the first call are deleted.
 ---
 --- KEYS[1] input
 --- ARGV[1] group
@@ -34,7 +34,7 @@ if #page == 0 then
 end
 local isPending, first, deliveries = {}, page[1][1], nil
 repeat
-  -- XPENDING may list more entries than the page has, because it includes entries that were deleted while pending
+  -- XPENDING may list more entries than the page contains, because it includes entries that were deleted while pending
   deliveries = redis.call('XPENDING', input, group, first, page[#page][1], count)
   for _, delivery in ipairs(deliveries) do
     isPending[delivery[1]] = true

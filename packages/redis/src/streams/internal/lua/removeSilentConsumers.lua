@@ -1,6 +1,6 @@
---- Removes consumers that are silent and have no pending entries, which Redis would remove with their consumer.
+--- Removes silent consumers. Keeps those with pending entries, because Redis would remove these entries too.
 ---
---- Also keeps the tables of announcements and failures for another 7 days, unless there are no entries.
+--- If there are any entries, keeps the tables of announcements and failures for another 7 days.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

@@ -1,11 +1,11 @@
---- Renews both leases of each data stream that the caller still owns, and resets its entry's idle time.
+--- Renews both leases on each data stream that the caller still owns, and resets the entry's idle time.
 ---
---- The head of takeLeases.lua says why there are two leases. Both contain the consumer and the epoch, which identifies
---- one period of ownership. While a handler runs, the field `<entry>:busy` of `failures` contains them too, so that
---- takeLeases.lua counts an expiry of the lease as a failure.
+--- The head of takeLeases.lua explains why there are two leases. Both contain the consumer and the epoch, which
+--- identifies one period of ownership. While a handler is running, the field `<entry>:busy` in `failures` contains them
+--- too, which makes takeLeases.lua count an expiry of the lease as a failure.
 ---
---- Never creates a lease. If one lease of a pair is lost, the other one is left to expire, because the owner may work
---- under it until it receives the reply or reaches its deadline.
+--- Never creates a lease. If one lease of a pair is lost, the other one is left to expire, because the owner may keep
+--- working until it receives the reply or reaches its deadline.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -69,7 +69,8 @@ if #mine > 0 then
     local epoch, handler = ARGV[4 * i + 1], ARGV[4 * i + 3]
     local isThere = young[entry] or #redis.call('XRANGE', input, entry, entry) > 0
     if isThere and not young[entry] and not claimed.err then
-      -- The group was recreated, perhaps starting after this entry: without a claim, nobody would find the entry
+      -- The group was recreated, perhaps with a start after this entry. Claim the entry, because nobody would find it
+      -- otherwise
       redis.call('XCLAIM', input, group, consumer, '0', entry, 'FORCE', 'JUSTID')
     end
     if isThere then

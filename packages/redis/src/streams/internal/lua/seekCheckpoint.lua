@@ -1,13 +1,14 @@
---- Moves the checkpoint of a data stream forward or back to any message, for its owner or for an operator.
+--- Moves a data stream's checkpoint to any message, forward or back, for its owner or for an operator.
 ---
 --- Transition: owned -> announced
 ---
---- If an operator forces it, the owner's lease ends, and the owner's later requests are refused. The recorded end of
---- the data stream is removed. If the owner seeks, an end under an earlier announcement remains, because without
---- further messages there is nothing to do.
+--- If an operator forces the move, the owner's lease ends, and the owner's later requests are refused. The recorded end
+--- of the data stream is removed. But if the owner seeks, an end under an earlier announcement remains, because there
+--- is nothing to do until further messages arrive.
 ---
---- The caller passes the lease and the checkpoint that it found. They must still be the same, so that a late copy of a
---- repeated request does not undo later commits. The checkpoint is not compared if the script ends an owner's lease.
+--- The caller passes the lease and the checkpoint that it found. If they have changed since, the request fails: a late
+--- copy of a repeated request must not undo later commits. The checkpoint is not compared if the script ends an owner's
+--- lease.
 ---
 --- KEYS[1] streamLease
 --- KEYS[2] checkpoint
@@ -29,8 +30,8 @@ local id, offset, retention = ARGV[5], ARGV[6], ARGV[7]
 --- @include include/checkpoint.lua
 --- @include include/idProblem.lua
 
--- A lease from another program may have bytes that the caller cannot decode, so only ASCII characters are compared.
--- Otherwise the caller would repeat its request forever
+-- Compare only ASCII characters. A lease from another program may contain bytes that the caller cannot decode, and the
+-- caller would repeat its request forever
 local function ascii(text)
   return (string.gsub(text, '[\128-\255]+', '?'))
 end
@@ -43,8 +44,7 @@ elseif isOperator and owner ~= '' and force ~= '1' then
 elseif ascii(owner) ~= ascii(leaseValue) then
   return isOperator and 'Changed' or 'NotOwner'
 end
--- Treat a checkpoint that is not an id, from another program, as none. Otherwise the caller would repeat its request
--- forever
+-- Ignore a checkpoint from another program that is not an id. Otherwise the caller would repeat its request forever
 local isSame = (string.match(redis.call('GET', checkpoint) or '', '^%d+%-%d+') or '') == from
 if isOperator and owner ~= '' then
   disownEntry(streamLease)

@@ -1,14 +1,15 @@
---- Takes data streams whose entry is pending, sufficiently idle and not leased.
+--- Takes data streams whose entry is pending, has been idle for long enough, and is not leased.
 ---
 --- Sets both leases, then claims the entry.
 ---
 --- Transition: announced -> owned, announced -> dead
 ---
---- If the data stream is already taken with the same value, extends the leases and keeps the token. A lease that
---- expired while a handler was busy counts as a failure.
+--- If the data stream was already taken with the same value, extends the leases and keeps the token. If a lease expired
+--- while a handler was busy, that counts as a failure.
 ---
---- Each data stream has two leases. Go consumers know only the entry lease. Each announcement of a data stream has a
---- separate one. The stream lease excludes owners under another announcement, and contains the token.
+--- Each data stream has two leases. The entry lease is the only one that Go consumers know. Each announcement of a data
+--- stream has a separate entry lease. The stream lease excludes owners under other announcements, and contains the
+--- token.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -42,14 +43,14 @@ local group = ARGV[1]
 --- @include include/announcement.lua
 --- @include include/keepCheckpoint.lua
 
--- Returns whether the lease was yielded within the last millisecond. Such a key must expire on its own, because other
--- consumers wait for its expired event
+-- Returns whether the lease was yielded within the last millisecond. Its key must expire by itself, because other
+-- consumers are waiting for the expired event
 local function isLapsing(key, value)
   return string.find(value, '@@', 1, true) and redis.call('PTTL', key) <= 1 and redis.call('PTTL', key) >= 0
 end
 
--- Returns whether a request was sent before its client yielded the lease, so that nobody waits for its reply any more.
--- A session counts its epochs. Epochs of hand-overs have a different form, and are compared as a whole
+-- Returns whether the client sent the request before it yielded the lease, in which case nobody is waiting for the
+-- reply. Each session counts its epochs. The epochs of hand-overs have a different form, and are compared as a whole
 local function isLate(value, yielded)
   local epoch = string.match(value, '@@(.*)$')
   local session, count = string.match(epoch, '^(.*%.)([0-9a-z]+)$')
@@ -122,7 +123,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   if ranOut then
     setFailures(failures, entry, count, age)
   end
-  -- Mark as busy until a renewal says otherwise, because the first message may already crash the process
+  -- Mark the handler as busy until a renewal says otherwise, because even the first message may crash the process
   redis.call('HSET', failures, entry .. ':busy', value)
   return { 'Taken', token, string.format('%.0f', count) }
 end

@@ -1,6 +1,6 @@
---- Removes messages up to the checkpoint of a data stream, unless another program's consumer group still needs them.
+--- Removes messages up to a data stream's checkpoint, unless another program's consumer group still needs them.
 ---
---- Removes whole nodes of the stream first, up to about 10,000 messages per call. A later call removes the rest.
+--- Removes whole nodes of the stream first, and up to about 10,000 messages per call. Later calls remove the rest.
 ---
 --- KEYS[1] stream
 --- KEYS[2] checkpoint
@@ -33,7 +33,7 @@ local committed, _, offset = checkpointOf(checkpoint)
 if not committed or redis.call('EXISTS', stream) == 0 then
   return '0'
 end
--- If the data stream was deleted and written again, none of its messages has been processed
+-- If the data stream was deleted and written again, none of its messages have been processed
 local info = redis.call('XINFO', 'STREAM', stream)
 local added, known = field(info, 'entries-added'), tonumber(offset)
 if compareIds(field(info, 'last-generated-id'), committed) < 0 or added and known and added < known then

@@ -1,4 +1,4 @@
---- Yields unfinished data streams, so that any consumer may take them immediately.
+--- Yields unfinished data streams. Any consumer may then take them immediately.
 ---
 --- Transition: owned -> announced
 ---
@@ -13,7 +13,7 @@
 --- KEYS[5n+4] fence
 --- KEYS[5n+5] stream
 --- ARGV[1] group
---- ARGV[2] signals  the channel of signals
+--- ARGV[2] signals  the channel for signals
 --- ARGV[4n-1] entry
 --- ARGV[4n] consumer
 --- ARGV[4n+1] value  of the entry lease: consumer@@epoch
@@ -27,8 +27,8 @@
 
 return forEachOwned(function(lease)
   local entry = lease.entry
-  -- Set the idle time to 60 s, which is longer than any consumer, including Go consumers, waits before it claims an
-  -- entry
+  -- Set the idle time to 60 s. All consumers, including Go consumers, claim entries that have been idle for less than
+  -- that
   claimEntry(input, group, entry, lease.consumer, '60000')
   markYielded(failures, entry, lease.value)
   yieldEntry(lease.entryLease, lease.streamLease)

@@ -3,23 +3,22 @@
 --- - Nobody owns it: the mutex is handed to the first live waiter ahead of the caller. If there is none, the caller is
 ---   granted it.
 --- - The caller owns it: its lease is extended to full length, and it keeps its token.
---- - Otherwise the caller is refused, and in mode 'wait' queued with its ticket. If the mutex is reserved for a Simba
----   waiter, a caller among the first eight is sent the time of its next poll, because the Simba waiter may not
+--- - Otherwise the caller is refused. In mode 'wait', it is queued with its ticket. If the mutex is reserved for a
+---   Simba waiter, a caller among the first eight is sent the time of its next poll, because the Simba waiter may not
 ---   respond.
 ---
 --- Returns the token of a grant. A refusal is { ownership, ticket or 0, position, 1 if Simba contenders take part }. In
---- mode 'wait' it continues with the age of the ticket and the age of the last token, which show whether a grant
---- message is current.
+--- mode 'wait', the ages of the ticket and of the last token follow. They show whether a grant message is current.
 --- @include contenderIds.lua
 --- @include ownership.lua
 
--- Decides who is granted a free mutex. Returns whether it is the caller, the id of another waiter that was granted it,
--- and whether the caller holds back for a Simba waiter
+-- Decides who is granted a free mutex. Returns whether the caller may take it, the id of another waiter that was
+-- granted it, and whether the caller must hold back for a Simba waiter
 local function claim(mutex, id, confirm, lease, ticket)
   local score = redis.call('ZSCORE', mutex.queue, id)
-  -- Ignore a reservation without an expiry: another program wrote it
+  -- Ignore a reservation without an expiry, because another program wrote it
   if redis.call('PTTL', mutex.reserved) > 0 then
-    -- A Simba release has removed a waiter that has a ticket but no place: it is that waiter's turn
+    -- If the waiter has a ticket but no place, a Simba release has removed it from the queue: it is this waiter's turn
     local isItsTurn = ticket and not score
     return isItsTurn, nil, not isItsTurn
   end
@@ -56,7 +55,7 @@ local function acquire(mutex, id, current, mode, lease, confirm, ticket)
   local mine, ahead = enter(queue, id, ticket)
   local left = redis.call('PTTL', owner)
   keepQueue(queue, left, lease, confirm)
-  -- The first waiter is enough: when the turn of a later Simba waiter comes, the others are notified
+  -- Checking the first waiter is enough, because the others are notified when the turn of a later Simba waiter comes
   foreign = foreign or not layerOf(redis.call('ZRANGE', queue, '0', '0')[1])
   local inbox = holdsBack and ahead < 8 and inboxOf(id)
   if inbox then

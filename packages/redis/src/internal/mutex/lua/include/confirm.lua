@@ -1,9 +1,9 @@
---- Extends a grant to a full lease, for a waiter that started when it received the grant message.
+--- Extends a grant to a full lease, for a waiter that has started work on a grant message.
 ---
 --- Never grants the mutex.
 ---
---- The token distinguishes this grant from another one to the same id. Returns the token, or else the same as a refused
---- try.
+--- The token distinguishes this grant from other grants to the same id. Returns the token, or otherwise the same reply
+--- as a refused try-acquire.
 --- @include ownership.lua
 
 local function confirmGrant(owner, fence, id, current, token, lease)

@@ -1,7 +1,7 @@
---- Distinguishes effect-simba ids from those of Simba, the original library.
+--- Distinguishes effect-simba ids from ids of the original library, Simba.
 ---
---- Contenders of both libraries may share a mutex. An effect-simba id is `<counter>-<random text>:<process>`, where the
---- random text identifies the layer. Simba ids, such as `7:4711@host`, have no such text.
+--- Contenders from both libraries may share a mutex. An effect-simba id is `<counter>-<random text>:<process>`, where
+--- the random text identifies the layer. Simba ids, such as `7:4711@host`, have no such text.
 
 -- Returns the random text of the id's layer; nil for a Simba id
 local function layerOf(id)

@@ -1,8 +1,8 @@
---- Mints fencing tokens. Each grant gets a token that is larger than all earlier ones and ahead of the clock.
+--- Mints fencing tokens. Each grant gets a token larger than all earlier tokens and ahead of the clock.
 ---
---- A token that is a multiple of 100 also reserves the next 99 tokens, for successive owners in the same process. Any
---- other token reserves none, so that tokens stay within a millisecond of the clock even if grants follow in quick
---- succession. The fence key holds the token of the last grant.
+--- A token that is a multiple of 100 reserves the next 99 tokens for successive owners in the same process. Other
+--- tokens reserve none, which keeps tokens within a millisecond of the clock even if grants follow in quick succession.
+--- The fence key stores the token of the last grant.
 --- @include clock.lua
 --- @include retention.lua
 
@@ -11,10 +11,11 @@ local function mint(fence)
   local token = at - at % 100 + 100
   local text = string.format('%.0f', token)
   local last = tonumber(redis.call('SET', fence, text, 'PX', fenceMillis, 'GET') or '') or 0
-  -- Above this limit the next token may exceed 2^53, where numbers are not exact: another program wrote the fence
+  -- Above this limit the next token might exceed 2^53, where numbers are not exact. Another program must have written
+  -- such a fence
   if last >= token and last < 2 ^ 53 - 101 then
-    -- The last grant was a moment ago, or the clock is behind: mint a single token, after those that the last grant
-    -- reserved
+    -- The last grant was a moment ago, or the clock is behind. Mint a single token, after those reserved by the last
+    -- grant
     text = string.format('%.0f', last + (last % 100 == 0 and 101 or last % 100 == 99 and 2 or 1))
     redis.call('SET', fence, text, 'PX', fenceMillis)
   end

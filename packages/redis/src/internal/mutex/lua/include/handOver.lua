@@ -1,19 +1,20 @@
 --- Hands a free or released mutex to the first live waiter.
 ---
---- An effect-simba waiter is granted the mutex. A Simba waiter is notified and acquires it: see simbaTurn.lua.
+--- An effect-simba waiter is granted the mutex. A Simba waiter is notified and acquires the mutex itself: see
+--- simbaTurn.lua.
 ---
---- `acquire`, `release` and `forceRelease` call it. `forceRelease` passes no `lease`, so the waiter is granted only the
---- confirm period.
+--- Called by `acquire`, `release` and `forceRelease`. `forceRelease` does not pass a `lease`, so the waiter is granted
+--- only the confirm period.
 ---
---- A fresh waiter is granted a whole lease. It queued within the last confirm period and its layer is subscribed, so it
+--- A fresh waiter is granted a full lease. It queued within the last confirm period and its layer is subscribed, so it
 --- is almost certainly responsive. Any other waiter is granted the confirm period, and the waiter behind it is sent the
---- time of its next poll. The grant message has everything that the waiter needs to start immediately: the token, how
---- far it is ahead of the clock, and the grant's period. If no lease is passed, no waiter counts as fresh.
+--- time of its next poll. If no `lease` is passed, no waiter counts as fresh. The grant message contains everything
+--- that the waiter needs to start immediately: the token, its lead over the clock, and the grant's period.
 ---
---- Callers ensure that the mutex is not reserved. The grant to an effect-simba owner deleted the reservation, `acquire`
---- and `release` check it if the mutex is free, and `forceRelease` deletes it.
+--- Callers ensure that the mutex is not reserved. A grant to an effect-simba owner deletes the reservation, `acquire`
+--- and `release` check for one if the mutex is free, and `forceRelease` deletes it.
 ---
---- Some files are included inside a branch, so that the other branches do not pay for defining their functions.
+--- Some files are included inside a branch, to save the other branches the cost of defining their functions.
 --- @include newOwner.lua
 --- @include contenderIds.lua
 --- @include wakeUp.lua
@@ -41,13 +42,13 @@ local function handOver(mutex, from, confirm, lease, caller, ticket)
     callSimba(mutex, id, 'released@@' .. from, confirm)
     return id
   end
-  -- The age is measured by the server's clock alone. If it was set back, no waiter is fresh
+  -- The age is measured with the server's clock only. If the clock was set back, the waiter is not fresh
   local age = micros() - math.floor(score * 1000000 + 0.5)
   local isWhole = lease and skipDead and age >= 0 and age <= confirm * 1000
   local period = isWhole and lease or confirm
   local done, token = pcall(own, owner, mutex.fence, id, period)
   if not done then
-    -- The fence has the wrong type: let the waiter poll, so that it gets the error too
+    -- The fence has the wrong type. Let the waiter poll, which gets it the error too
     notify(owner, id, inbox, 'look@@0')
     error(token, 0)
   end

@@ -1,4 +1,4 @@
---- Reads and writes the fields of jobs in the mutex's hash: `<attribute>:<job>`.
+--- Reads and writes jobs in the mutex's hash. Its fields are named `<attribute>:<job>`.
 --- @include clock.lua
 
 local function millis()
@@ -13,7 +13,7 @@ local function get(jobs, attribute, job)
   return redis.call('HGET', jobs, attribute .. ':' .. job)
 end
 
--- Returns nil if another program has written something else
+-- Returns nil if the value is not valid because another program wrote it
 local function count(value)
   return value and #value <= 16 and string.match(value, '^%d+$') and tonumber(value) or nil
 end
@@ -30,8 +30,9 @@ end
 -- The maximum number of former schedules
 local mostFormer = 8
 
--- Changes a schedule. Records the former schedule and the time of the change, because leaders apply the former one
--- until then. Drops earlier ones whose instants are settled. At the maximum, the last one applies up to this change
+-- Changes a schedule. Records the former schedule and the time of the change, because leaders apply the former schedule
+-- up to that time. Drops former schedules whose instants have all been handled. If the maximum is reached, the last
+-- former schedule is replaced
 local function change(jobs, attribute, job, value)
   local before = get(jobs, 'override', job) or get(jobs, 'schedule', job)
   if value == '' then

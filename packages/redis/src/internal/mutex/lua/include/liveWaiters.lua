@@ -1,11 +1,11 @@
 --- Reads the live waiters at the head of the queue.
 ---
---- A waiter is dead if nobody is subscribed to its channel. On a Cluster, a Simba waiter may be subscribed at another
---- node, so it counts as alive. Without `skipDead`, every waiter counts as alive.
+--- A waiter is dead if nobody is subscribed to its channel. On a Cluster, a Simba waiter always counts as alive,
+--- because it may be subscribed on another node. Without `skipDead`, every waiter counts as alive.
 --- @include contenderIds.lua
 
--- Removes dead waiters up to index `last` of the queue, and returns the live ones. If all are dead, continues with
--- later waiters
+-- Removes dead waiters up to index `last` in the queue, and returns the live ones. If all of them are dead, continues
+-- with later waiters
 local function live(mutex, last)
   local waiters, skipDead = redis.call('ZRANGE', mutex.queue, '0', last), mutex.skipDead
   if not skipDead or not waiters[1] then

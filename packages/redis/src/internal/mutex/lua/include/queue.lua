@@ -1,7 +1,7 @@
---- Puts a waiter into the queue, and keeps the queue from expiring while the waiter is in it.
+--- Queues a waiter, and keeps the queue from expiring while the waiter is in it.
 ---
---- A waiter that is already queued keeps its place. A waiter that returns with its earlier ticket regains that place.
---- Any other waiter goes to the end.
+--- A waiter that is already queued keeps its place. A waiter that returns with an earlier ticket regains the place of
+--- that ticket. Any other waiter goes to the end.
 --- @include clock.lua
 
 -- Converts a score in the queue, in seconds, to a ticket in microseconds
@@ -9,7 +9,7 @@ local function ticketOf(score)
   return math.floor(score * 1000000 + 0.5)
 end
 
--- An effect-simba ticket is never a whole second, because those belong to Simba contenders
+-- An effect-simba ticket is never a whole second, because whole seconds belong to Simba contenders
 local function put(queue, id, at, mode)
   local ticket = at % 1000000 == 0 and at + 1 or at
   return ticket, redis.call('ZADD', queue, mode, string.format('%.6f', ticket / 1000000), id)
@@ -33,8 +33,8 @@ local function enter(queue, id, former)
   return ticket, ahead
 end
 
--- Every waiter calls this before it sleeps, so the queue only has to outlive that sleep. The extra confirm period makes
--- most further extensions unnecessary
+-- Called for every waiter before it sleeps, so the queue only has to outlive that sleep. The extra confirm period
+-- avoids most further extensions
 local function keepQueue(queue, ownerMillis, lease, confirm)
   local keep = math.max(ownerMillis, 0) + lease + confirm
   if redis.call('PTTL', queue) < keep then
@@ -42,8 +42,8 @@ local function keepQueue(queue, ownerMillis, lease, confirm)
   end
 end
 
--- Returns the ages of the ticket and of the last grant, in microseconds. The last token serves as the time of that
--- grant, because it grows even if the clock steps back
+-- Returns the ages of the ticket and of the last grant, in microseconds. Tokens are timestamps that never decrease,
+-- even if the clock steps back, so the last token doubles as the time of the last grant
 local function ages(fence, ticket)
   return micros() - ticket, micros() - (tonumber(redis.call('GET', fence) or '') or 0)
 end

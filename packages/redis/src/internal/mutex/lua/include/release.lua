@@ -1,20 +1,19 @@
 --- Decides a release, or undoes an abandoned acquire.
 ---
---- The caller may own the mutex, wait in the queue, or neither. `acquireAndRelease` calls it directly, or through
---- `requeue` if the release queues another id.
+--- The caller may own the mutex, be waiting in the queue, or neither. Called by `acquireAndRelease`, or by `requeue` if
+--- the release queues another id.
 ---
---- - The caller owns it: the first live waiter is granted the mutex or, if it is a Simba contender, notified that the
----   mutex is free. If there is none, the mutex is free.
---- - The caller does not own it: the caller leaves the queue if it is in it. A free mutex is handed over, because the
----   waiters that were notified may be unresponsive, and a Simba release may have notified only the caller. If the
----   mutex is owned or reserved and the caller was first in the queue, the new first waiter is sent the time of its
----   next poll.
+--- - The caller owns the mutex: the first live waiter is granted it. If that waiter is a Simba contender, it is instead
+---   notified that the mutex is free. Without a live waiter, the mutex becomes free.
+--- - The caller does not own the mutex: it leaves the queue if it is queued. A free mutex is handed over, because
+---   notified waiters may be unresponsive, and a Simba release may have notified only the caller. If the mutex is owned
+---   or reserved and the caller was first in the queue, the new first waiter is sent the time of its next poll.
 ---
---- `nextId` is the id that `requeue` has queued for the caller. If that id comes first, nobody is notified, and
+--- `nextId` is the id that `requeue` has queued for the caller. If it is first in the queue, nobody is notified, and
 --- `requeue` grants it the mutex.
 --- @include handOver.lua
 
--- Returns the owner afterwards, and whether the mutex is free and no waiter was notified
+-- Returns the new owner, and whether the mutex is free and no waiter was notified
 local function release(mutex, id, current, confirm, lease, nextId)
   local wasOwner = current == id
   -- An owner is not in the queue

@@ -1,8 +1,8 @@
---- Decides a release that also queues another id behind all waiters.
+--- Decides a release that queues another id behind all waiters.
 ---
---- That id is granted the mutex if nobody is ahead of it. If the request is repeated, the id keeps its place or its
---- grant. Returns { ownership, ticket, token } if the id was granted the mutex, otherwise { ownership, ticket, number
---- of waiters ahead, age of the ticket, age of the last token }.
+--- The queued id is granted the mutex if nobody is ahead of it. If the request is repeated, the id keeps its place or
+--- its grant. Returns { ownership, ticket, token } if the id was granted the mutex, otherwise { ownership, ticket,
+--- number of waiters ahead, age of the ticket, age of the last token }.
 --- @include queue.lua
 --- @include release.lua
 --- @include ownership.lua
@@ -11,7 +11,7 @@ local function requeue(mutex, id, current, confirm, lease, nextId, nextLease)
   local owner, queue = mutex.owner, mutex.queue
   local done, ticket = pcall(enter, queue, nextId)
   if not done then
-    -- The queue has the wrong type, or the server is out of memory: still release the mutex
+    -- The queue has the wrong type, or the server is out of memory. Release the mutex anyway
     release(mutex, id, current, confirm, lease)
     error(ticket, 0)
   end

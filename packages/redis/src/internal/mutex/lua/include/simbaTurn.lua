@@ -1,10 +1,11 @@
 --- Notifies a Simba waiter that its turn has come.
 ---
---- The Simba waiter acquires the free mutex itself. Other waiters hold back for the confirm period.
+--- The Simba waiter then acquires the free mutex itself. Other waiters hold back for the confirm period.
 ---
---- A Simba release removes the first waiter from the queue and notifies it on the waiter's own channel. An effect-simba
---- waiter that is not yet subscribed to that channel polls immediately, and learns that Simba contenders take part. The
---- first eight waiters that are subscribed poll after the confirm period, because the Simba contender may not respond.
+--- When a Simba contender releases the mutex, it removes the first waiter from the queue and notifies it on the
+--- waiter's own channel. So an effect-simba waiter that is not subscribed to its own channel is asked to poll
+--- immediately. The reply shows that Simba contenders take part. The first eight subscribed waiters poll after the
+--- confirm period, because the Simba waiter may not respond.
 --- @include contenderIds.lua
 --- @include wakeUp.lua
 

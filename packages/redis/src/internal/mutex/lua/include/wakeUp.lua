@@ -1,6 +1,6 @@
---- Sends a message to a waiter: through its layer's inbox, or on the Simba waiter's own channel.
+--- Sends a message to a waiter, through its layer's inbox or, for a Simba waiter, on its own channel.
 ---
---- A layer identifies its waiters by the counters in their ids.
+--- Each layer identifies its waiters by the counters in their ids.
 
 local function notify(owner, id, inbox, message)
   if inbox then

@@ -1,9 +1,9 @@
---- Adds an entry to dead letters: its fields unchanged, then the reason, the id and the token.
+--- Adds a dead letter: the entry's unchanged fields, then the reason, the id and the token.
 ---
---- Returns the id of the letter. About 10,000 letters are kept. If there are more fields than a Lua call can take, they
---- are packed into one field, `simba-fields`, as JSON.
+--- Returns the letter's id. About 10,000 letters are kept. If there are more fields than a Lua call can take, they are
+--- packed as JSON into a single field, `simba-fields`.
 
--- 30 days in ms, for dead letters and the checkpoints that belong to them
+-- 30 days in ms, for dead letters and their checkpoints
 local deadMillis = '2592000000'
 
 local function packed(content)

@@ -1,7 +1,7 @@
 --- Reads and writes the last announcement of a data stream.
 ---
---- The hash `announced` has one field for each data stream: `<entry>@@<repetitions>@@<last>@@<payload>`. `last` and
---- `payload` are the id of the data stream's last message, and the announced text, at the latest repetition.
+--- The hash `announced` has one field for each data stream: `<entry>@@<repetitions>@@<last>@@<payload>`. At the latest
+--- repetition, `last` was the id of the data stream's last message, and `payload` was the announced text.
 --- @include entryStates.lua
 --- @include infoField.lua
 --- @include retention.lua
@@ -23,7 +23,7 @@ local function announce(input, announced, stream, payload, repeats, last)
   return entry
 end
 
--- Does not remove a later announcement of the same data stream
+-- Keeps a later announcement of the same data stream
 local function forgetAnnouncement(announced, stream, entry)
   if announcementOf(announced, stream) == entry then
     redis.call('HDEL', announced, stream)

@@ -1,7 +1,7 @@
 --- Reads and writes the checkpoint of a data stream: `<id>`, `<id>@@<entry>` or `<id>@@<entry>@@<offset>`.
 ---
---- The entry is set if the data stream ended there, under that entry; otherwise it is ''. The offset is the number of
---- messages added up to the checkpoint, or ''.
+--- If the data stream ended at the checkpoint, `entry` is the entry under which it ended, otherwise ''. The offset is
+--- the number of messages added up to the checkpoint, or ''.
 --- @include retention.lua
 
 -- Returns the id, the entry and the offset; nil without a checkpoint

@@ -1,6 +1,6 @@
---- Assigns the entry of a data stream to a consumer.
+--- Assigns a data stream's entry to a consumer.
 
--- Ignores a missing group, because a new group delivers all entries again
+-- A missing group is not an error, because a new group delivers all entries again
 local function claimEntry(input, group, entry, consumer, idle)
   local reply = redis.pcall('XCLAIM', input, group, consumer, '0', entry, 'IDLE', idle, 'JUSTID')
   if reply.err and not string.find(reply.err, 'NOGROUP', 1, true) then

@@ -1,4 +1,4 @@
---- Compares ids of entries as text. Both parts of an id have up to 20 digits, more than a Lua number can hold.
+--- Compares entry ids as text. Each part of an id may have up to 20 digits, more than a Lua number can represent.
 
 local function compareText(a, b)
   if #a ~= #b then

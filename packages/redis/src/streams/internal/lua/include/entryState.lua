@@ -1,4 +1,4 @@
---- Decides whether an entry is unfinished. It is unfinished if it exists and is pending or undelivered.
+--- Decides whether an entry is unfinished: it exists, and is pending or undelivered.
 --- @include compareIds.lua
 --- @include groupInfo.lua
 

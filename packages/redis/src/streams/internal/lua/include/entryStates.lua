@@ -1,7 +1,7 @@
 --- Defines the only functions that move an entry from one state to another.
 ---
---- Each line below shows a transition. The heads of scripts list the transitions that they make, and protocol.md has a
---- diagram of all of them.
+--- Each line below shows a transition. The head of each script lists the transitions that it makes, and protocol.md
+--- contains a diagram of all transitions.
 ---
 --- announceEntry  (none), dead -> announced
 --- ownEntry       announced, owned -> owned
@@ -11,7 +11,7 @@
 --- buryEntry      announced, owned -> dead
 --- @include addDeadLetter.lua
 
--- Adds an entry, which has not been delivered to a consumer yet
+-- Adds an entry that no consumer has read yet
 local function announceEntry(input, fields)
   return redis.call('XADD', input, '*', unpack(fields))
 end
@@ -22,23 +22,24 @@ local function ownEntry(entryLease, streamLease, value, token, lease)
   redis.call('SET', streamLease, value .. '@@' .. token, 'PX', lease)
 end
 
--- Lets the entry lease expire, so that Redis publishes an expired event. It publishes none after DEL or an expiry of 0
+-- Lets the entry lease expire, because Redis does not publish an expired event after DEL or an expiry of 0
 local function yieldEntry(entryLease, streamLease)
   redis.call('DEL', streamLease)
   redis.call('PEXPIRE', entryLease, 1)
 end
 
--- Ends a lease for an operator. The entry lease expires on its own, and the owner detects the loss at the next renewal
+-- Ends a lease for an operator. The entry lease expires by itself, and the owner detects the loss at its next renewal
 local function disownEntry(streamLease)
   redis.call('DEL', streamLease)
 end
 
--- Deletes the leases of a finished entry. Nobody waits for their expired events
+-- Deletes the leases of a finished entry. Nobody is waiting for their expired events
 local function dropLeases(entryLease, streamLease)
   redis.call('DEL', entryLease, streamLease)
 end
 
--- Deletes an entry that another program has finished or whose end the caller has recorded. Returns whether it existed
+-- Deletes an entry. Either another program has finished it, or the caller has recorded its end. Returns whether it
+-- existed
 local function deleteEntry(input, group, failures, entry)
   -- Access this key first, because it may have the wrong type
   redis.call('HDEL', failures, entry, entry .. ':busy', entry .. ':last', entry .. ':yielded')
@@ -53,7 +54,7 @@ local function finishEntry(input, group, failures, entry, entryLease, streamLeas
   return wasThere
 end
 
--- `fields` is nil if the entry was already deleted; then there is no dead letter
+-- If the entry was already deleted, `fields` is nil and no dead letter is added
 local function buryEntry(input, group, failures, deadLetters, entry, fields, reason, token)
   if fields then
     addDead(deadLetters, fields, reason, entry, token)

@@ -1,9 +1,9 @@
---- Reads the extent of a data stream: its length, and its first and last ids.
+--- Reads the extent of a data stream: its length, and its first and last id.
 --- @include infoField.lua
 
--- Returns { length, last id, first id, messages ever added, largest id deleted by XDEL }, { } if there is no such
--- stream, or { 'error', message }. The first id is '' if there are no messages. The last two fields are '' before Redis
--- 7.0
+-- Returns { length, last id, first id, messages ever added, largest id deleted by XDEL }, or { } if the data stream
+-- does not exist, or { 'error', message }. The first id is '' if there are no messages. Before Redis 7.0, the last two
+-- fields are ''
 local function extentOf(stream)
   local info = redis.pcall('XINFO', 'STREAM', stream)
   if info.err then

@@ -1,9 +1,10 @@
 --- Reads and writes the consecutive failures of an entry: <count>|<ms of the first>|<ms of the last>.
 ---
---- Progress resets the count. A pause without a failure also resets it, unless the pause is 0.
+--- Progress resets the count. If `pause` is not 0, that much time without a failure resets it too.
 --- @include clock.lua
 
--- Returns the count, and the time since the first failure in ms, or 0 if the clock was set back in the meantime
+-- Returns the count, and the time since the first failure in ms. The time is 0 if the clock was set back in the
+-- meantime
 local function failuresOf(failures, entry, pause)
   local count, first, last = string.match(redis.call('HGET', failures, entry) or '', '^(%d+)|(%d+)|(%d+)$')
   pause = tonumber(pause)

@@ -1,8 +1,8 @@
---- Mints fencing tokens. Each is larger than all earlier ones, and at least the server's time in microseconds.
+--- Mints fencing tokens. Each token is larger than all earlier ones, and at least the server's time in microseconds.
 --- @include clock.lua
 --- @include retention.lua
 
--- Ignores a fence that another program wrote and that cannot be a token: above 2^53, the next number is not exact
+-- Ignores a fence that is not a valid token because another program wrote it. Above 2^53, the next number is not exact
 local function nextToken(last)
   local known = tonumber(last) or 0
   return string.format('%.0f', math.max(known < 2 ^ 53 - 1 and known + 1 or 0, micros))

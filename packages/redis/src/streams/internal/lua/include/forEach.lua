@@ -1,6 +1,6 @@
---- Processes the items of a call, each with its keys and arguments. A failure of one does not affect the others.
+--- Processes each item in a call with its keys and arguments. If one item fails, the others are still processed.
 
--- `sharedKeys` and `sharedArgs` are the numbers of keys and arguments that all items share, and `keysOfEach` the number
+-- `sharedKeys` and `sharedArgs` are the numbers of keys and arguments that all items share. `keysOfEach` is the number
 -- of keys per item
 local function forEach(sharedKeys, keysOfEach, sharedArgs, act)
   local replies, count = {}, (#KEYS - sharedKeys) / keysOfEach

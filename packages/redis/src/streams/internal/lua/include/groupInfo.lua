@@ -1,8 +1,8 @@
---- Reads the last delivered id of the service's group, with XINFO, and the number of groups.
+--- Reads the last delivered id of the service's group and the number of groups, with XINFO.
 --- @include infoField.lua
 
 local function lastDelivered(input, group)
-  -- If the stream does not exist, this is an error reply, which has no items
+  -- If the stream does not exist, this is an error reply, over which `ipairs` does not iterate
   local groups = redis.pcall('XINFO', 'GROUPS', input)
   for _, info in ipairs(groups) do
     if field(info, 'name') == group then

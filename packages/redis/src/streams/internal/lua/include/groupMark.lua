@@ -1,7 +1,7 @@
 --- Reads and writes the entry after which every entry is known to have been delivered to the group.
 ---
---- The mark is stored as the name of a consumer with nothing pending. It is deleted together with its group, so a new
---- group has none.
+--- The mark is stored in the name of a consumer without pending entries. It is deleted together with its group, so a
+--- new group does not have a mark.
 --- @include infoField.lua
 
 local markPrefix = 'simba:given-after:'

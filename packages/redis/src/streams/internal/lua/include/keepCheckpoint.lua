@@ -1,4 +1,4 @@
---- Keeps a checkpoint for at least `millis` milliseconds.
+--- Keeps a checkpoint for at least `millis` more milliseconds.
 
 -- Never shortens the remaining time
 local function keepCheckpoint(key, millis)

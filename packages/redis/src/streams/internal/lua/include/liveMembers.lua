@@ -1,7 +1,7 @@
 --- Returns the members whose heartbeats are on time, and removes the others.
 ---
---- If the clock was set back, a heartbeat may be far ahead of it. Such a heartbeat also counts as overdue, because a
---- live member sends another one.
+--- If the clock was set back, a heartbeat may be far ahead of it. Such a heartbeat counts as overdue too, because a
+--- live member will send another one.
 --- @include clock.lua
 
 local function liveMembers(members)

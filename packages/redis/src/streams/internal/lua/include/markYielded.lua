@@ -1,4 +1,4 @@
---- Records that the caller has yielded its lease: no handler runs under it any more, and earlier requests are refused.
+--- Records that the caller has yielded its lease. No handler runs under it any more, and late requests are refused.
 --- @include retention.lua
 
 local function markYielded(failures, entry, value)

@@ -1,6 +1,6 @@
---- Processes only the leases that still have the caller's value and token. The reply for the others is `NotOwner`.
+--- Processes only leases that still have the caller's value and token. The reply for other leases is `NotOwner`.
 ---
---- Also defines the KEYS and ARGV that all scripts for owned data streams share.
+--- Defines the KEYS and ARGV that all scripts for owned data streams share.
 --- @include forEach.lua
 
 local input, failures, announced, deadLetters, handOvers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -2,7 +2,8 @@
 --- @include announcement.lua
 --- @include compareIds.lua
 
--- Returns whether the checkpoint is beyond the last message. It belongs to an earlier data stream of the same name
+-- Returns whether the checkpoint is beyond the last message. If so, it belongs to an earlier data stream with the same
+-- name
 local function isRewritten(stream, committed)
   local newest = lastMessage(stream)
   return newest ~= '0-0' and compareIds(newest, committed) < 0
