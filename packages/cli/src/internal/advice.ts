@@ -1,6 +1,6 @@
 /**
- * Errors, and the findings of `doctor`, suggest options of the library. This table replaces them with the program's
- * flags and variables.
+ * Errors and `doctor` findings suggest library options. This table replaces those with the program's flags and
+ * environment variables.
  */
 const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
   ["use IoRedis.layerCluster", "use --cluster"],

@@ -1,4 +1,4 @@
-/** `bench`: the cost of a free mutex and of a hand-off on this server and network. */
+/** `bench`: measures an uncontended acquire and a hand-off on this server and network. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as Command from "effect/cli/Command"
 import * as Clock from "effect/Clock"
@@ -13,13 +13,13 @@ import { durationFlag } from "./settings.ts"
 
 type Mutexes = Mutex.Mutex["Service"]
 
-/** Milliseconds of a monotonic clock. */
+/** Milliseconds on a monotonic clock. */
 const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
-/** Too few samples are not meaningful, so this many are taken even if that exceeds the duration. */
+/** The minimum number of samples, even if taking them exceeds the duration. Fewer would not be meaningful. */
 const fewest = 10
 
-/** A layer with its own connections, as a separate process would have. */
+/** A mutex client with its own connections, like those of a separate process. */
 const member = Effect.map(Layer.build(Layer.fresh(mutexes)), Context.get(Mutex.Mutex))
 
 const summary = (name: string, times: ReadonlyArray<number>) => {
@@ -37,7 +37,7 @@ const free = Effect.fnUntraced(function*(mutex: Mutexes, name: string, until: nu
   return summary("acquire and release", times)
 })
 
-/** Two members take turns: measures the time from the release of one to the grant of the other. */
+/** Two members take turns. Measures the time from one member's release to the other's grant. */
 const handOff = Effect.fnUntraced(function*(members: ReadonlyArray<Mutexes>, name: string, until: number) {
   const times: Array<number> = []
   let released: number | undefined
@@ -45,7 +45,7 @@ const handOff = Effect.fnUntraced(function*(members: ReadonlyArray<Mutexes>, nam
     yield* mutex.acquire(name)
     const granted = yield* now
     if (released !== undefined) times.push(granted - released)
-    // Gives the other member enough time to queue
+    // Give the other member time to queue
     yield* Effect.sleep("5 millis")
     released = yield* now
   }, Effect.scoped)
@@ -75,4 +75,4 @@ export const bench = Command.make(
         MAX: ({ max }) => millis(max)
       }, paint))
   }, Effect.scoped)
-).pipe(Command.withDescription("Measure acquire, release and hand-off on this server"))
+).pipe(Command.withDescription("Measure how long an acquire and a hand-off take on this server"))

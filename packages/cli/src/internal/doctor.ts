@@ -1,4 +1,4 @@
-/** `doctor`: examines the server and reports which settings and permissions to change. */
+/** `doctor`: checks the server and reports which settings and permissions to change. */
 import * as RedisDoctor from "@effect-simba/redis/RedisDoctor"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
@@ -16,7 +16,7 @@ const styles: Readonly<Record<RedisDoctor.Report["findings"][number]["status"], 
 
 export const doctor = Command.make(
   "doctor",
-  { streams: switchFlag("streams", "Also check what data streams need: keyspace events and permissions") },
+  { streams: switchFlag("streams", "Also check the keyspace events and permissions that data streams need") },
   Effect.fnUntraced(function*({ streams }) {
     const { findings, ...verdict } = yield* RedisDoctor.examine({ streams })
     const report = {
@@ -25,9 +25,9 @@ export const doctor = Command.make(
     }
     yield* print(report, (paint) =>
       RedisDoctor.format(report).split("\n").map((line, at) =>
-        // Each line of the report begins with its status
+        // Each line of the report starts with a status
         printable(line).replace(/^\w+/, (status) => paint(styles[report.findings[at]?.status ?? "info"], status))
       ))
     if (!report.isHealthy) return yield* stop("negative")
   }, Effect.provide(redisWith({ serverChecks: false })))
-).pipe(Command.withDescription("Examine the server: settings, clock, latency, permissions, and what to change"))
+).pipe(Command.withDescription("Check the server's settings, clock, latency and permissions, and recommend changes"))

@@ -24,16 +24,16 @@ export const exitCodes = {
 export class Stop extends Data.TaggedError("Stop")<{ readonly code: number; readonly message: string }> {}
 
 /**
- * A command failed after it had printed results. The error goes to standard error, so that standard output stays one
- * value.
+ * A command failed after printing results. The error goes to standard error, because standard output must contain only
+ * one value.
  */
 export class Partly extends Data.TaggedError("Partly")<{ readonly cause: unknown }> {}
 
-/** Ends the program with a code, and with a message unless everything is already printed. */
+/** Ends the program with this exit code, and prints the message unless it is empty. */
 export const stop = (code: keyof typeof exitCodes, message = ""): Effect.Effect<never, Stop> =>
   Effect.fail(new Stop({ code: exitCodes[code], message }))
 
-/** Exit codes by error tag. All other errors are bugs in this program. */
+/** Exit codes by error tag. Any other error is a bug in this program. */
 const codes: Readonly<Record<string, number>> = {
   InvalidConfig: exitCodes.usage,
   InvalidName: exitCodes.usage,
@@ -60,7 +60,7 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
 
 export const errorJson = (tag: unknown, message: string): string => JSON.stringify({ error: { tag, message } })
 
-/** Formats an error as text or JSON. Errors about arguments are left to `presenter`. */
+/** Formats an error as text or JSON. Leaves errors about arguments to `presenter`. */
 export const messageOf = (error: unknown, isJson: boolean): string | undefined => {
   if (error instanceof Partly) return messageOf(error.cause, isJson)
   if (CliError.isCliError(error)) return undefined

@@ -1,4 +1,4 @@
-/** `jobs`: lists the jobs of a fleet, and sends an operator's requests to its leader. */
+/** `jobs`: lists a fleet's jobs, and sends an operator's requests to the fleet's leader. */
 import * as Jobs from "@effect-simba/core/Jobs"
 import { cron, every } from "@effect-simba/core/Leadership"
 import type { MutexName } from "@effect-simba/core/MutexName"
@@ -23,7 +23,7 @@ const anyJob = jobArgument.pipe(Argument.optional)
 
 const show = (at: Option.Option<DateTime.Utc>) => Option.match(at, { onNone: () => "-", onSome: DateTime.formatIso })
 
-/** A period in the words of the code, such as `every 10s`. */
+/** Formats a period the way code specifies it, such as `every 10s`. */
 const showSchedule = (text: string) =>
   text.replace(/^every (\d+)$/, (_, millis) => `every ${Duration.format(Duration.millis(Number(millis)))}`)
 
@@ -79,7 +79,7 @@ const fleetTable = ({ isPaused, jobs, malformed }: Fleet, paint: Paint) => [
 
 const [keyStart, keyEnd] = keys.jobs("*" as MutexName).split("*") as [string, string]
 
-/** The fleets on the server that have jobs, even if nobody leads them. */
+/** The fleets on the server that have jobs, including fleets without a leader. */
 const fleets = Effect.gen(function*() {
   const pattern = keys.jobs("*" as MutexName)
   const found = scan("list jobs", yield* Redis, yield* RedisTopology, "MATCH", pattern, "TYPE", "hash")
@@ -113,7 +113,7 @@ const list = Command.make(
     if (!hasJobs(fleet)) return yield* unknown(name.value, Option.none())
     yield* print({ ...fleet, jobs: fleet.jobs.map(toJson) }, (paint) => fleetTable(fleet, paint))
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("List the jobs of a fleet, or of all, with the last and the next run of each"))
+).pipe(Command.withDescription("List the last and next run of each job, in one fleet or in all of them"))
 
 const done = Effect.fnUntraced(function*(was: boolean, name: string, job: Option.Option<string>, text: string) {
   if (!was) return yield* unknown(name, job)
@@ -133,7 +133,7 @@ const run = Command.make(
     const text = `asked the leader to run "${printable(job)}" of "${printable(name)}"`
     yield* done(yield* Jobs.run(name, job), name, Option.some(job), text)
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("Run a job once, now, on the leader"))
+).pipe(Command.withDescription("Ask the leader to run a job once, now"))
 
 const pause = Command.make(
   "pause",
@@ -141,14 +141,14 @@ const pause = Command.make(
   Effect.fnUntraced(function*({ job, name }) {
     yield* done(yield* Jobs.pause(name, Option.getOrUndefined(job)), name, job, `paused ${subject(name, job)}`)
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("Pause a job, or all, for the whole fleet"))
+).pipe(Command.withDescription("Pause one job, or all jobs, in the whole fleet"))
 
 const resume = Command.make(
   "resume",
   { name: nameArgument, job: anyJob },
   Effect.fnUntraced(function*({ job, name }) {
     if (!(yield* Jobs.resume(name, Option.getOrUndefined(job)))) return yield* unknown(name, job)
-    // Pausing all jobs and pausing one job are independent, so the job may still be paused
+    // Pausing all jobs is independent of pausing one job, so this job may still be paused
     const { isPaused, jobs } = yield* Jobs.list(name)
     const left = isPaused ? [] : jobs.flatMap(({ isPaused, name }) => isPaused ? [name] : [])
     yield* print({ name, job: Option.getOrNull(job), isPaused, pausedJobs: left }, (paint) => [
@@ -168,7 +168,7 @@ const reschedule = Command.make(
     name: nameArgument,
     job: jobArgument,
     cron: optional("cron", "A cron expression"),
-    timeZone: optional("time-zone", "The time zone of --cron (default: UTC)"),
+    timeZone: optional("time-zone", "The time zone for --cron (default: UTC)"),
     every: durationFlag("every", "A period, such as \"10 minutes\"")
   },
   Effect.fnUntraced(function*({ cron: expression, every: period, job, name, timeZone }) {
@@ -182,7 +182,9 @@ const reschedule = Command.make(
       : `rescheduled ${subject(name, Option.some(job))}`
     yield* done(yield* Jobs.reschedule(name, job, schedule), name, Option.some(job), text)
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("Replace the schedule of a job; without a schedule, restore that of its code"))
+).pipe(
+  Command.withDescription("Replace a job's schedule; without --cron or --every, restore the schedule from its code")
+)
 
 const stepDown = Command.make(
   "step-down",
@@ -191,9 +193,9 @@ const stepDown = Command.make(
     if (!(yield* Jobs.stepDown(name))) return yield* stop("negative", `"${printable(name)}" has no leader with jobs.`)
     yield* print({ name }, (paint) => [paint("green", `asked the leader of "${printable(name)}" to step down`)])
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("Ask the leader to finish its runs and step down"))
+).pipe(Command.withDescription("Ask the leader to finish its current runs and step down"))
 
 export const jobs = Command.make("jobs").pipe(
-  Command.withDescription("Jobs of a fleet: list, run, pause, resume, reschedule, step-down"),
+  Command.withDescription("List and control the jobs of a fleet"),
   Command.withSubcommands([list, run, pause, resume, reschedule, stepDown])
 )

@@ -1,4 +1,4 @@
-/** Assembles the commands of `effect-simba` and reports their errors. */
+/** Assembles the `effect-simba` commands and reports their errors. */
 import * as Cause from "effect/Cause"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
@@ -23,7 +23,7 @@ import { streams } from "./streamCommands.ts"
 import { watch } from "./watch.ts"
 
 const command = Command.make("effect-simba").pipe(
-  Command.withDescription("Inspect and operate the mutexes, jobs and data streams on a Redis server"),
+  Command.withDescription("Inspect and manage the mutexes, jobs and data streams on a Redis server"),
   Command.withSubcommands([...mutexCommands, watch, runCommand, jobs, streams, doctor, bench]),
   Command.withGlobalFlags(settings)
 )
@@ -37,13 +37,13 @@ const versionIn = Effect.fnUntraced(function*(packageFile: URL) {
 })
 
 /**
- * Decides where and how errors are printed. Needs only `--json`, so it works even if the flags do not parse. The words
- * after `--` belong to the command of `run`.
+ * Decides where and how errors are printed. It looks only for `--json`, so it works even if the flags do not parse.
+ * Words after `--` belong to the command that `run` starts.
  */
 const outputOf = (args: ReadonlyArray<string>) => {
   const end = args.indexOf("--")
   const isJson = args.slice(0, end < 0 ? args.length : end).includes("--json")
-  // The standard output of `run` is the output of its command
+  // The standard output of `run` belongs to its command
   return { isJson, print: isJson && end < 0 ? Console.log : Console.error }
 }
 
@@ -71,8 +71,8 @@ export const main = Effect.fnUntraced(function*(packageFile: URL) {
     }),
     Effect.provideService(CliOutput.Presenter, presenter(isJson)),
     Effect.provideService(References.MinimumLogLevel, "Error"),
-    // Keeps the log off standard output, which is only for results. Levels below `Error` would repeat a loss that the
-    // command itself reports.
+    // Logs to standard error, because standard output is only for results. Logs only errors by default: a warning about
+    // a lost lease would repeat the command's own report.
     Effect.provideService(Logger.LogToStderr, true)
   )
 })

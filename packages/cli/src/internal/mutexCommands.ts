@@ -1,4 +1,4 @@
-/** `list`, `inspect` and `release`: the mutexes of a server, for operators. */
+/** `list`, `inspect` and `release`: commands for the mutexes on a server. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { MutexState } from "@effect-simba/core/MutexState"
@@ -26,7 +26,10 @@ export const mutexes = RedisMutex.layerRedis().pipe(Layer.provideMerge(redis))
 
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the mutex"))
 
-/** Reads these mutexes. Those whose keys another program wrote cannot be read and are returned separately. */
+/**
+ * Reads these mutexes. Mutexes whose keys were written by another program cannot be read; their errors are returned
+ * separately.
+ */
 export const readMutexes = (names: ReadonlyArray<string>, limit: number) =>
   Effect.map(
     Effect.forEach(
@@ -55,7 +58,7 @@ export const namesWith = (prefix: string) =>
 export const toJson = (name: string, { ownership, token, waiters, waiting }: MutexState) => ({
   name,
   owner: ownership._tag === "Held" ? ownership.owner : null,
-  // A key that another program created may lack an expiry
+  // A key that was created by another program may lack an expiry
   timeLeft: ownership._tag === "Held" && ownership.timeLeft !== undefined
     ? Duration.toMillis(ownership.timeLeft)
     : null,
@@ -73,7 +76,7 @@ const list = Command.make(
   "list",
   {
     prefix: Argument.String("prefix").pipe(
-      Argument.withDescription("Only names that begin with this"),
+      Argument.withDescription("List only names that start with this prefix"),
       Argument.optional
     )
   },
@@ -113,13 +116,13 @@ const describe = (name: string, state: MutexState, paint: Paint): ReadonlyArray<
 
 const wrongType = "WRONGTYPE"
 
-/** A key holds a value that another program, or a newer version, wrote. */
+/** Whether a key's value was written by another program or by a newer version. */
 const isForeign = ({ _tag, message }: StoreError | InvalidName) =>
   _tag === "ProtocolError" || (_tag === "BackendError" && message.includes(wrongType))
 
 /**
- * Finds the key whose value has the wrong type. Checks the owner key last, because deleting it by mistake would free
- * the mutex.
+ * Finds the key with a value of the wrong type. Names the owner key only if the other keys are fine, because deleting
+ * it by mistake would free the mutex.
  */
 const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
   const { send } = yield* Redis
@@ -132,7 +135,7 @@ const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
   return (yield* isRefused("GET", keys.fence(mutex))) ? keys.fence(mutex) : keys.owner(mutex)
 })
 
-/** Reads a mutex. If another program wrote one of its keys, the error names that key. */
+/** Reads a mutex. If one of its keys was written by another program, the error names that key. */
 const read = (verb: string, name: string, options?: { readonly limit: number }) =>
   Effect.catchIf(
     Mutex.inspect(name, options),
@@ -148,14 +151,14 @@ const read = (verb: string, name: string, options?: { readonly limit: number }) 
 
 const inspect = Command.make(
   "inspect",
-  { name: nameArgument, limit: countFlag("limit", "How many waiters to name", 20) },
+  { name: nameArgument, limit: countFlag("limit", "Maximum number of waiters to list", 20) },
   Effect.fnUntraced(function*({ limit, name }) {
     const state = yield* read("inspect", name, { limit })
     yield* print(toJson(name, state), (paint) => describe(name, state, paint))
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("Show owner, time left, token and queue of a mutex"))
+).pipe(Command.withDescription("Show the owner, remaining time, token and queue of a mutex"))
 
-/** Without a terminal there is nobody to ask. */
+/** The user can confirm only on a terminal. */
 const canConfirm = Effect.map(TerminalCapabilities.TerminalCapabilities, ({ canPrompt }) => canPrompt)
 
 const confirmed = Effect.fnUntraced(function*(name: string, state: MutexState) {
@@ -183,8 +186,7 @@ const release = Command.make(
     }
     if (!yes) {
       if (!(yield* confirmed(name, state))) return yield* stop("negative", "Nothing was changed.")
-      // The confirmation is for the owner that the question named. That owner may have released the mutex in the
-      // meantime.
+      // The user confirmed only for the owner named in the prompt. The mutex may have changed hands since then.
       const current = ownerOf(yield* read("release", name))
       if (current !== ownerOf(state)) {
         return yield* stop(

@@ -1,4 +1,4 @@
-/** Output of commands: JSON, or lines for people, with colours on a terminal. */
+/** Prints results as JSON, or as lines for people, with colours on a terminal. */
 import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
 import * as Console from "effect/Console"
 import * as Duration from "effect/Duration"
@@ -16,7 +16,7 @@ export const paint: Effect.Effect<Paint> = Effect.map(
   ({ canColor }) => (style, text) => canColor ? `\u001B[${styles[style]}m${text}\u001B[0m` : text
 )
 
-/** Prints `value` as JSON on one line if requested, and the lines otherwise. */
+/** Prints `value` as one line of JSON if `--json` is set, and the lines otherwise. */
 export const print = Effect.fnUntraced(function*(value: unknown, lines: (paint: Paint) => ReadonlyArray<string>) {
   if (yield* Json) return yield* Console.log(JSON.stringify(value))
   for (const line of lines(yield* paint)) yield* Console.log(line)
@@ -39,8 +39,8 @@ export const inTurn = <A, B, E, R, R2>(
   })
 
 /**
- * Names and ids come from other programs, and a control character could rewrite the screen. Joins several lines into
- * one.
+ * Removes control characters, and joins lines. Names and ids come from other programs, and a control character in them
+ * could rewrite the screen.
  */
 export const printable = (text: string): string =>
   // oxlint-disable-next-line no-control-regex -- this function removes control characters
@@ -48,7 +48,7 @@ export const printable = (text: string): string =>
 
 type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | null | undefined>>
 
-/** Formats a table. Each column is as wide as its widest cell. A missing value is a dash. */
+/** Formats a table. Each column is as wide as its widest cell, and a missing value is shown as a dash. */
 export const table = <Row>(rows: ReadonlyArray<Row>, columns: Columns<Row>, paint: Paint): ReadonlyArray<string> => {
   const cells = Object.values(columns)
   const lines = [Object.keys(columns), ...rows.map((row) => cells.map((cell) => printable(String(cell(row) ?? "-"))))]
@@ -59,7 +59,7 @@ export const table = <Row>(rows: ReadonlyArray<Row>, columns: Columns<Row>, pain
   return [paint("dim", header!), ...rest]
 }
 
-/** One line of a description: a title and a value. */
+/** Formats one line of a description: a title and a value. */
 export const field = (title: string, value: string, paint: Paint): string =>
   `${paint("dim", title.padEnd(11))}${printable(value)}`
 

@@ -1,6 +1,6 @@
 /**
- * Prints errors about arguments: two lines for people, or one JSON value for programs. It prints no help, which would
- * bury the error.
+ * Prints errors about arguments: two lines for people, or one JSON value for programs. Does not print the help text,
+ * which would bury the error.
  */
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Console from "effect/Console"

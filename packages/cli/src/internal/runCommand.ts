@@ -1,4 +1,4 @@
-/** `run`: runs a shell command while holding a mutex, and kills it when the lease is lost. */
+/** `run`: runs a shell command while holding a mutex, and kills the command if the lease is lost. */
 import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as Argument from "effect/cli/Argument"
@@ -14,7 +14,7 @@ import { mutexes, nameArgument } from "./mutexCommands.ts"
 import { printable } from "./output.ts"
 import { durationFlag, switchFlag } from "./settings.ts"
 
-/** The exit codes that shells use for a command that could not start, or that a signal ended. */
+/** If a command cannot start, uses the exit code that a shell would use. */
 const startFailure = (command: string) => ({ message, reason: { _tag } }: PlatformError) =>
   new Stop({
     code: _tag === "NotFound" ? exitCodes.notFound : exitCodes.notExecutable,
@@ -34,7 +34,7 @@ const execute = Effect.fnUntraced(function*(
   [command, ...args]: ReadonlyArray<string>,
   grace: Duration.Duration
 ) {
-  // A separate process group, so that the command's children end with it
+  // The default: the command leads its own process group, so its children are killed with it
   const child = yield* ChildProcess.make(command!, args, {
     stdin: "inherit",
     stdout: "inherit",
@@ -42,7 +42,7 @@ const execute = Effect.fnUntraced(function*(
     env: { SIMBA_MUTEX: lease.mutex, SIMBA_OWNER: lease.id, SIMBA_TOKEN: String(lease.token) },
     extendEnv: true
   }).pipe(Effect.mapError(startFailure(command!)))
-  // Once the lease is lost, another process may own the mutex, so the command gets no grace period
+  // Once the lease is lost, another process may own the mutex, so kill the command without a grace period
   const end = Effect.raceFirst(
     Effect.ignore(child.kill({ killSignal: "SIGTERM", forceKillAfter: grace })),
     Effect.andThen(lease.lost, Effect.ignore(child.kill({ killSignal: "SIGKILL" })))
@@ -63,10 +63,13 @@ export const runCommand = Command.make(
       Argument.atLeast(1)
     ),
     timeout: durationFlag("timeout", "How long to wait for the mutex (default: no limit)"),
-    ifAvailable: switchFlag("if-available", "Give up at once if the mutex is owned or waited for"),
-    ttl: durationFlag("ttl", "How long a lease lasts without a renewal, not counting the transition (default: 10s)"),
-    transition: durationFlag("transition", "How long after the ttl only the owner may renew (default: 6s)"),
-    grace: durationFlag("grace", "After a signal: time from SIGTERM to SIGKILL for the command (default: 10s)")
+    ifAvailable: switchFlag("if-available", "Give up immediately if the mutex has an owner or waiters"),
+    ttl: durationFlag("ttl", "How long a lease lasts without renewal, not counting the transition (default: 10s)"),
+    transition: durationFlag(
+      "transition",
+      "How long after the ttl the owner may still renew, before anyone else can take over (default: 6s)"
+    ),
+    grace: durationFlag("grace", "How long the command may keep running after SIGTERM, before SIGKILL (default: 10s)")
   },
   Effect.fnUntraced(
     function*({ command, grace = Duration.seconds(10), ifAvailable, name, timeout, transition, ttl }) {
@@ -83,11 +86,11 @@ export const runCommand = Command.make(
     Effect.provide(mutexes)
   )
 ).pipe(
-  Command.withDescription("Run a command while holding a mutex; a lost lease kills the command"),
+  Command.withDescription("Run a command while holding a mutex; kill it if the lease is lost"),
   Command.withExamples([
     {
       command: "effect-simba run nightly --if-available -- ./backup.sh --full",
-      description: "Run on one machine of the fleet"
+      description: "Run on only one machine in the fleet"
     }
   ])
 )

@@ -11,10 +11,10 @@ import { mutexes, namesWith } from "./mutexCommands.ts"
 import { settings } from "./settings.ts"
 import { announcementsOf, known, onStore, services } from "./streamServices.ts"
 
-/** The first argument of a call from a completion script. */
+/** The first argument when a completion script calls the program. */
 export const flag = "--names"
 
-/** Kept short, because the shell waits for the names each time Tab is pressed. */
+/** A short timeout, because the shell blocks on each Tab until the names arrive. */
 const patience = "1 second"
 
 const mostStreams = 500
@@ -31,7 +31,7 @@ const ofStreams = (service: string) =>
     return found.flatMap(({ content }) => content._tag === "Announced" ? [content.stream] : [])
   }))
 
-/** Subcommands that take names of this kind. */
+/** Which commands take which kind of name. */
 const withMutex = new Set(["list", "inspect", "release", "watch", "run"])
 const withJob = new Set(["run", "pause", "resume", "reschedule"])
 const withStreams = new Set(["seek", "rewind", "trim", "pause", "resume"])
@@ -50,7 +50,10 @@ const namesAfter = Effect.fnUntraced(function*([command = "", sub = "", ...rest]
   return isNext ? yield* ofStreams(rest[0]!) : none
 })
 
-/** Keeps the connection flags and their values. Removes the other flags, with their values if they take one. */
+/**
+ * Flags that are kept, with their values, because they say how to connect. All other flags and their values are
+ * removed.
+ */
 const ofConnection = /^--(?:url|sentinel|master|cluster)(?:=|$)/
 const withValue =
   /^--(?:ttl|transition|timeout|grace|limit|for|poll-interval|lease-duration|by|keep|stream|cron|time-zone|every|log-level)$/
@@ -74,7 +77,7 @@ export const printNames = (words: ReadonlyArray<string>) =>
     Effect.ignoreCause
   )
 
-/** Extends a shell's completion script: where the script has no word to offer, it offers names from the server. */
+/** Extends a shell's completion script: where the script offers no words, this one offers names from the server. */
 export const completionsOf: Readonly<Record<string, string>> = {
   bash: `
 # Names on the server, where the script above knows no word

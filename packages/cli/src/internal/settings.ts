@@ -1,4 +1,4 @@
-/** The flags that all commands share: which Redis a command connects to and how it prints, and the types of flags. */
+/** The flags that all commands share, for connecting and printing, and helpers that define other flags. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as IoRedis from "@effect-simba/redis/IoRedis"
 import { environmentBeside, partsOf } from "@effect-simba/redis/RedisInternals"
@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 
-/** Undefined if the flag is not passed. */
+/** An optional flag: undefined if it is not passed. */
 export const optional = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.withDescription(description), Flag.optional, Flag.map(Option.getOrUndefined))
 
@@ -27,7 +27,7 @@ export const countFlag = (name: string, description: string, count: number) =>
 const short = /^(\d+(?:\.\d+)?) ?(ms|s|m|h)$/
 const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/** Accepts `500ms`, `5s`, `2m`, `1h`, and everything that Effect parses, such as `5 seconds`. */
+/** Accepts `500ms`, `5s`, `2m`, `1h`, and anything that Effect parses, such as `5 seconds`. */
 const parseDuration = (text: string): Option.Option<Duration.Duration> => {
   const [, amount, unit] = short.exec(text) ?? []
   return amount === undefined
@@ -57,7 +57,7 @@ const parseSentinels = (list: string) =>
 const Url = GlobalFlag.Setting("url")({
   flag: optional(
     Flag.Redacted("url"),
-    "Address of Redis, redis:// or rediss:// (default: REDIS_URL, else redis://localhost:6379)"
+    "Redis address, redis:// or rediss:// (default: REDIS_URL, or redis://localhost:6379)"
   )
 })
 
@@ -74,12 +74,12 @@ const Sentinel = GlobalFlag.Setting("sentinel")({
 const Master = GlobalFlag.Setting("master")({
   flag: optional(
     Flag.String("master").pipe(Flag.withMetavar("NAME")),
-    "The name by which the Sentinels know the primary"
+    "The primary's name in the Sentinel configuration"
   )
 })
 
 const Cluster = GlobalFlag.Setting("cluster")({
-  flag: switchFlag("cluster", "The address is a node of a Redis Cluster")
+  flag: switchFlag("cluster", "The address belongs to a Redis Cluster node")
 })
 
 export const Json = GlobalFlag.Setting("json")({ flag: switchFlag("json", "Print JSON") })

@@ -1,4 +1,7 @@
-/** `streams`: a server's services, their consumers and data streams, dead letters and dead messages. */
+/**
+ * `streams`: shows the services on a server with their consumers and data streams, and shows and redrives dead letters
+ * and dead messages.
+ */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { DeadLetter, DeadMessage, ServiceState } from "@effect-simba/core/streams/StreamState"
 import type { Service, ServiceName } from "@effect-simba/core/streams/StreamStore"
@@ -29,7 +32,7 @@ import {
 
 const streamFlag = optional(
   Flag.withSchema(Flag.String("stream"), StreamName),
-  "A data stream: its dead messages, instead of the dead letters of the service"
+  "Use the dead messages of this data stream, not the dead letters of the service"
 )
 
 const limitFlag = countFlag("limit", "Maximum number of data streams, dead letters or dead messages", 50)
@@ -80,7 +83,7 @@ const list = Command.make(
   }, onStore)
 ).pipe(Command.withDescription("List the services that share data streams"))
 
-/** The announcements of data streams, with or without an owner. */
+/** Describes announced data streams, whether or not they have an owner. */
 const announcements = (
   of: { readonly name: ServiceName; readonly service: Service; readonly state: ServiceState },
   lease: Duration.Duration,
@@ -102,7 +105,7 @@ const announcements = (
             isIdle: delivery !== undefined && Duration.isGreaterThan(delivery.idle, lease),
             isPaused: of.state.paused.service ||
               content._tag === "Announced" && of.state.paused.streams.includes(content.stream),
-            /** The number of messages after the checkpoint, and how long the first one has waited. */
+            /** The number of messages after the checkpoint. `waiting` is how long the first of them has waited. */
             lag: messages?.lag.messages ?? null,
             isCounted: messages?.lag.isCounted ?? true,
             waiting: messages === undefined ? null : Duration.toMillis(messages.lag.age),
@@ -113,8 +116,8 @@ const announcements = (
   )
 
 /**
- * An orphan is an announcement that a consumer should have taken over by now. If a data stream is paused, nobody may
- * take it. If it has an owner, another announcement of it waits for its end.
+ * An orphan is an announcement that a consumer should have claimed by now. If the data stream is paused, nobody may
+ * claim it. If it has an owner, its other announcements wait until the owner is done.
  */
 const dataStreams = (...args: Parameters<typeof announcements>) =>
   Effect.map(announcements(...args), (found) => {
@@ -156,7 +159,7 @@ const inspect = Command.make(
     limit: limitFlag,
     leaseDuration: durationFlag(
       "lease-duration",
-      "The leaseDuration of the fleet; an owner that is idle for longer is dead (default: 2s)"
+      "The fleet's leaseDuration; an owner that is idle for longer counts as dead (default: 2s)"
     )
   },
   Effect.fnUntraced(function*({ leaseDuration = Duration.seconds(2), limit, service: name }) {
@@ -207,7 +210,7 @@ const inspect = Command.make(
       ]
     )
   }, onStore)
-).pipe(Command.withDescription("Show consumers, data streams, orphans, lag and dead letters of a service"))
+).pipe(Command.withDescription("Show the consumers, data streams, orphans, lag and dead letters of a service"))
 
 const deadLetters = Command.make(
   "dead-letters",
@@ -228,22 +231,22 @@ const redrive = Command.make(
   {
     service: serviceArgument,
     ids: Argument.String("id").pipe(
-      Argument.withDescription("Ids, as `streams dead-letters` prints them"),
+      Argument.withDescription("Ids in the first column of `streams dead-letters`"),
       Argument.filterMap(Schema.decodeUnknownOption(EntryId), () => "an id such as 1795416201845-0"),
       Argument.variadic()
     ),
     stream: streamFlag,
-    all: switchFlag("all", "All that exist now")
+    all: switchFlag("all", "Redrive all that exist now")
   },
   Effect.fnUntraced(function*({ all, ids, service: name, stream }) {
     if (all === ids.length > 0) return yield* stop("usage", "Give ids, or --all.")
     const dead = deadOf((yield* known(name)).service, stream)
-    // List before the first is redriven: a dead letter that fails again returns with a new id
+    // List all of them before redriving any: one that fails again gets a new id, and would be redriven again
     const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids
     const show = (results: ReadonlyArray<{ readonly id: EntryId; readonly redriven: boolean }>) =>
       Effect.gen(function*() {
         const isMissing = results.some(({ redriven }) => !redriven)
-        // The list only improves the advice, so a failure to read it must not hide the results
+        // The list only improves the advice, so show the results even if reading it fails
         const left = isMissing ? yield* Effect.orElseSucceed(Stream.runCollect(dead.all), () => []) : []
         const problem = (id: EntryId) => {
           const current = left.find((each) => id === ("message" in each ? each.message : each.entry))?.id
@@ -267,9 +270,9 @@ const redrive = Command.make(
     yield* show(results)
     if (results.some(({ redriven }) => !redriven)) return yield* stop("negative")
   }, onStore)
-).pipe(Command.withDescription("Announce dead letters again, or append dead messages to their data stream again"))
+).pipe(Command.withDescription("Redrive dead letters or dead messages: put them back in their stream"))
 
 export const streams = Command.make("streams").pipe(
-  Command.withDescription("Services that share data streams"),
+  Command.withDescription("Inspect and manage services and their data streams"),
   Command.withSubcommands([list, inspect, deadLetters, redrive, seek, rewind, trim, pause, resume])
 )

@@ -1,4 +1,4 @@
-/** The commands `streams pause` and `streams resume`, for a service or for some of its data streams. */
+/** `streams pause` and `streams resume`, for a whole service or for some of its data streams. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
@@ -34,9 +34,9 @@ const command = (name: "pause" | "resume", done: string, unchanged: string) =>
   )
 
 export const pause = command("pause", "paused", "paused already").pipe(
-  Command.withDescription("Pause a service, or some of its data streams, until they are resumed")
+  Command.withDescription("Pause a service, or individual data streams, until they are resumed")
 )
 
 export const resume = command("resume", "resumed", "not paused").pipe(
-  Command.withDescription("Resume a service, or data streams that were paused by name")
+  Command.withDescription("Resume a service, or data streams that were paused individually")
 )

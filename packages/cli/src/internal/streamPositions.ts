@@ -1,6 +1,4 @@
-/**
- * `streams seek`, `rewind` and `trim`: move the position at which a data stream is read, and remove processed messages.
- */
+/** `streams seek`, `rewind` and `trim`: move a data stream's checkpoint, and remove processed messages. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { ServiceName } from "@effect-simba/core/streams/StreamStore"
@@ -30,11 +28,11 @@ const parsePosition = (text: string): Option.Option<Position> =>
 const flags = {
   service: serviceArgument,
   stream: streamArgument,
-  force: switchFlag("force", "Take the data stream from its owner, if it has one"),
-  announce: switchFlag("announce", "Announce the data stream afterwards, if it is finished")
+  force: switchFlag("force", "Move even if the data stream has an owner, which loses it"),
+  announce: switchFlag("announce", "Afterwards, announce the data stream if it is finished")
 }
 
-/** Describes a position. For a time later than the last message, reading continues after that message. */
+/** Describes where reading continues. If `to` is a time after the last message, that is after the last message. */
 const placeOf = (to: Position, after: EntryId): string =>
   DateTime.isDateTime(to) && after.startsWith(`${DateTime.toEpochMillis(to) - 1}-`)
     ? `with the first message since ${DateTime.formatIso(to)}`
@@ -75,7 +73,7 @@ export const seek = Command.make(
     )
   },
   ({ position, service, stream, ...options }) => onStore(onService(service, move(service, stream, position, options)))
-).pipe(Command.withDescription("Continue reading a data stream from a message or a time"))
+).pipe(Command.withDescription("Move a data stream's checkpoint to a message or a time"))
 
 const serverTime = Effect.mapBoth(Redis.use(({ send }) => send<readonly [string, string]>("TIME")), {
   onFailure: fromRedis("read the time"),
@@ -84,7 +82,9 @@ const serverTime = Effect.mapBoth(Redis.use(({ send }) => send<readonly [string,
 
 const millisOf = (id: EntryId): number => Number(id.slice(0, id.indexOf("-")))
 
-/** The time to go back to. Stops if it is after the checkpoint: moving there would skip unread messages. */
+/**
+ * The time to go back to. Stops if that time is after the checkpoint, because moving there would skip unread messages.
+ */
 const timeBefore = Effect.fnUntraced(function*(name: ServiceName, stream: StreamName, by: Duration.Duration) {
   const { service } = yield* known(name)
   const to = DateTime.subtractDuration(yield* serverTime, by)
@@ -98,20 +98,20 @@ const timeBefore = Effect.fnUntraced(function*(name: ServiceName, stream: Stream
 
 export const rewind = Command.make(
   "rewind",
-  { ...flags, by: durationFlag("by", "How far to go back (default: to the first message that is left)") },
+  { ...flags, by: durationFlag("by", "How far to go back (default: to the first remaining message)") },
   ({ by, service, stream, ...options }) =>
     onStore(Effect.gen(function*() {
       const to = by === undefined ? "beginning" : yield* timeBefore(service, stream, by)
       yield* onService(service, move(service, stream, to, options))
     }))
-).pipe(Command.withDescription("Read the messages of a data stream again"))
+).pipe(Command.withDescription("Move a data stream's checkpoint back, to read messages again"))
 
 export const trim = Command.make(
   "trim",
   {
     service: serviceArgument,
     streams: streamArgument.pipe(Argument.atLeast(1)),
-    keep: durationFlag("keep", "Keep messages younger than this (default: none)")
+    keep: durationFlag("keep", "Keep messages that are younger than this (default: remove all processed messages)")
   },
   ({ keep = Duration.zero, service: name, streams }) =>
     onStore(Effect.gen(function*() {
@@ -123,4 +123,4 @@ export const trim = Command.make(
         Effect.map(service.trim(stream, keep), (removed) => ({ stream, removed }))
       yield* show(yield* inTurn(streams, trimmed, show))
     }))
-).pipe(Command.withDescription("Remove the processed messages of data streams"))
+).pipe(Command.withDescription("Remove processed messages from data streams"))

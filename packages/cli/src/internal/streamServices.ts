@@ -1,4 +1,4 @@
-/** Reads what the `streams` commands show: a server's services, and a service's data streams. */
+/** Queries for the `streams` commands: the services on a server, and the data streams of a service. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { type EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { DeadLetter, DeadMessage, ServiceState } from "@effect-simba/core/streams/StreamState"
@@ -34,7 +34,7 @@ import { redis } from "./settings.ts"
 
 const store = RedisStreams.layerStore.pipe(Layer.provideMerge(redis))
 
-/** Runs an effect on the store of a server, then closes the services that it opened. */
+/** Runs an effect on the server's stream store, then closes the services that the effect opened. */
 export const onStore = flow(Effect.scoped, Effect.provide(store))
 
 export const serviceArgument = Argument.String("service").pipe(
@@ -47,7 +47,8 @@ const suffix = keys.input("" as ServiceName)
 const ofDeadLetters = keys.deadLetters("" as ServiceName).slice(0, -suffix.length)
 
 /**
- * Whether the first entry is an announcement. Producers may start before the first consumer, which creates the group.
+ * Whether the first entry is an announcement. This finds services whose producers started before the first consumer
+ * created the group.
  */
 const isAnnouncedTo = ({ send }: Redis["Service"], name: ServiceName) =>
   Effect.map(
@@ -62,7 +63,10 @@ const isAnnouncedTo = ({ send }: Redis["Service"], name: ServiceName) =>
     ([first]) => first?.[1].includes(announcementField) === true
   )
 
-/** The services on the server: keys named like a load-balancer stream that have its group or an announcement. */
+/**
+ * The services on the server. A service is a key that is named like a load-balancer stream and contains the service's
+ * group or an announcement.
+ */
 export const services = Effect.gen(function*() {
   const redis = yield* Redis
   const found = scan("list services", redis, yield* RedisTopology, "MATCH", `*${suffix}`, "TYPE", "stream")
@@ -85,7 +89,7 @@ export const services = Effect.gen(function*() {
   )
 })
 
-/** Whether the service has ever had an announcement or a consumer. */
+/** Whether the service has ever been used by a producer or a consumer. */
 export const exists = Effect.fnUntraced(function*(service: ServiceName, state: ServiceState) {
   if (state.announced > 0 || state.deadLetters > 0 || state.consumers.length > 0) return true
   const { send } = yield* Redis
@@ -96,8 +100,8 @@ export const exists = Effect.fnUntraced(function*(service: ServiceName, state: S
 })
 
 /**
- * The consumers of the group, and those that have joined but read nothing yet: before Redis 7.2, the group has a consumer
- * only once it has read an announcement.
+ * The consumers of the group, and members that have not read an announcement yet: before Redis 7.2, a consumer is in
+ * the group only after its first one.
  */
 export const consumersOf = ({ consumers, members }: ServiceState) => [
   ...consumers.map(({ idle, name, pending }) => ({
@@ -129,19 +133,19 @@ const pages = <A>(read: (after: EntryId | undefined) => Effect.Effect<Page<A>, S
     (after) => Effect.map(read(after), ({ entries, next }) => [entries, Option.fromUndefinedOr(next)] as const)
   )
 
-/** All unfinished announcements that have been delivered to a consumer. */
+/** All unfinished announcements that were delivered to a consumer. */
 const pendingOf = (service: Service) => pages((after) => service.pending({ minIdle: Duration.zero, count: 500, after }))
 
 type Entries = ReadonlyArray<readonly [id: EntryId, fields: ReadonlyArray<string>]>
 
-/** The first undelivered announcements: those after the last entry that the group has delivered. */
+/** The first announcements after the last entry that was delivered to the group. */
 const undeliveredOf = Effect.fnUntraced(function*(name: ServiceName, count: number) {
   const { send } = yield* Redis
   const input = keys.input(name)
   const parse = toEntry((stream) => stream === input ? "a data stream needs another name" : undefined)
   const groups = yield* send<ReadonlyArray<ReadonlyArray<unknown>>>("XINFO", "GROUPS", input)
   const group = groups.find(([, group]) => group === keys.group(name))
-  // The group will be created to read from the first entry
+  // The first consumer will create the group at the start of the stream
   const last = group === undefined ? "0-0" : String(group[group.indexOf("last-delivered-id") + 1])
   const entries = yield* send<Entries>("XRANGE", input, `(${last}`, "+", "COUNT", String(count))
   return entries.map(([entry, fields]) =>
@@ -149,20 +153,21 @@ const undeliveredOf = Effect.fnUntraced(function*(name: ServiceName, count: numb
   )
 }, Effect.mapError(fromRedis("read undelivered announcements")))
 
-/** An unfinished announcement, and the consumer that it was delivered to, if any. */
+/** An unfinished announcement, and the consumer to which it was delivered, if any. */
 interface Announced {
   readonly content: Entry
   readonly delivery: { readonly consumer: ConsumerName; readonly idle: Duration.Duration } | undefined
 }
 
-/** At most `limit` unfinished announcements, the delivered ones first. */
+/** At most `limit` unfinished announcements, delivered ones first. */
 export const announcementsOf = Effect.fnUntraced(function*(
   { name, service, state }: { readonly name: ServiceName; readonly service: Service; readonly state: ServiceState },
   limit: number
 ) {
-  // Read undelivered announcements first: one that is delivered in between is then read twice rather than missed
+  // Read the undelivered announcements first. One that is delivered before the second query is then read twice, not
+  // missed.
   const undelivered = state.announced === 0 ? [] : yield* undeliveredOf(name, limit)
-  // Check first, because listing pending announcements would create a missing group
+  // Only if there are any: listing pending announcements creates the group if it is missing
   const delivered = state.pending === 0
     ? []
     : yield* Stream.runCollect(Stream.take(pendingOf(service), limit))
@@ -177,7 +182,7 @@ export const announcementsOf = Effect.fnUntraced(function*(
 
 type Dead = DeadLetter | DeadMessage
 
-/** How to list and redrive dead letters: those of a service, or the dead messages of one data stream. */
+/** Lists and redrives the dead letters of a service, or the dead messages of a data stream. */
 export const deadOf = (service: Service, stream: StreamName | undefined) => {
   const list = (after: EntryId | undefined): Effect.Effect<ReadonlyArray<Dead>, StoreError> =>
     stream === undefined ? service.deadLetters(after, 500) : service.deadMessages(stream, after, 500)
@@ -187,15 +192,18 @@ export const deadOf = (service: Service, stream: StreamName | undefined) => {
   }
 }
 
-/** Whether the key is not a readable data stream. No consumer has validated an undelivered announcement. */
+/**
+ * Whether the key of an undelivered announcement is not a readable data stream. Consumers validate an announcement only
+ * when they receive it.
+ */
 const isRefused = ({ delivery }: Announced) => (error: StoreError): boolean =>
   delivery === undefined && error._tag === "BackendError" && !error.isRetryable
 
 const uncountable = { messages: 0, isCounted: false, age: Duration.zero }
 
 /**
- * The messages after the checkpoint, or all if there is no checkpoint, and the dead messages. Undefined if the
- * announcement is malformed or its key is not a data stream.
+ * Counts the messages after the checkpoint, or all messages if there is no checkpoint, and the dead messages. Undefined
+ * if the announcement is malformed or its key is not a data stream.
  */
 export const messagesOf = Effect.fnUntraced(function*(service: Service, announced: Announced) {
   const { content } = announced
@@ -208,10 +216,10 @@ export const messagesOf = Effect.fnUntraced(function*(service: Service, announce
   }).pipe(Effect.catchIf(isRefused(announced), () => Effect.undefined))
 })
 
-/** The lag of a service is the sum over at most this many data streams. */
+/** The maximum number of data streams that count towards the lag of a service. */
 const mostStreams = 1000
 
-/** The lag of a service: messages that wait in its announced data streams, with or without an owner. */
+/** The lag of a service: the unprocessed messages in its announced data streams, whether or not they have an owner. */
 export const lagOf = (of: Parameters<typeof announcementsOf>[0]) =>
   announcementsOf(of, mostStreams + 1).pipe(
     Effect.flatMap(Effect.forEach(

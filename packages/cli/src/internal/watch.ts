@@ -1,4 +1,4 @@
-/** `watch`: shows mutexes live on a terminal, and prints lines of events everywhere else. */
+/** `watch`: shows mutexes live on a terminal, or prints one line per event if the output is not a terminal. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { OwnerEvent } from "@effect-simba/core/OwnerEvent"
 import type { BackendError } from "@effect-simba/core/SimbaError"
@@ -16,13 +16,13 @@ import { type Paint, paint, print, printable } from "./output.ts"
 import { durationFlag, Json } from "./settings.ts"
 import { type Poll, WatchView } from "./watchView.ts"
 
-/** Limits how many mutexes are polled: a person cannot read more lines, and polling them would load Redis. */
+/** The maximum number of mutexes to poll. More would burden Redis, and nobody could read that many lines. */
 const mostMutexes = 100
 
-/** Mutexes that cannot be read are left out. `list` names them. */
+/** Reads the mutexes, and omits unreadable ones. `list` reports those. */
 const readable = (names: ReadonlyArray<string>) => Effect.map(readMutexes(names, 20), ([polls]) => polls)
 
-/** The watch continues through an outage. */
+/** An outage does not end the watch. */
 const isOutage = (error: { readonly _tag: string; readonly isRetryable?: boolean }): error is BackendError =>
   error._tag === "BackendError" && error.isRetryable === true
 
@@ -37,7 +37,7 @@ const eventText = (at: string, event: OwnerEvent, paint: Paint): string => {
 const eventsOf = (name: string, report: (at: string, event: OwnerEvent) => ReturnType<typeof print>) =>
   Stream.runForEach(Mutex.events(name), (event) => Effect.flatMap(clockTime, (at) => report(at, event)))
 
-/** Polls all mutexes, and prints a line for each change of owner. */
+/** Polls all mutexes, and prints a line each time a mutex changes owner. */
 const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
   const before = new Map<string, string>()
   const report = Effect.fnUntraced(function*(name: string, poll: Poll | undefined) {
@@ -67,7 +67,7 @@ const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
   return yield* Effect.forever(Effect.andThen(Effect.catchIf(poll, isOutage, lost), Effect.sleep(every)))
 })
 
-/** Switches to the terminal's alternate screen and hides the cursor. Restores the main screen at the end. */
+/** Switches to the terminal's alternate screen and hides the cursor until the scope closes. */
 const onOtherScreen = Effect.fnUntraced(function*(terminal: Terminal.Terminal) {
   const show = (text: string) => Effect.ignore(terminal.display(text))
   yield* Effect.acquireRelease(show("\u001B[?1049h\u001B[?25l"), () => show("\u001B[?25h\u001B[?1049l"))
@@ -104,8 +104,8 @@ export const watch = Command.make(
   "watch",
   {
     name: Argument.String("name").pipe(Argument.withDescription("One mutex (default: all)"), Argument.optional),
-    pollInterval: durationFlag("poll-interval", "Time between two polls (default: 250ms for one mutex, 1s for all)"),
-    duration: durationFlag("for", "Stop after this time (default: at Ctrl-C)")
+    pollInterval: durationFlag("poll-interval", "Time between polls (default: 250ms for one mutex, 1s for all)"),
+    duration: durationFlag("for", "Stop after this time (default: run until Ctrl-C)")
   },
   Effect.fnUntraced(function*({ duration = Duration.infinity, name: wanted, pollInterval }) {
     const name = Option.getOrUndefined(wanted)
@@ -118,4 +118,4 @@ export const watch = Command.make(
       yield* eventsOf(name, (at, event) => print({ at, ...event }, (paint) => [eventText(at, event, paint)]))
     }).pipe(Effect.timeoutOption(duration))
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("Follow owners, queues and events; on a terminal with a live timeline"))
+).pipe(Command.withDescription("Follow owners, queues and events; draws a live timeline on a terminal"))

@@ -1,4 +1,4 @@
-/** Renders the screen of `watch` as text: a pure function of the polls. */
+/** Renders the `watch` screen as text from the polls. */
 import type { MutexState } from "@effect-simba/core/MutexState"
 import { ownerOf, timeLeftOf } from "./mutexCommands.ts"
 import { field, formatDuration, type Paint, plural, printable, type Style } from "./output.ts"
@@ -8,7 +8,7 @@ export interface Poll {
   readonly state: MutexState
 }
 
-/** The history of one mutex. Each poll adds a letter that stands for the owner at that instant. */
+/** The history of one mutex. Each poll adds a letter for the owner at that time. */
 interface Track {
   readonly letters: Map<string, string>
   marks: string
@@ -18,7 +18,7 @@ interface Track {
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 const colours: ReadonlyArray<Style> = ["green", "cyan", "yellow", "magenta", "blue", "red"]
 const free = "\u00B7"
-/** More polls than the widest terminal has columns. */
+/** How many polls to keep: more than the widest terminal has columns. */
 const longest = 500
 
 const letterOf = (track: Track, state: MutexState): string => {
@@ -29,7 +29,7 @@ const letterOf = (track: Track, state: MutexState): string => {
   return letter
 }
 
-/** Paints each run of equal letters in the colour of its owner. */
+/** Paints each run of identical letters in its owner's colour. */
 const timeline = (marks: string, width: number, paint: Paint): string =>
   marks.slice(-width).replace(
     /(.)\1*/g,
