@@ -14,7 +14,7 @@ const ownerOf = (mutex: string) => Effect.orDie(Effect.map(Mutex.owner(mutex), (
 const isDone = (fiber: Fiber.Fiber<unknown, unknown>) => fiber.pollUnsafe() !== undefined
 
 describe("stop", () => {
-  /** Work whose first run takes five seconds to end when it is interrupted. */
+  /** Work whose first run takes five seconds to end after an interruption. */
   const slowToEnd = () => {
     let runs = 0
     return Effect.suspend(() =>
@@ -22,7 +22,7 @@ describe("stop", () => {
     )
   }
 
-  it.effect("waits for the work, and is not undone by an earlier step-down", () =>
+  it.effect("waits for the work, and stays in effect when an earlier step-down completes", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* start(jobs.whileLeader(slowToEnd()))
@@ -41,7 +41,7 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Held")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is undone only by start, even while the work is still ending", () =>
+  it.effect("lasts until start is called, which is possible even while the work is still ending", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
@@ -62,7 +62,7 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Held")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("continues if its caller is interrupted", () =>
+  it.effect("continues even if its caller is interrupted", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* start(jobs.whileLeader(slowToEnd()))
@@ -72,7 +72,7 @@ describe("stop", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a contender whose scope is closed never contends again", () =>
+  it.effect("a contender never contends again once its scope is closed", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
@@ -92,7 +92,7 @@ describe("stop", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "closing releases the mutex after the work, even if the work closes the scope in its first step",
+    "closing releases the mutex only after the work has ended, even if the work closes the scope in its first step",
     () =>
       Effect.gen(function*() {
         const owners: Array<string> = []
@@ -133,7 +133,7 @@ describe("calls from inside the work", () => {
   ]
 
   for (const [way, asking] of ways) {
-    it.effect(`from ${way}: complete without waiting for the work itself`, () =>
+    it.effect(`from ${way}: return without waiting for that work`, () =>
       Effect.gen(function*() {
         for (const ask of asks) {
           const scope = yield* Scope.make()
@@ -156,7 +156,7 @@ describe("calls from inside the work", () => {
 
   const closings: typeof ways = [["the work itself", (close) => Effect.andThen(batch, close)], ...ways]
   for (const [way, asking] of closings) {
-    it.effect(`from ${way}: closing the contender's scope releases the mutex after the work`, () =>
+    it.effect(`from ${way}: closing the contender's scope releases the mutex after the work has ended`, () =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()
         const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
@@ -172,7 +172,7 @@ describe("calls from inside the work", () => {
       }).pipe(Effect.provide(TestLive)))
   }
 
-  it.effect("stop in a finalizer completes if a step-down from outside runs that finalizer", () =>
+  it.effect("stop in a finalizer returns even if a step-down from outside runs that finalizer", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* start(jobs.whileLeader(Effect.ensuring(Effect.never, jobs.stop)))
@@ -182,7 +182,7 @@ describe("calls from inside the work", () => {
       assert.strictEqual(yield* ownerOf("jobs"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("stop completes when it is called from another contender's nested work, or from other work that the lease protects", () =>
+  it.effect("stop returns when called from another contender's nested work, or from other work under the same lease", () =>
     Effect.gen(function*() {
       const outer = yield* Mutex.contend("outer")
       const inner = yield* Mutex.contend("inner")
@@ -195,7 +195,7 @@ describe("calls from inside the work", () => {
       assert.strictEqual(yield* ownerOf("inner"), "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("stop interrupts the work, and callers outside wait for its end", () =>
+  it.effect("stop interrupts the work, and callers outside wait for the work to end", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const log: Array<string> = []
@@ -219,7 +219,7 @@ describe("a contender", () => {
     return Object.assign(work, { effect: Effect.andThen(Effect.sync(() => work.runs++), Effect.never) })
   }
 
-  it.effect("logs its leaderships at the configured level", () => {
+  it.effect("logs each leadership at the configured level", () => {
     const levels: Array<string> = []
     const logger = Logger.make(({ logLevel, message }) => {
       if (String(message).startsWith("Leadership ")) levels.push(logLevel)
@@ -243,7 +243,7 @@ describe("a contender", () => {
     )
   })
 
-  it.effect("continues when its loggers and its work throw", () => {
+  it.effect("continues even if its loggers and its work throw", () => {
     const notified: Array<string> = []
     const logger = Logger.make(({ message }) => {
       notified.push(String(message))
@@ -277,7 +277,7 @@ describe("a contender", () => {
     ))
   })
 
-  it.effect("continues when the backend interrupts itself or dies", () => {
+  it.effect("continues even if backend calls interrupt themselves or die", () => {
     let broken: Effect.Effect<never> | undefined
     const through = <A, E>(effect: Effect.Effect<A, E>) => Effect.suspend(() => broken ?? effect)
     const store = Layer.effect(
@@ -313,7 +313,7 @@ describe("a contender", () => {
 })
 
 describe("the state of a contender", () => {
-  it.effect("is published only when it changes", () =>
+  it.effect("is published only on changes", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const observed: Array<string> = []
@@ -330,7 +330,7 @@ describe("the state of a contender", () => {
 })
 
 describe("the changes of a contender", () => {
-  it.effect("end with its scope, for current and later readers", () =>
+  it.effect("end when its scope closes, for current and later readers", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
@@ -351,7 +351,7 @@ describe("the changes of a contender", () => {
 })
 
 describe("the context of a contender", () => {
-  it.effect("is the one in which it was created", () => {
+  it.effect("is the context in which it was created", () => {
     const lines: Array<string> = []
     const logger = Logger.map(
       Logger.formatStructured,

@@ -1,4 +1,4 @@
-/** A contender's loop in rare situations: outages, interruptions between two steps, calls from finalizers. */
+/** A contender's loop in rare situations: outages, interruptions between two steps, and calls from finalizers. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -16,7 +16,7 @@ const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
 const mutex = MutexName.make("jobs")
 const times = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }
 
-/** A store that counts requests, and fails all of them if `failure` is set. */
+/** A store that counts requests. All of them fail while `failure` is set. */
 const counting = () => {
   const state = { acquired: 0, owners: 0, failure: undefined as typeof outage | undefined }
   const through = <A, E>(
@@ -42,17 +42,17 @@ const counting = () => {
 }
 
 describe("a contender in an outage", () => {
-  it.effect("reads the owner, which is a cheap request, until the backend replies", () => {
+  it.effect("only reads the owner until the backend replies, because that request is cheap", () => {
     const { live, state } = counting()
     return Effect.gen(function*() {
       state.failure = outage
       const jobs = yield* Mutex.contend("jobs")
-      // The first acquire repeats its request for the duration of a lease
+      // The first acquire repeats its request for as long as a lease lasts
       yield* TestClock.adjust("40 seconds")
       Object.assign(state, { acquired: 0, owners: 0 })
       yield* TestClock.adjust("5 minutes")
       assert.strictEqual(state.acquired, 0)
-      // The pauses have grown to ten seconds, more or less a fifth
+      // The pauses have grown to ten seconds, plus or minus a fifth
       assert.isAbove(state.owners, 24)
       assert.isBelow(state.owners, 39)
       state.failure = undefined
@@ -68,7 +68,7 @@ describe("a contender in an outage", () => {
     }).pipe(Effect.provide(live))
   })
 
-  it.effect("repeats its acquire after a refusal, because a refusal is not an outage", () => {
+  it.effect("repeats its acquire after a refusal, which is not an outage", () => {
     const { live, state } = counting()
     return Effect.gen(function*() {
       state.failure = refusal
@@ -81,7 +81,7 @@ describe("a contender in an outage", () => {
     }).pipe(Effect.provide(live))
   })
 
-  it.effect("publishes at once that it stops, and ends its streams of changes with its scope", () =>
+  it.effect("immediately publishes that it is stopping, and ends its change streams when its scope closes", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -90,7 +90,7 @@ describe("a contender in an outage", () => {
         const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
         yield* settle
         const { id } = yield* Effect.flatMap(jobs.lease, Effect.fromOption)
-        // No message reports who owns the mutex after the lease
+        // No message reports who owns the mutex after this lease
         stall.millis = 20_000
         assert.deepInclude(yield* jobs.state, {
           ...{ _tag: "Following", leader: id, isInTtl: false, isInTransition: false, until: undefined }
@@ -119,7 +119,7 @@ describe("a contender in an outage", () => {
 })
 
 describe("a leadership", () => {
-  it.effect("that is interrupted before its work begins does not keep later leaderships from running the work", () =>
+  it.effect("that is interrupted before its work begins does not prevent later leaderships from running the work", () =>
     Effect.gen(function*() {
       const idle: Array<number> = []
       const run = Effect.runForkWith(yield* Effect.context<never>())
@@ -151,7 +151,7 @@ describe("a leadership", () => {
       assert.deepStrictEqual(idle, [])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("runs work only once if it ends", () =>
+  it.effect("runs work only once if the work ends", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       let runs = 0
@@ -163,7 +163,7 @@ describe("a leadership", () => {
       assert.strictEqual(runs, 2)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("continues if the caller of whileLeader is interrupted, unless cleaning up fails", () => {
+  it.effect("continues when the caller of whileLeader is interrupted, unless a finalizer fails", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ logLevel, message }) => {
       if (logLevel === "Error") lines.push(String([message].flat()[0]))
@@ -209,7 +209,7 @@ describe("a leadership", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("whose lease has expired by the clock starts no run, even before the loss is noticed", () =>
+  it.effect("starts no run once its lease has expired by the clock, even before it notices the loss", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -221,7 +221,7 @@ describe("a leadership", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("that has ended starts no run, and cannot end the next leadership", () =>
+  it.effect("starts no run after its end, and cannot end the next leadership", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
@@ -239,7 +239,7 @@ describe("a leadership", () => {
       host.resign(first)
       yield* TestClock.adjust("1 second")
       assert.isTrue(yield* second.isHeld)
-      // The second leadership resigns, and waits for its run
+      // The second leadership resigns and waits for its run
       const ended = host.startRun(second)!
       host.resign(second)
       yield* settle
@@ -253,7 +253,7 @@ describe("a leadership", () => {
 })
 
 describe("calls from outside and inside the work", () => {
-  it.effect("leave returns once the contender has left the queue, which may take until earlier work ends", () =>
+  it.effect("leave returns once the contender has left the queue, even if that takes until earlier work has ended", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       let runs = 0
@@ -272,7 +272,7 @@ describe("calls from outside and inside the work", () => {
       assert.isDefined(leaving.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("stop in a finalizer of the work sends no request for the owner", () => {
+  it.effect("stop in a finalizer of the work does not ask the backend for the owner", () => {
     const { live, state } = counting()
     return Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
@@ -284,7 +284,7 @@ describe("calls from outside and inside the work", () => {
     }).pipe(Effect.provide(live))
   })
 
-  it.effect("a run whose claim is confirmed while the leader resigns does not start", () =>
+  it.effect("a run does not start if its claim is confirmed while the leader resigns", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const { here, start } = yield* fleet.node("a", { logger: Logger.make(() => {}) })

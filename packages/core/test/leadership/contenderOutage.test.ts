@@ -1,4 +1,4 @@
-/** A contender loses its lease, or stops, while the backend does not reply. */
+/** A contender that loses its lease, or is stopped, while the backend does not reply. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Latch } from "effect"
@@ -27,7 +27,7 @@ describe("a contender", () => {
       assert.strictEqual(begun, 1)
     }).pipe(Effect.provide(HandsLive)), { tags: ["S8"] })
 
-  it.effect("contends soon after a second outage, regardless of the first one's length", () =>
+  it.effect("contends soon after a second outage, regardless of how long the first one lasted", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const them = yield* another("them")
@@ -48,7 +48,7 @@ describe("a contender", () => {
       assert.strictEqual(yield* waiting, 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("contends soon after a failure that follows a leadership, regardless of earlier failures", () =>
+  it.effect("contends soon after a failure that follows a leadership, however many failures came before", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const contention = yield* Mutex.contend("m")
@@ -66,25 +66,29 @@ describe("a contender", () => {
       }
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("the state shows the end of the leadership before its work has stopped", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const contention = yield* Mutex.contend("m")
-      const gate = yield* Latch.make(false)
-      yield* start(contention.whileLeader(Effect.onInterrupt(Effect.never, () => gate.await)))
-      yield* settle
-      const lease = yield* Effect.flatMap(contention.lease, Effect.fromOption)
-      faults.guard = "hang"
-      yield* TestClock.adjust("15199 millis")
-      assert.isTrue((yield* contention.state)._tag === "Leading")
-      yield* TestClock.adjust("1 millis")
-      assert.isFalse((yield* contention.state)._tag === "Leading")
-      assert.strictEqual((yield* lease.lost).reason._tag, "BackendGone")
-      yield* gate.open
-    }).pipe(Effect.provide(TestLive)), { tags: ["S15"] })
+  it.effect(
+    "the state shows that the leadership is over even before the work has stopped",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const contention = yield* Mutex.contend("m")
+        const gate = yield* Latch.make(false)
+        yield* start(contention.whileLeader(Effect.onInterrupt(Effect.never, () => gate.await)))
+        yield* settle
+        const lease = yield* Effect.flatMap(contention.lease, Effect.fromOption)
+        faults.guard = "hang"
+        yield* TestClock.adjust("15199 millis")
+        assert.isTrue((yield* contention.state)._tag === "Leading")
+        yield* TestClock.adjust("1 millis")
+        assert.isFalse((yield* contention.state)._tag === "Leading")
+        assert.strictEqual((yield* lease.lost).reason._tag, "BackendGone")
+        yield* gate.open
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["S15"] }
+  )
 
   it.effect(
-    "stopping a contender during an outage takes at most the release timeout, and delays no other lease",
+    "stopping a contender during an outage takes at most the release timeout and does not delay other leases",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults

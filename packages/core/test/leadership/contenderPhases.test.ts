@@ -1,4 +1,4 @@
-/** What a contender reports about its mutex, from the last poll and from its own lease. */
+/** What a contender reports about its mutex, based on the last poll or on its own lease. */
 import type { Lease } from "@effect-simba/core"
 import { LeaseLost } from "@effect-simba/core/SimbaError"
 import { assert, describe, it } from "@effect/vitest"
@@ -32,7 +32,7 @@ describe("the observation of an owner", () => {
     ])
   })
 
-  it("has no phase and no end if nobody owns the mutex; an owner whose lease has no end is within its ttl", () => {
+  it("has no phase or end if nobody owns the mutex, and is within the ttl if the lease never ends", () => {
     for (const end of [Infinity, 1500]) {
       assert.deepStrictEqual(observe(unobserved, undefined, end, now, transition), unobserved)
     }
@@ -40,7 +40,7 @@ describe("the observation of an owner", () => {
     assert.deepStrictEqual(forever, { ...unobserved, after: "them", isInTtl: true })
   })
 
-  it("remembers the previous owner, however often the current one is observed", () => {
+  it("remembers the previous owner, however often the current owner is observed", () => {
     let observed = unobserved
     const pairs = ["a", "a", "b", "b", undefined, undefined, "c"].map((owner) => {
       observed = observe(observed, owner, Infinity, now, transition)
@@ -62,7 +62,7 @@ describe("the state of a contender", () => {
   const phases = { transition, margin: 100 }
   const following = observe(observe(unobserved, "a", 2000, now, transition), "b", 2000, now, transition)
 
-  it("follows its own lease while that is held; the margin counts as part of the lease", () => {
+  it("follows its own lease while it holds one, with the margin counted as part of the lease", () => {
     for (const [left, isInTtl] of [[501, true], [500, false], [1, false]] as const) {
       const lease = leaseOf(left)
       assert.deepStrictEqual(stateOf(following, lease, true, phases), {
@@ -70,7 +70,7 @@ describe("the state of a contender", () => {
         ...{ isInTtl, isInTransition: !isInTtl }
       })
     }
-    // The last poll has already reported this lease as the owner
+    // The last poll has already shown this lease as the owner
     const lease = leaseOf(700, "b")
     assert.deepInclude(stateOf(following, lease, true, phases), { before: "a", after: "b" })
     assert.deepInclude(stateOf(following, lease, false, phases), { _tag: "Leading" })
@@ -88,7 +88,7 @@ describe("the state of a contender", () => {
     assert.deepStrictEqual<unknown>(stateOf(unobserved, undefined, true, phases), { _tag: "Vacant", ...nothing })
   })
 
-  it("changes when its tag, its owners or its phase change, but not when only the end of a lease changes", () => {
+  it("counts as changed if its tag, an owner or its phase changes, but not if only the end of a lease changes", () => {
     const state = stateOf(following, undefined, true, phases)
     assert.isTrue(isSame(state, { ...state, until: undefined } as typeof state))
     const others = [
@@ -102,7 +102,7 @@ describe("the state of a contender", () => {
   })
 })
 
-it("distinguishes the loss of its own lease from that of another, and from other failures", () => {
+it("distinguishes the loss of its own lease from the loss of another lease and from other failures", () => {
   const lease = leaseOf(1)
   const lossOf = (id: string, token: number = lease.token) =>
     new LeaseLost({ kind: "mutex", resource: "m", id, token, reason: { _tag: "Expired" } } as never)

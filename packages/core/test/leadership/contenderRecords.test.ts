@@ -19,7 +19,7 @@ const counts = Effect.gen(function*() {
 })
 
 describe("a contender", () => {
-  it.effect("counts the start, the release and the loss of each leadership once", () =>
+  it.effect("counts each start, release and loss of leadership once", () =>
     Effect.suspend(() =>
       Effect.gen(function*() {
         const jobs = yield* Mutex.contend("jobs")
@@ -39,7 +39,7 @@ describe("a contender", () => {
       }).pipe(Effect.provide(Layer.fresh(TestLive)), Effect.provideService(Metric.MetricRegistry, new Map()))
     ))
 
-  it.effect("logs that its leadership begins and ends, and nothing in between", () =>
+  it.effect("logs only the start and end of its leadership", () =>
     Effect.gen(function*() {
       const lines: Array<string> = []
       const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String([message].flat()[0])))
@@ -52,7 +52,7 @@ describe("a contender", () => {
           return { ...node, contender }
         }))
       assert.deepStrictEqual(lines.splice(0), ["Leadership begins"])
-      // A leaving node polls occasionally, and is refused
+      // A leaving node polls from time to time and is refused
       yield* nodes[1]!.contender.leave
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(lines.splice(0), [])
@@ -62,7 +62,7 @@ describe("a contender", () => {
       assert.isTrue(Option.isSome(yield* nodes[1]!.contender.lease))
     }))
 
-  it.effect("reports at once that it leads, even if no message reaches it", () =>
+  it.effect("immediately reports that it leads, even if it receives no messages", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const noted: Array<string> = []
@@ -71,7 +71,7 @@ describe("a contender", () => {
       assert.deepStrictEqual(noted, ["Vacant", "Leading"])
     }).pipe(Effect.provide(Mutex.layer().pipe(Layer.provide(silentStore)))))
 
-  it.effect("whose process was suspended beyond its lease notices at once that nobody leads", () =>
+  it.effect("immediately notices that nobody leads when its process resumes after the end of its lease", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -86,7 +86,7 @@ describe("a contender", () => {
       }).pipe(Effect.provide(MemoryLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("whose work fails after a minute of leadership pauses as after the first failure", () =>
+  it.effect("pauses as after a first failure if its work fails after a minute of leadership", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       for (const [lasts, pause] of [[59_999, 200], [60_000, 100], [60_001, 100]] as const) {
@@ -103,7 +103,7 @@ describe("a contender", () => {
       }
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("polls each second if nobody or a Simba contender leads, and otherwise a second after the ttl", () =>
+  it.effect("polls every second if nobody or a Simba contender leads, otherwise a second after the ttl", () =>
     Effect.gen(function*() {
       const mutex = MutexName.make("jobs")
       for (const [owner, polls] of [[undefined, 12], ["1:1@simba", 12], ["1-bbbbbbbbbbbb:them", 1]] as const) {
@@ -136,7 +136,7 @@ describe("a contender", () => {
       }
     }))
 
-  it.effect("checks after a stop whether its release was executed, unless its own work called stop", () => {
+  it.effect("checks after a stop whether its release was executed, unless stop was called by its own work", () => {
     let asked = 0
     const counting = Layer.effect(
       MutexStore.MutexStore,

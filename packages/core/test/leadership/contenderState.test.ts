@@ -49,7 +49,7 @@ const makeWork = () => {
 }
 
 describe("a contender over time", () => {
-  it.effect("leads repeatedly, and runs its work each time", () =>
+  it.effect("can lead repeatedly, and runs its work each time", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const both = yield* Effect.forEach(["a", "b"], (name) =>
@@ -117,7 +117,7 @@ describe("a contender over time", () => {
       assert.isTrue(transitions.every(([ttl, transition]) => !(ttl && transition)))
     }))
 
-  it.effect("reports another owner and the remaining time of its lease", () =>
+  it.effect("reports another owner and how much time is left on that owner's lease", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const mutex = MutexName.MutexName.make("jobs")
@@ -144,7 +144,7 @@ describe("a contender over time", () => {
       assert.includeMembers(observed, ["Expired", "Acquired"])
     }).pipe(Effect.provide(TestLive)), { tags: ["S16"] })
 
-  it.effect("measures the lease of another owner by the clock of the layer, even if its creator has another clock", () =>
+  it.effect("times another owner's lease by the layer's clock, even if the contender was created under a different clock", () =>
     Effect.gen(function*() {
       yield* Effect.provide(Mutex.acquire("jobs"), yield* another("them"))
       const jobs = yield* TestClock.withLive(Mutex.contend("jobs"))
@@ -153,7 +153,7 @@ describe("a contender over time", () => {
       assert.deepInclude(state, { _tag: "Following", until: DateTime.makeUnsafe(16_000), isInTtl: true })
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("publishes changes, and notifies a slow reader that it missed some", () =>
+  it.effect("publishes changes, and notifies slow readers when they have missed some", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
@@ -181,7 +181,7 @@ describe("a contender over time", () => {
       assert.strictEqual(slow.at(-1), "Acquired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("stops and starts in any order and more than once", () =>
+  it.effect("can be stopped and started repeatedly and in any order", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const { effect, work } = makeWork()
@@ -234,7 +234,7 @@ describe("a contender over time", () => {
     }))
 
   it.effect(
-    "a lost lease whose work has not ended yet stays lost",
+    "a lost lease stays lost while its work is still ending",
     () =>
       Effect.gen(function*() {
         const holding = new HeldLease(
@@ -257,7 +257,7 @@ describe("a contender over time", () => {
     { tags: ["S13"] }
   )
 
-  it.effect("survives outages, with one leadership at a time", () =>
+  it.effect("survives outages, with never more than one leader", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       let running = 0
@@ -282,14 +282,14 @@ describe("a contender over time", () => {
         assert.strictEqual(running, 0)
         Object.assign(fleet.faults, { acquire: "work", guard: "work", release: "work", inspect: "work" })
         yield* TestClock.adjust("1 minute")
-        // Requests that hang never get a reply: waiters poll again after their own timeouts
+        // Hanging requests never get a reply. Waiters poll again after their own timeouts.
         assert.isAtMost(running, 1)
       }
       assert.isAtLeast(gains, 2)
       assert.strictEqual(most, 1)
     }))
 
-  it.effect("with onError set to fail, a failure of the work ends whileLeader, but not the leadership", () =>
+  it.effect("with onError set to fail, failing work ends whileLeader but not the leadership", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const fiber = yield* start(jobs.whileLeader(Effect.fail("no"), { onError: "fail" }))
@@ -302,7 +302,7 @@ describe("a contender over time", () => {
       assert.isTrue((yield* jobs.state)._tag === "Leading")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("readers receive errors, and reads are retried", () => {
+  it.effect("readers receive errors, and the reads are retried", () => {
     let broken = false
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -332,7 +332,7 @@ describe("a contender over time", () => {
       const observed = yield* recording(jobs)
       yield* jobs.stop
       yield* Scope.close(holding, Exit.void)
-      // The next poll comes when the owner should have renewed
+      // The next poll is due when the owner should have renewed
       yield* TestClock.adjust("12 seconds")
       assert.deepStrictEqual(observed, ["Released"])
       assert.isUndefined((yield* jobs.state).after)
@@ -367,7 +367,7 @@ describe("contenders as classes", () => {
     )
   }
 
-  it.effect("several contenders share one Mutex service, and release when the application closes", () =>
+  it.effect("several contenders share one Mutex service, and release their mutexes when the application closes", () =>
     Effect.gen(function*() {
       yield* Effect.gen(function*() {
         yield* settle
@@ -384,7 +384,7 @@ describe("contenders as classes", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-it.effect("a contender that notices its own loss while it publishes a state publishes no older state afterwards", () =>
+it.effect("a contender that notices a loss while publishing a state does not publish an older state afterwards", () =>
   Effect.gen(function*() {
     const { clock, stall } = yield* stalling
     yield* Effect.gen(function*() {
@@ -401,7 +401,7 @@ it.effect("a contender that notices its own loss while it publishes a state publ
     }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
   }))
 
-it.effect("a contender that notices its own loss as its state is read returns the state after the loss", () =>
+it.effect("a contender that notices a loss while its state is read returns the state after the loss", () =>
   Effect.gen(function*() {
     const { clock, stall } = yield* stalling
     yield* Effect.gen(function*() {

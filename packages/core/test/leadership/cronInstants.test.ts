@@ -1,4 +1,4 @@
-/** When cron jobs run around clock changes, compared with a scan of every minute. */
+/** When cron jobs run around daylight-saving changes, compared with a scan of every minute. */
 import { assert, describe, it } from "@effect/vitest"
 import { Cron, DateTime, Effect, Option, Result } from "effect"
 import * as cronInstants from "../../src/internal/leadership/cronInstants.ts"
@@ -10,7 +10,7 @@ const day = 24 * hour
 
 const compile = (expression: string, timeZone: string) => jobSchedule.cron(expression, { timeZone })[jobSchedule.TypeId]
 
-/** The instants after `from`, up to and including `until`. */
+/** The instants after `from` and up to `until`, inclusive. */
 const between = (next: cronInstants.Next, from: number, until: number) => {
   const found: Array<number> = []
   for (let at = next(from); at <= until; at = next(at)) found.push(at)
@@ -41,7 +41,7 @@ const scan = (expression: string, timeZone: string, from: number, until: number)
     if (Cron.match(wall, now) && (isEveryHour || !isRepeated)) found.add(at)
     const before = index === 0 ? now - minute : times[index - 1]![1]
     if (!isEveryHour && now > before + minute && now > latest) {
-      // A job at a skipped time runs later by the size of the clock change
+      // A job at a skipped time is delayed by the size of the clock change
       for (let skipped = before + minute; skipped < now; skipped += minute) {
         if (Cron.match(wall, skipped)) found.add(at + skipped - (before + minute))
       }
@@ -54,7 +54,7 @@ const scan = (expression: string, timeZone: string, from: number, until: number)
 describe("a cron job where clocks are set back", () => {
   const autumn = Date.parse("2026-10-24T22:30:00Z")
 
-  it.effect("runs in both of the repeated hours if the hour is *", () =>
+  it.effect("runs in both occurrences of the repeated hour if the hour is *", () =>
     Effect.gen(function*() {
       const minutely = yield* compile("* * * * *", "Europe/Berlin")
       const found = between(minutely.next, autumn, autumn + 4 * hour)
@@ -69,7 +69,7 @@ describe("a cron job where clocks are set back", () => {
       ])
     }))
 
-  it.effect("runs once if the hour is fixed, and again on the next day", () =>
+  it.effect("runs once if the hour is fixed, and next on the following day", () =>
     Effect.gen(function*() {
       const nightly = yield* compile("30 2 * * *", "Europe/Berlin")
       assert.deepStrictEqual(iso(between(nightly.next, autumn, autumn + 2 * day)), [
@@ -78,9 +78,9 @@ describe("a cron job where clocks are set back", () => {
       ])
     }))
 
-  it.effect("runs only in the second of the repeated hours if that one begins at the instant of the change", () =>
+  it.effect("runs only in the second occurrence of the repeated hour if it begins at the instant of the change", () =>
     Effect.gen(function*() {
-      // The change is at 01:00 UTC. Without it the local time would be 03:00.
+      // The change is at 01:00 UTC. Without it, the local time would then be 03:00.
       const nightly = yield* compile("0 3 * * *", "Europe/Berlin")
       const change = Date.parse("2026-10-25T01:00:00Z")
       for (let seconds = 1; seconds < 200; seconds += 7) {
@@ -94,7 +94,7 @@ describe("a cron job where clocks are set back", () => {
 describe("a cron job where clocks are set forward", () => {
   const spring = Date.parse("2026-03-28T23:30:00Z")
 
-  it.effect("runs once for each skipped time of a fixed hour, delayed by the size of the change", () =>
+  it.effect("runs once for each skipped time in a fixed hour, delayed by the size of the change", () =>
     Effect.gen(function*() {
       const quarters = yield* compile("*/15 2 * * *", "Europe/Berlin")
       assert.deepStrictEqual(iso(between(quarters.next, spring, spring + 12 * hour)), [
@@ -108,7 +108,7 @@ describe("a cron job where clocks are set forward", () => {
       assert.deepStrictEqual(iso(between(both.next, spring, spring + 12 * hour)), ["2026-03-29T01:30"])
     }))
 
-  it.effect("skips no elapsed hour if the hour is *", () =>
+  it.effect("runs in every elapsed hour if the hour is *", () =>
     Effect.gen(function*() {
       const hourly = yield* compile("0 * * * *", "Europe/Berlin")
       assert.lengthOf(between(hourly.next, spring, spring + 12 * hour), 12)
@@ -116,7 +116,7 @@ describe("a cron job where clocks are set forward", () => {
 })
 
 /**
- * Zones with every kind of change: by half an hour, at midnight, by a whole day, around Ramadan, and of the standard
+ * Zones with all kinds of changes: by half an hour, at midnight, by a whole day, around Ramadan, and to the standard
  * time.
  */
 const zones = [
@@ -142,7 +142,7 @@ const expressions = [
   "7 1-3 * * 0"
 ]
 
-/** An instant near each clock change of a century, in every zone. */
+/** An instant near each clock change in a century, for every zone. */
 const changes = zones.flatMap((zone) => {
   const offsetAt = offsetIn(zone)
   const found: Array<readonly [zone: string, at: number]> = []
@@ -161,8 +161,8 @@ const changes = zones.flatMap((zone) => {
 })
 
 /**
- * Checks that every instant from a few hours before the change to a day after it occurs once, and that the last one is
- * found.
+ * Checks that every instant occurs once, from a few hours before the change until a day after it, and that the last one
+ * is found.
  */
 const holdsAround = (expression: string, zone: string, at: number) => {
   const { next } = Effect.runSync(compile(expression, zone))
@@ -178,25 +178,25 @@ const holdsAround = (expression: string, zone: string, at: number) => {
   }
 }
 
-// Cycles through the expressions, so that each one is tested at many changes
+// Cycle through the expressions, to test each one at many changes
 const expressionAt = (index: number) => expressions[index % expressions.length]!
 
-it("every instant occurs once at the clock changes of a century in ten zones", () => {
+it("every instant around a century of clock changes in ten zones occurs once", () => {
   const sampled = changes.filter((_, index) => index % 31 === 0)
   assert.isAbove(sampled.length, 25)
   sampled.forEach(([zone, at], index) => holdsAround(expressionAt(index), zone, at))
 })
 
-it("every instant occurs once at a fifth of the clock changes of a century in ten zones, and between them", {
+it("every instant around and between a fifth of a century's clock changes in ten zones occurs once", {
   tags: ["long"]
 }, () => {
   assert.isAbove(changes.length, 800)
-  // Testing all changes takes more than a minute. All of them have passed.
+  // Only a sample, because testing all changes takes more than a minute. All of them have passed.
   changes.filter((_, index) => index % 5 === 0)
     .forEach(([zone, at], index) => holdsAround(expressionAt(index), zone, at))
   const minutes = Date.UTC(2070, 0, 1) / minute
   for (let index = 0; index < 40; index++) {
-    // Spreads the samples over the century, at any time of the day
+    // Spread the samples over the century, at any time of day
     holdsAround(
       expressionAt(index),
       zones[index % zones.length]!,
@@ -205,7 +205,7 @@ it("every instant occurs once at a fifth of the clock changes of a century in te
   }
 })
 
-it("a weekly job runs once on each Sunday of a century in every zone, on time or delayed by the size of a change", () => {
+it("in every zone, a weekly job runs once on each Sunday of a century, on time or delayed by a clock change", () => {
   const [from, until] = [Date.UTC(1970, 0, 4), Date.UTC(2070, 0, 1)]
   for (const zone of zones) {
     const offsetAt = offsetIn(zone)
@@ -217,17 +217,17 @@ it("a weekly job runs once on each Sunday of a century in every zone, on time or
     for (const at of found) {
       const late = (at + offsetAt(at)) % day - 2.5 * hour
       if (late === 0) continue
-      // The job's time was skipped on this day
+      // The job's time was skipped that day
       assert.strictEqual(offsetAt(at) - offsetAt(at - late - 1), late, `${iso([at])} in ${zone}`)
     }
   }
 })
 
-it("the last instant is one that `next` returns, which Effect's Cron.prev does not guarantee", () => {
+it("the last instant is always one that `next` returns, unlike with Effect's Cron.prev", () => {
   const cron = Result.getOrThrow(Cron.parse("*/15 2 * * *", "Europe/Berlin"))
   const after = Date.parse("2026-03-29T12:00:00Z")
   const former = Cron.prev(cron, after).getTime()
-  // Effect's Cron.next and Cron.prev disagree in the night of the change
+  // Effect's Cron.next and Cron.prev disagree on the night of the change
   const instants = new Set<number>()
   for (let at = after - 2 * day; at < after; at = Cron.next(cron, at).getTime()) instants.add(at)
   assert.isFalse(instants.has(former), "Cron.prev and Cron.next now agree: report this upstream and delete this check")
@@ -236,7 +236,7 @@ it("the last instant is one that `next` returns, which Effect's Cron.prev does n
   assert.strictEqual(next(last - 1), last)
 })
 
-it("the last instant may be at the end of the period, and is undefined if the period has none", () => {
+it("the last instant may be the end of the period, and is undefined if the period contains none", () => {
   for (const period of [1, 2, 3, 7, 1000]) {
     const next = (after: number) => (Math.floor(after / period) + 1) * period
     for (let until = 0; until < 20; until++) {
@@ -254,7 +254,7 @@ describe("expressions", () => {
     ["@weekly", "cron Asia/Tokyo 0 0 * * 0"],
     ["0  3 * * MON-FRI", "cron Asia/Tokyo 0 3 * * MON-FRI"],
     ["15 0 3 * JUL *", "cron Asia/Tokyo 15 0 3 * JUL *"]
-  ])("%s is parsed, and restored from its text", ([expression, text]) =>
+  ])("%s is parsed, and can be restored from its text", ([expression, text]) =>
     Effect.gen(function*() {
       const compiled = yield* compile(expression, "Asia/Tokyo")
       assert.strictEqual(compiled.text, text)
@@ -270,13 +270,13 @@ describe("expressions", () => {
     ["@reboot", "whileLeader"],
     ["0 0 30 2 *", "never occurs"],
     ["not cron", "cron"]
-  ])("%s is refused with advice", ([expression, cure]) =>
+  ])("%s is refused with advice on what to write instead", ([expression, cure]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(compile(expression, "UTC"))
       assert.include(error.message, cure)
     }))
 
-  it("a zone may be an object, and the expression must be a string", () => {
+  it("a zone may be an object, but the expression must be a string", () => {
     const timeZone = DateTime.zoneMakeNamedUnsafe("Asia/Tokyo")
     const { text } = Effect.runSync(jobSchedule.cron("0 3 * * *", { timeZone })[jobSchedule.TypeId])
     assert.strictEqual(text, "cron Asia/Tokyo 0 3 * * *")

@@ -1,4 +1,4 @@
-/** If a leader's work fails, the leadership ends, unless the caller handles failures itself. */
+/** Failing work ends the leadership, unless the caller handles failures itself. */
 import { Contender, Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -18,7 +18,7 @@ describe("a leader's work that fails", () => {
       ["interrupts itself", Effect.interrupt]
     ] as ReadonlyArray<readonly [string, Effect.Effect<never, string>]>
   ) {
-    it.effect(`another node leads when the work ${how}, and the log says why`, () =>
+    it.effect(`makes another node lead when it ${how}, and the log says why`, () =>
       Effect.gen(function*() {
         const fleet = yield* Fleet.make
         const ran: Array<string> = []
@@ -39,7 +39,7 @@ describe("a leader's work that fails", () => {
       }))
   }
 
-  it.effect("a node without rivals retries, after pauses that double with each consecutive failure, up to 10 seconds", () =>
+  it.effect("is retried on a node without rivals, after pauses that double with each consecutive failure, up to 10 seconds", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       const begin = clock.currentTimeMillisUnsafe()
@@ -57,7 +57,7 @@ describe("a leader's work that fails", () => {
       isBroken = false
       yield* TestClock.adjust("2 minutes")
       assert.strictEqual(at.length, 11)
-      // A long leadership ends the streak of failures
+      // A long leadership ends the series of consecutive failures
       isBroken = true
       yield* jobs.stepDown
       yield* settle
@@ -65,7 +65,7 @@ describe("a leader's work that fails", () => {
       assert.strictEqual(at.length, 14)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("work that fails with the loss of an earlier lease ends the leadership, even if both leases have the same id", () =>
+  it.effect("ends the leadership if it fails with the loss of an earlier lease, even if both leases have the same id", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
@@ -74,7 +74,7 @@ describe("a leader's work that fails", () => {
       yield* start(Mutex.withLock("jobs")(other.await))
       yield* jobs.stepDown
       yield* settle
-      // Both hand-offs stay within the turn, so the backend knows only one lease
+      // Both hand-offs happen within one turn, so the backend knows only one lease
       yield* other.open
       yield* settle
       const second = yield* Effect.fromOption(yield* jobs.lease)
@@ -84,7 +84,7 @@ describe("a leader's work that fails", () => {
       assert.isFalse(yield* second.isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a failure while the leadership ends does not end the next one", () =>
+  it.effect("does not end the next leadership if it fails while its own leadership is ending", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       let runs = 0
@@ -103,7 +103,7 @@ describe("a leader's work that fails", () => {
       assert.strictEqual((yield* jobs.state)._tag, "Leading")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an interruption from outside is not a failure of the work", () =>
+  it.effect("has not failed if it was interrupted from outside", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const fiber = yield* start(jobs.whileLeader(Effect.never))
@@ -113,7 +113,7 @@ describe("a leader's work that fails", () => {
       assert.strictEqual((yield* jobs.state)._tag, "Leading")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a contender that closes after its work failed stays stopped", () =>
+  it.effect("does not restart a contender that is closed afterwards", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const jobs = yield* Scope.provide(Mutex.contend("jobs"), scope)
@@ -126,14 +126,14 @@ describe("a leader's work that fails", () => {
 })
 
 describe("the state of a contender", () => {
-  it.effect("cannot be set, and always follows the clock", () =>
+  it.effect("cannot be set from outside, and always follows the clock", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
         const jobs = yield* Mutex.contend("jobs")
         yield* settle
         assert.strictEqual((yield* jobs.state)._tag, "Leading")
-        // The process was suspended beyond its lease, and no timer has fired
+        // The process was suspended until after the end of its lease, and no timer has fired
         stall.millis = 20_000
         const state = yield* jobs.state
         assert.strictEqual(state._tag, "Vacant")
@@ -142,7 +142,7 @@ describe("the state of a contender", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("shows that it is stopped, and who leads meanwhile", () =>
+  it.effect("shows that it is stopped, and who leads in the meantime", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const observed: Array<string> = []
@@ -153,11 +153,11 @@ describe("the state of a contender", () => {
       assert.strictEqual((yield* jobs.state)._tag, "Stopped")
       yield* jobs.start
       yield* settle
-      // The second "Stopped" state reports that nobody leads
+      // The second "Stopped" state shows that nobody leads
       assert.deepStrictEqual(observed.slice(0, 6), ["Vacant", "Leading", "Stopped", "Stopped", "Vacant", "Leading"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("skips changes for a slow reader, but not the last one", () =>
+  it.effect("skips changes for slow readers, but never the last one", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const observed: Array<string> = []
@@ -184,7 +184,7 @@ describe("classes of contenders", () => {
   class Reports extends Contender.Service<Reports>()("test/Reports") {}
   class Archive extends Contender.Service<Archive>()("test/Archive") {}
 
-  it.effect("two classes on one mutex are two services, each with its own options", () =>
+  it.effect("two classes for one mutex are separate services with their own options", () =>
     Effect.gen(function*() {
       const [reports, archive] = [yield* Reports, yield* Archive]
       yield* settle

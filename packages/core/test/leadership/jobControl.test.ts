@@ -1,4 +1,4 @@
-/** An operator's requests about jobs, and the list of a fleet's jobs. */
+/** What operators can do with the jobs of a fleet: list, run, pause and reschedule them. */
 import { Jobs, Leadership } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Option } from "effect"
@@ -19,7 +19,7 @@ const setup = Effect.gen(function*() {
 })
 
 describe("jobs of a fleet", () => {
-  it.effect("are listed with schedule, last and next run, from any node", () =>
+  it.effect("can be listed from any node, with the schedule, the last run and the next run of each", () =>
     Effect.gen(function*() {
       const { here } = yield* setup
       const before = (yield* here(Jobs.list("jobs"))).jobs[0]!
@@ -35,7 +35,7 @@ describe("jobs of a fleet", () => {
       assert.deepStrictEqual((yield* here(Jobs.list("other"))).jobs, [])
     }))
 
-  it.effect("run once on request, on the leader, and still at their next instant", () =>
+  it.effect("run once on the leader when requested, and again at their next instant", () =>
     Effect.gen(function*() {
       const { here, take } = yield* setup
       yield* TestClock.adjust("1 minute")
@@ -48,7 +48,7 @@ describe("jobs of a fleet", () => {
       assert.deepStrictEqual(take(), ["a@3601"])
     }))
 
-  it.effect("can be paused one by one or all together, even across a change of leaders, and resume at the next instant", () =>
+  it.effect("can be paused individually or all together, stay paused under a new leader, and resume at the next instant", () =>
     Effect.gen(function*() {
       for (const job of [undefined, "job"]) {
         const { a, here, take } = yield* setup
@@ -68,7 +68,7 @@ describe("jobs of a fleet", () => {
       }
     }))
 
-  it.effect("follow a new schedule as soon as an operator sets it, and the schedule in the code once it is unset", () =>
+  it.effect("follow an operator's schedule as soon as it is set, and the schedule in the code once it is unset", () =>
     Effect.gen(function*() {
       const { here, take } = yield* setup
       yield* TestClock.adjust("10 minutes")
@@ -85,7 +85,7 @@ describe("jobs of a fleet", () => {
       assert.strictEqual(refused._tag, "InvalidConfig")
     }))
 
-  it.effect("run on request only after the retries of a failed run, or of a run whose node died", () =>
+  it.effect("run on request only after a failed run, or one whose node died, has been retried", () =>
     Effect.gen(function*() {
       for (const dies of [false, true]) {
         yield* TestClock.setTime(noon - 1000)
@@ -109,7 +109,7 @@ describe("jobs of a fleet", () => {
       }
     }))
 
-  it.effect("run on request on the next leader, if the leadership ends before the run starts", () =>
+  it.effect("run on the next leader if the leadership ends before a requested run starts", () =>
     Effect.gen(function*() {
       const { a, fleet, here, take } = yield* setup
       yield* TestClock.adjust("1 minute")
@@ -124,7 +124,7 @@ describe("jobs of a fleet", () => {
       assert.deepStrictEqual(take(), ["b@66"])
     }))
 
-  it.effect("follow each of several schedules only while it was set, even if nobody led then", () =>
+  it.effect("follow each of several schedules for the time it was set, even if there was no leader at that time", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node, take } = yield* JobFleet.make
@@ -132,7 +132,7 @@ describe("jobs of a fleet", () => {
       const a = yield* node("a", jobs)
       yield* TestClock.adjust("30 minutes")
       take()
-      // An operator makes a mistake, and corrects it before the leader notices
+      // An operator makes a mistake and corrects it before the leader notices
       yield* a.here(Jobs.reschedule("jobs", "job", Leadership.cron("* * * * *")))
       yield* a.here(Jobs.reschedule("jobs", "job", Leadership.cron("45 * * * *")))
       yield* TestClock.adjust("20 minutes")
@@ -146,16 +146,16 @@ describe("jobs of a fleet", () => {
       const { here } = yield* node("a", (name) => [job(name, { schedule: Leadership.every("7 seconds") })])
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(take(), ["a@0", "a@4"])
-      // The leader read the job a second ago, and the next instant is a second away
+      // The leader last read the job a second ago, and the next instant is a second away
       yield* here(Jobs.reschedule("jobs", "job", Leadership.cron("30 * * * * *")))
       yield* TestClock.adjust("21 seconds")
       assert.deepStrictEqual(take(), ["a@30"])
     }))
 
-  it.effect("lose no run that was due when the schedule changed, and duplicate none", () =>
+  it.effect("neither lose nor repeat a run that was due when the schedule changed", () =>
     Effect.gen(function*() {
       const { fleet, here, ran } = yield* setup
-      // At noon no run is claimed, and two seconds later the schedule changes
+      // Nobody claims the run at noon, and two seconds later the schedule changes
       fleet.faults.jobs = "fail"
       yield* TestClock.adjust("3 seconds")
       yield* here(Jobs.reschedule("jobs", "job", Leadership.cron("30 * * * *")))

@@ -1,7 +1,4 @@
-/**
- * Compares a leader's decision about a job, in all small cases, with a decision made from the list of unsettled
- * instants.
- */
+/** Compares the plan for a job, in all small cases, with a model that lists the unsettled instants. */
 import type { JobRecord } from "@effect-simba/core/JobStore"
 import { assert, describe, it } from "@effect/vitest"
 import type { Next } from "../../src/internal/leadership/cronInstants.ts"
@@ -49,7 +46,7 @@ const instants = (at: number, now: number) => {
   return all
 }
 
-/** The instant at which the last run is retried. */
+/** When the last run is retried. */
 const repeatAt = (spec: Spec, { at, run }: JobRecord, leader: Leader, now: number) => {
   if (run?.scheduledAt !== at || run.outcome === "success" || run.attempt >= spec.attempts) return undefined
   const isOver = run.end !== undefined || run.token < leader.token
@@ -118,7 +115,9 @@ const leaders: ReadonlyArray<Leader> = [[0, 0], [0, 1000], [1000, 1000], [999, 2
 
 const nows = [0, 1, 999, 1000, 1001, 2000, 2500, 3000, 3500, 3501]
 
-/** Compares all small cases with these records, and returns the kinds of decisions that occurred. */
+/**
+ * Compares the plan with the model in all small cases with these records. Returns the kinds of decisions that occurred.
+ */
 const decides = (records: ReadonlyArray<JobRecord>) => {
   const observed = new Set<string>()
   for (const spec of specs) {
@@ -143,7 +142,7 @@ describe("a leader's decision about a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides([noRun]), ["Miss", "Run", "Wait"])
   })
 
-  it("agrees with the model if the job has run on time, late, or not at all", () => {
+  it("agrees with the model if the last run succeeded, failed, or has not ended", () => {
     const ends = [{ end: 500, outcome: "success" }, { end: 900, outcome: "failure" }, {}] as const
     assert.deepStrictEqual(decides(ends.map((end) => ran({ start: 400, ...end }))), ["Miss", "Run", "Wait"])
   })
@@ -161,7 +160,7 @@ describe("a leader's decision about a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(runs.map((run) => ran(run))), ["Miss", "Run", "Wait"])
   })
 
-  it("runs a requested job at once or when its minimum interval has passed, even if it is paused", () => {
+  it("runs a requested job immediately, or as soon as its minimum interval has passed, even if the job is paused", () => {
     const wanted = [noRun, ran({ start: 1000, end: 1001, outcome: "success" })].map((record) => ({
       ...record,
       wanted: 5
@@ -169,13 +168,13 @@ describe("a leader's decision about a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(decides(wanted), ["Run", "Wait"])
   })
 
-  it("retries first if a job is requested while a retry is pending", () => {
+  it("retries a failed run before it starts a requested one", () => {
     const runs = [{ attempt: 1, end: 700, outcome: "failure" }, { attempt: 0, end: 700, outcome: "unstarted" }] as const
     const wanted = [...runs.map((run) => ran(run)), ran({ token: 6 })].map((record) => ({ ...record, wanted: 5 }))
     assert.deepStrictEqual(decides(wanted), ["Run", "Wait"])
   })
 
-  it("ignores the minimum interval if the last start is in the future, because the clock was set back", () => {
+  it("ignores the minimum interval if the last start is in the future because the clock was set back", () => {
     assert.deepStrictEqual(decides([ran({ start: 1001, end: 1002, outcome: "success" })]), ["Miss", "Run", "Wait"])
   })
 
@@ -200,7 +199,7 @@ describe("a leader's decision about a job", { tags: ["B33"] }, () => {
   })
 })
 
-it("a changed schedule has its old instants up to the change, and its new instants after the change", () => {
+it("a changed schedule has its old instants until the change, and its new instants from then on", () => {
   const [former, present] = [every(3), every(5)]
   for (let changed = 0; changed <= 16; changed++) {
     const both = inForce(present, [{ next: former, until: changed }])
@@ -211,7 +210,7 @@ it("a changed schedule has its old instants up to the change, and its new instan
   }
 })
 
-it("each of several former schedules has the instants between its changes", () => {
+it("each former schedule has the instants between the change to it and the next change", () => {
   const [first, second, present] = [every(3), every(2), every(5)]
   for (let from = 0; from <= 10; from++) {
     for (let changed = from; changed <= 12; changed++) {

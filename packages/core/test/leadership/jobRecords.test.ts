@@ -1,4 +1,4 @@
-/** What a job's runs log, and the format of schedules that the backend stores. */
+/** What job runs log, and how schedules are stored in the backend. */
 import { Leadership } from "@effect-simba/core"
 import type { JobStore } from "@effect-simba/core/JobStore"
 import { MutexName } from "@effect-simba/core/MutexName"
@@ -23,7 +23,7 @@ describe("a run", { tags: ["B33"] }, () => {
     return { contender: one.contender, ran: take(), warnings }
   })
 
-  it.effect("that succeeds logs nothing, and its leader continues to lead", () =>
+  it.effect("that succeeds logs nothing, and the leader keeps leading", () =>
     Effect.gen(function*() {
       const { contender, ran, warnings } = yield* runs(() => Effect.void, { onError: "stepDown" })
       assert.deepStrictEqual([ran, warnings], [["a@0", "a@10"], []])
@@ -32,7 +32,7 @@ describe("a run", { tags: ["B33"] }, () => {
       assert.strictEqual((yield* Effect.flatMap(contender.lease, Effect.fromOption)).token, token)
     }))
 
-  it.effect("that fails, dies or interrupts itself is logged each time", () =>
+  it.effect("is logged each time that it fails, dies or interrupts itself", () =>
     Effect.gen(function*() {
       for (const failure of [Effect.fail("no"), Effect.die("no"), Effect.interrupt]) {
         const { ran, warnings } = yield* runs(() => failure)
@@ -40,7 +40,7 @@ describe("a run", { tags: ["B33"] }, () => {
       }
     }))
 
-  it.effect("that is interrupted by the end of its leadership has not failed", () =>
+  it.effect("does not count as failed if the end of its leadership interrupts it", () =>
     Effect.gen(function*() {
       const { contender, ran, warnings } = yield* runs(() => Effect.never, { schedule: Leadership.every("1 minute") })
       yield* contender.stop
@@ -49,7 +49,7 @@ describe("a run", { tags: ["B33"] }, () => {
     }))
 })
 
-it.effect("a run that fails on its own while its leadership ends has failed", () =>
+it.effect("a run that fails by itself while its leadership is ending counts as failed", () =>
   Effect.gen(function*() {
     yield* TestClock.setTime(JobFleet.noon)
     const { fleet, job, node, warnings } = yield* JobFleet.make
@@ -65,7 +65,7 @@ it.effect("a run that fails on its own while its leadership ends has failed", ()
     assert.include(warnings, "Run of \"job\" failed")
   }))
 
-it.effect("a job whose state is malformed does not run, and is logged once per change, while the others run", () =>
+it.effect("a job with malformed state does not run and is logged once per change, while other jobs run", () =>
   Effect.gen(function*() {
     yield* TestClock.setTime(JobFleet.noon)
     const { fleet, job, node, take, warnings } = yield* JobFleet.make
@@ -99,7 +99,7 @@ it.effect("a job whose state is malformed does not run, and is logged once per c
     assert.deepStrictEqual(yield* pass("second"), [["good"], [line("second")]])
   }))
 
-it.effect("a schedule from the backend is a period or a cron expression", () =>
+it.effect("a schedule in the backend is a period or a cron expression", () =>
   Effect.gen(function*() {
     assert.strictEqual((yield* jobSchedule.parse("every 1500")).next(0), 1500)
     assert.strictEqual((yield* jobSchedule.parse("cron UTC 0 1 * * *")).next(0), 3_600_000)

@@ -1,4 +1,4 @@
-/** The loop of a leader with jobs: its requests, their times, and how it handles failed requests. */
+/** The loop of a leader with jobs: which requests it sends, when it sends them, and how it handles failures. */
 import { Jobs, Leadership, Mutex } from "@effect-simba/core"
 import type { JobRecord } from "@effect-simba/core/JobStore"
 import { MutexName } from "@effect-simba/core/MutexName"
@@ -14,7 +14,7 @@ const { noon } = JobFleet
 const minutely = Leadership.every("1 minute")
 const cron = Leadership.cron("* * * * *")
 
-/** One leader with one job. The test starts at noon, and `calls` has milliseconds since noon. */
+/** One leader with one job. The test starts at noon. Times in `calls` are in milliseconds since noon. */
 const alone = Effect.fnUntraced(function*(
   options: Partial<Leadership.Job<unknown, never>> = {},
   work?: () => Effect.Effect<unknown, unknown>
@@ -38,12 +38,12 @@ const alone = Effect.fnUntraced(function*(
 })
 
 describe("what a leader requests", { tags: ["B33"] }, () => {
-  it.effect("it reads every five seconds and after each run, and claims what is due", () =>
+  it.effect("it reads every five seconds and after each run, and claims runs when they are due", () =>
     Effect.gen(function*() {
       const { calls, take } = yield* alone({ schedule: Leadership.every("12 seconds") })
       yield* TestClock.adjust("25 seconds")
       assert.deepStrictEqual(take(), ["a@0", "a@12", "a@24"])
-      // The node registers its jobs, begins to lead, and runs the job at once
+      // The node registers its jobs, becomes the leader, and immediately runs the job
       assert.deepStrictEqual(calls("read"), [0, 0, 0, 5000, 10_000, 12_000, 17_000, 22_000, 24_000])
       assert.deepStrictEqual(calls("claim"), [0, 12_000, 24_000])
       assert.deepStrictEqual(calls("end"), [0, 12_000, 24_000])
@@ -87,18 +87,18 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(calls("claim"), pauses.map((pause) => 60_000 + pause))
       faults.jobOperations.claim = "work"
       yield* TestClock.adjust("10 seconds")
-      // Late, but not a catch-up: only the outage delayed the run
+      // Late, but not a catch-up, because only the outage delayed the run
       assert.deepStrictEqual(ran, [
         { node: "a", job: "job", at: 81.3, scheduledAt: 60, isCatchUp: false, attempt: 1 }
       ])
       assert.strictEqual((yield* record).run!.outcome, "success")
-      // The next failure starts a new series
+      // The next failure starts a new series of pauses
       faults.jobOperations.claim = "fail"
       yield* TestClock.adjust("31500 millis")
       assert.deepStrictEqual(calls("claim").slice(-3), [120_000, 120_100, 120_300])
     }))
 
-  it.effect("a read is repeated after the same pauses, and known jobs run meanwhile", () =>
+  it.effect("a read is repeated after the same pauses, while known jobs keep running", () =>
     Effect.gen(function*() {
       const { calls, faults, take, warnings } = yield* alone({ schedule: Leadership.every("30 seconds") })
       yield* TestClock.adjust("4 seconds")
@@ -107,9 +107,9 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(calls("read").slice(3), pauses.map((pause) => 5000 + pause))
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(take(), ["a@0", "a@30"])
-      // Only the message is logged: the stack trace of an outage helps nobody
+      // Only the message is logged: a stack trace does not help in an outage
       assert.include(warnings, `Cannot read the jobs; retrying: ${FaultyStore.outage.message}`)
-      // Without a read, the leader does not know whether the next instant is settled
+      // Until a read succeeds, the leader does not know whether the next instant is settled
       faults.jobOperations.read = "work"
       yield* TestClock.adjust("10 seconds")
       faults.jobCalls.length = 0
@@ -128,7 +128,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["a@0", "a@1", "a@2", "a@3", "a@4"])
     }))
 
-  it.effect("a run whose claim got no reply starts as soon as a read shows the claim", () =>
+  it.effect("if a claim gets no reply, its run starts as soon as a read shows that the claim succeeded", () =>
     Effect.gen(function*() {
       const { faults, ran, record } = yield* alone({ schedule: cron, misfire: "skip" })
       yield* TestClock.adjust("59 seconds")
@@ -142,7 +142,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepInclude((yield* record).run, { scheduledAt: noon + 60_000, attempt: 1, outcome: "success" })
     }))
 
-  it.effect("a claim that is refused just before the backend's clock is set back delays the job by a second", () =>
+  it.effect("if a claim is refused just before the backend's clock is set back, the job is delayed by a second", () =>
     Effect.gen(function*() {
       const { faults, here, take } = yield* alone({ schedule: cron, misfire: "skip" })
       yield* here(Jobs.run("jobs", "job"))
@@ -170,7 +170,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       ])
     }))
 
-  it.effect("the end of a run that a failover lost is recorded again, with the same outcome", () =>
+  it.effect("if a failover loses the record of a run's end, it is recorded again with the same outcome", () =>
     Effect.gen(function*() {
       for (
         const [outcome, work] of [
@@ -194,7 +194,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
     }))
 })
 
-it.effect("a read that was in flight when a run ended is ignored", () =>
+it.effect("a read is ignored if it was in flight when a run ended", () =>
   Effect.gen(function*() {
     let isSlow = false
     const { calls, faults, record, take } = yield* alone(
@@ -208,14 +208,14 @@ it.effect("a read that was in flight when a run ended is ignored", () =>
     faults.jobOperations.read = "work"
     isSlow = false
     yield* TestClock.adjust("3 seconds")
-    // The read was executed before the end was recorded, so it lacks that end
+    // The read was executed before the end was recorded, so it does not show that end
     assert.deepStrictEqual(calls("end"), [0, 15_200])
     assert.strictEqual((yield* record).run!.outcome, "success")
     yield* TestClock.adjust("3 seconds")
     assert.deepStrictEqual(take(), ["a@0", "a@10", "a@20"])
   }))
 
-it.effect("a claim that the backend refuses is repeated when it may be granted", () =>
+it.effect("a refused claim is repeated when it may be granted", () =>
   Effect.gen(function*() {
     for (
       const [reply, pause] of [
@@ -249,13 +249,13 @@ it.effect("an operator's schedule that cannot be read is ignored, with a warning
     yield* TestClock.adjust("20 seconds")
     assert.deepStrictEqual(warnings, ["Cannot read the schedule \"now and then\"; it is ignored"])
     assert.deepStrictEqual(take(), ["a@40", "a@50"])
-    // It is a former schedule now, without an instant
+    // It is now a former schedule without instants
     yield* reschedule("every 15000")
     yield* TestClock.adjust("31 seconds")
     assert.deepStrictEqual([take(), warnings.length], [["a@60", "a@75"], 1])
   }))
 
-it.effect("a leader whose clock is set while it leads resigns", () =>
+it.effect("a leader resigns if its clock is set", () =>
   Effect.gen(function*() {
     yield* TestClock.setTime(noon)
     const { job, node, warnings } = yield* JobFleet.make
@@ -263,14 +263,14 @@ it.effect("a leader whose clock is set while it leads resigns", () =>
     const { contender } = yield* node("a", (name) => [job(name, { schedule: minutely })], { ahead: () => ahead })
     yield* TestClock.adjust("7 seconds")
     const { token } = yield* Effect.flatMap(contender.lease, Effect.fromOption)
-    // The clock is set back, because setting it forward would end leases
+    // Set the clock back, because setting it forward would end leases
     ahead = -40
     yield* TestClock.adjust("6 seconds")
     assert.isAbove((yield* Effect.flatMap(contender.lease, Effect.fromOption)).token, token)
     assert.lengthOf(warnings, 1)
   }))
 
-it.effect("the end of a run is recorded again after pauses that double, until the backend accepts it", () =>
+it.effect("recording the end of a run is retried after pauses that double, until the backend accepts it", () =>
   Effect.gen(function*() {
     const { calls, faults, record, take, warnings } = yield* alone()
     yield* TestClock.adjust("59 seconds")
@@ -287,7 +287,7 @@ it.effect("the end of a run is recorded again after pauses that double, until th
     assert.deepStrictEqual(calls("end"), [60_000, 60_000, 60_100, 60_300, 60_700, 61_500, 120_000])
   }))
 
-it.effect("the end of a long run is recorded again with its outcome, however many runs of other jobs began meanwhile", () =>
+it.effect("the end of a long run is recorded again with its outcome, however many runs of other jobs have started since", () =>
   Effect.gen(function*() {
     yield* TestClock.setTime(noon)
     const { fleet, job, node } = yield* JobFleet.make
@@ -299,7 +299,7 @@ it.effect("the end of a long run is recorded again with its outcome, however man
     fleet.faults.jobOperations.end = "fail"
     yield* TestClock.adjust("500 millis")
     fleet.faults.jobOperations.end = "work"
-    // The leader remembers a thousand outcomes. This run's outcome is now the oldest.
+    // The leader remembers a thousand outcomes, and the outcome of this run is now the oldest
     yield* TestClock.adjust("1 second")
     const store = Context.get(fleet.store, MutexStore.MutexStore)
     const { jobs } = yield* store.jobs.read({ mutex: MutexName.make("jobs"), jobs: [] })
@@ -308,7 +308,7 @@ it.effect("the end of a long run is recorded again with its outcome, however man
   }))
 
 describe("a leader whose clock is wrong", { tags: ["B33"] }, () => {
-  it.effect("by more than ten seconds and half a period leaves the run to another node from the start", () =>
+  it.effect("by more than ten seconds and half a period leaves even the first run to another node", () =>
     Effect.gen(function*() {
       for (
         const [period, ahead, runs] of [
@@ -353,7 +353,7 @@ it.effect("an operator can pause one of several jobs", () =>
   }))
 
 describe("jobs", () => {
-  it.effect("of a contender that already runs a job of that name are refused, until it has ended", () =>
+  it.effect("are refused while their contender already runs a job with the same name", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node, take } = yield* JobFleet.make
@@ -374,7 +374,7 @@ describe("jobs", () => {
       assert.deepStrictEqual(take().sort(), ["again@121", "third@121"])
     }))
 
-  it.effect("wait for interrupted ones of the same name, whose runs are still ending", () =>
+  it.effect("wait for interrupted jobs with the same name whose runs are still ending", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node, take } = yield* JobFleet.make
@@ -391,7 +391,7 @@ describe("jobs", () => {
       yield* TestClock.adjust("1 second")
       second.interruptUnsafe()
       yield* TestClock.adjust("1 minute")
-      // The second one was interrupted while it waited, so the third one does not wait for it
+      // The second job was interrupted while it waited, so the third does not wait for it
       assert.deepStrictEqual(take(), ["first@1", "third@61"])
       const error = yield* Effect.flip(here(runJobs("fourth")))
       assert.include(error.message, "already runs a job named \"job\"")
@@ -399,7 +399,7 @@ describe("jobs", () => {
       assert.isUndefined(third.pollUnsafe())
     }))
 
-  it.effect("accept a wrapped contender, and nothing else", () =>
+  it.effect("accept only a contender or a wrapped contender", () =>
     Effect.gen(function*() {
       let ran = 0
       const job = { name: "job", schedule: minutely, run: Effect.sync(() => ran++) }

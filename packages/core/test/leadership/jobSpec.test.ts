@@ -1,4 +1,4 @@
-/** A job's options, what is derived from them, and which of them contradict each other. */
+/** A job's options, values derived from them, and contradictions between them. */
 import { Leadership } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
@@ -39,7 +39,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
       assert.deepInclude(yield* make({ catchUp: 0, misfire: "skip" }), { misfire: "skip", catchUp: 0 })
     }))
 
-  it.effect("that are set are used unchanged", () =>
+  it.effect("are used unchanged if they are set", () =>
     Effect.gen(function*() {
       const passed = { onError: "stepDown", attempts: 3 } as const
       assert.deepInclude(yield* make({ ...passed, minInterval: "2 seconds", maxRun: "1 millis" }), {
@@ -49,7 +49,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
       })
     }))
 
-  it.effect("are refused if no such option or value exists, and the error says what to write instead", () =>
+  it.effect("are refused if the option or value does not exist, and the error says what to write instead", () =>
     Effect.gen(function*() {
       const refusals = yield* Effect.forEach(
         [
@@ -109,7 +109,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
     }))
 })
 
-it.effect("a job is remembered for a month, or for as long as its instants matter plus four periods, up to a century", () =>
+it.effect("a job is remembered for a month, or until four periods after its instants have ceased to matter, but at most a century", () =>
   Effect.gen(function*() {
     const day = 24 * 60 * 60 * 1000
     const keep = (options: Options) =>

@@ -1,4 +1,4 @@
-/** A job runs once per scheduled time, by the backend's clock, even if the leader changes. */
+/** A job runs once per scheduled time on the backend's clock, even if the leader changes. */
 import { Leadership, Mutex, MutexMetrics } from "@effect-simba/core"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -17,7 +17,7 @@ const hourly = Leadership.cron("0 * * * *")
 const mutex = MutexName.make("jobs")
 
 describe("one run for each instant", { tags: ["B33"] }, () => {
-  it.effect("every: a new job runs at once, then at multiples of the period, even across a change of leaders", () =>
+  it.effect("every: a new job runs immediately, then at multiples of the period, even across a change of leaders", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 5000)
       const { job, node, take } = yield* JobFleet.make
@@ -30,7 +30,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["a@0", "a@15", "b@35", "b@55"])
     }))
 
-  it.effect("every: the next leader runs a job that nobody has run in this period", () =>
+  it.effect("every: the next leader runs a job that has not run in the current period", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, ran, take } = yield* JobFleet.make
@@ -72,13 +72,13 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual(take(), ["right@5", "right@65"])
       assert.lengthOf(warnings.filter((line) => line.startsWith("The clock of this node differs")), 1)
-      // A node that is alone runs the job although its clock is wrong
+      // A single node runs the job even though its clock is wrong
       yield* right.close
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(take(), ["wrong@125"])
     }))
 
-  it.effect("a job that is new to the fleet catches up on an instant that passed while the old version led", () =>
+  it.effect("a new job catches up on an instant that passed while a node without the job was leading", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 30_000)
       const { job, node, ran, take } = yield* JobFleet.make
@@ -93,7 +93,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
 })
 
 describe("what was missed", { tags: ["B33"] }, () => {
-  /** Two leaders in succession, with a pause in which nobody leads and instants pass. */
+  /** Two successive leaders. Instants pass between them, while nobody leads. */
   const pause = Effect.fnUntraced(function*(
     options: Omit<Leadership.Job<unknown, never>, "name" | "run">,
     length: Duration.Input
@@ -110,7 +110,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
     return { ran, take, warnings }
   })
 
-  it.effect("skip: the next run comes at the next instant, and a warning counts the missed runs", () =>
+  it.effect("skip: the job next runs at the next instant, and a warning counts the missed runs", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 1000)
       const { take, warnings } = yield* pause({ schedule: minutely }, "5 minutes")
@@ -120,7 +120,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.lengthOf(take(), 1)
     }))
 
-  it.effect("runOnce: one run for the last instant, if it is no older than catchUp", () =>
+  it.effect("runOnce: the job runs once for the last missed instant, if it is no older than catchUp", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 1000)
       const once = yield* pause({ schedule: minutely, catchUp: "1 minute" }, "5 minutes")
@@ -132,7 +132,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(late.take(), [])
     }))
 
-  it.effect("runAll: one run for each instant that is no older than catchUp, one after another", () =>
+  it.effect("runAll: the job runs for each missed instant that is no older than catchUp, one after another", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 1000)
       const options = { schedule: minutely, misfire: "runAll", catchUp: "3 minutes" } as const
@@ -140,7 +140,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(ran.map(({ scheduledAt }) => scheduledAt), [179, 239, 299])
     }))
 
-  it.effect("after a weekend without a leader, Monday's run catches up", () =>
+  it.effect("a run on Monday catches up after a weekend without a leader", () =>
     Effect.gen(function*() {
       // Friday, 10:00
       yield* TestClock.setTime(Date.UTC(2026, 10, 20, 10))
@@ -150,7 +150,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepInclude(ran[0]!, { scheduledAt: 70 * 3600, isCatchUp: true })
     }))
 
-  it.effect("instants that pass while a run outlasts its period are skipped and logged", () =>
+  it.effect("if a run outlasts its period, the instants that it misses are skipped and logged", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node, take, warnings } = yield* JobFleet.make
@@ -161,7 +161,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.include(warnings, "\"job\" missed 2 run(s): the previous run had not ended")
     }))
 
-  it.effect("a live leader that catches up on all instants loses none in an outage, and runs none twice", () =>
+  it.effect("a leader that catches up on all instants neither loses nor repeats any after an outage", () =>
     Effect.gen(function*() {
       for (const mode of ["fail", "lost", { late: "2 seconds" }] as const) {
         yield* TestClock.setTime(noon - 1000)
@@ -179,7 +179,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       }
     }))
 
-  it.effect("runs keep their minimum interval", () =>
+  it.effect("runs keep the minimum interval", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, ran } = yield* JobFleet.make
@@ -190,7 +190,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
 })
 
 describe("runs that fail", () => {
-  it.effect("continue: a run that fails, dies or interrupts itself ends neither the job nor the leadership", () =>
+  it.effect("continue: neither the job nor the leadership ends when a run fails, dies or interrupts itself", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, take } = yield* JobFleet.make
@@ -213,23 +213,24 @@ describe("runs that fail", () => {
       assert.deepStrictEqual((yield* counts).map((count, i) => count - before[i]!), [2, 1, 0])
     }))
 
-  it.effect("stepDown: the runs of other jobs end first, and then another node leads", () =>
+  it.effect("stepDown: another node becomes the leader after the runs of other jobs have ended", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, ran } = yield* JobFleet.make
       const completed: Array<string> = []
       const jobs = (name: string) => [
-        job(name, { name: "bad", schedule: Leadership.every("10 seconds"), onError: "stepDown" }, () =>
-          Effect.fail("no")),
+        job(
+          name,
+          { name: "bad", schedule: Leadership.every("10 seconds"), onError: "stepDown" },
+          () => Effect.fail("no")
+        ),
         job(
           name,
           { name: "slow", schedule: Leadership.every("30 seconds") },
           () =>
             Effect.andThen(
               Effect.sleep("20 seconds"),
-              Effect.sync(() =>
-                completed.push(name)
-              )
+              Effect.sync(() => completed.push(name))
             )
         )
       ]
@@ -242,7 +243,7 @@ describe("runs that fail", () => {
       assert.deepStrictEqual([...new Set(completed)].sort(), ["a", "b"])
     }))
 
-  it.effect("stepDown: a run that does not end is interrupted after drainTimeout", () =>
+  it.effect("stepDown: a run that is still going after drainTimeout is interrupted", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, ran } = yield* JobFleet.make
@@ -264,7 +265,7 @@ describe("runs that fail", () => {
       assert.lengthOf(ran, 2)
     }))
 
-  it.effect("attempts: the next leader retries a run that died with its node, up to the maximum", () =>
+  it.effect("attempts: if a node dies during a run, the next leader retries the run, up to the maximum", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node, ran, warnings } = yield* JobFleet.make
@@ -285,7 +286,7 @@ describe("runs that fail", () => {
       ])
     }))
 
-  it.effect("maxRun: a run that takes longer is interrupted and counts as failed", () =>
+  it.effect("maxRun: a run that exceeds it is interrupted and counts as failed", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, take, warnings } = yield* JobFleet.make
@@ -299,7 +300,7 @@ describe("runs that fail", () => {
 })
 
 describe("the end of a leadership", () => {
-  it.effect("a process that was suspended past its lease does not start a run that the backend handed out earlier", () =>
+  it.effect("a process that resumes after its lease has ended does not start a run that was granted before", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { clock, stall } = yield* stalling
@@ -312,7 +313,7 @@ describe("the end of a leadership", () => {
         yield* TestClock.adjust(500)
         faults.jobs = { late: "1 second" }
         yield* TestClock.adjust(600)
-        // The reply arrives before any timer has ended the lease
+        // The reply arrives before a timer ends the lease
         stall.millis = 20_000
         faults.jobs = "work"
         yield* TestClock.adjust(1000)
@@ -322,7 +323,7 @@ describe("the end of a leadership", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("interrupts the runs, awaits them, then releases", () =>
+  it.effect("interrupts the runs, waits for them to end, then releases the mutex", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node } = yield* JobFleet.make
@@ -366,7 +367,7 @@ describe("the metrics of a job", () => {
   const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
 
-  it.effect("are its last start and success, the start of its current run, and its missed instants", () =>
+  it.effect("are the times of its last start, its last success and the start of its current run, and the number of missed instants", () =>
     isolated(Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node } = yield* JobFleet.make
@@ -405,7 +406,7 @@ describe("layerJobs", () => {
 
   class Greeting extends Context.Service<Greeting, string>()("test/Greeting") {}
 
-  it.effect("runs all jobs on one node, with the services that they need", () =>
+  it.effect("runs all jobs on one node, and provides the services that they need", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const fleet = yield* Fleet.make

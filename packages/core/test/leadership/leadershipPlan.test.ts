@@ -1,15 +1,15 @@
-/** Checks all short sequences of a contender's events, and the diagram of its phases in the documentation. */
+/** Checks all short sequences of a contender's events, and the documented diagram of its phases. */
 import { assert, describe, it } from "@effect/vitest"
 import * as plan from "../../src/internal/leadership/leadershipPlan.ts"
 import { diagramOf } from "../support/diagram.ts"
 
-/** The interpreter's state: the loop, its lease, and job runs. */
+/** The state of an interpreter of the plan: the loop, its lease, and job runs. */
 interface World {
   readonly contention: plan.Contention
   hasLoop: boolean
   isInterrupted: boolean
   hasLease: boolean
-  /** The leadership that each job run belongs to. */
+  /** The leadership of each job run. */
   readonly runs: Array<number>
   /** The leadership of each drain in progress. */
   readonly drains: Array<number>
@@ -93,7 +93,7 @@ interface Step {
   readonly command: plan.Command
 }
 
-/** Calls `see` with each sequence of up to `length` events, and with the world before and after its last event. */
+/** Calls `see` with each sequence of up to `length` events, and with the state before and after the last event. */
 const explore = (length: number, see: (steps: ReadonlyArray<Step>, before: World, after: World) => void) => {
   const go = (world: World, steps: ReadonlyArray<Step>) => {
     if (steps.length === length) return
@@ -121,25 +121,25 @@ describe("a contender", () => {
       hasLease === (contention.phase !== "stopped" && contention.phase !== "contending")
     ))
 
-  it("stops contending only if nobody wants it to lead", () =>
+  it("stops contending only when nobody wants it to lead", () =>
     always(({ contention }) => contention.phase !== "stopped" || !contention.isWanted))
 
-  it("begins no loop while it is closed or stopped", () =>
+  it("starts no loop while it is closed or stopped", () =>
     always(({ contention }, { command }) => command !== "begin" || (!contention.isClosed && contention.isWanted)))
 
-  it("ends its loop whenever it is asked to", () =>
+  it("always ends its loop when asked to", () =>
     always(({ hasLoop, isInterrupted }, { event: { _tag } }) =>
       (_tag !== "Stop" && _tag !== "Close" && _tag !== "StepDown") || !hasLoop || isInterrupted
     ))
 
-  it("that leaves keeps its lease, or gives up its place in the queue", () =>
+  it("keeps its lease when it is leaving, or gives up its place in the queue", () =>
     always(({ contention, isInterrupted }, { command, event: { _tag } }, before) =>
       _tag !== "Leave" ||
       (contention.isLeaving &&
         (before.hasLease ? command === "nothing" : !before.hasLoop || isInterrupted))
     ))
 
-  it("that is started again rejoins the queue if it had left, and otherwise keeps its place", () =>
+  it("rejoins the queue when it is started again if it had left, and otherwise keeps its place", () =>
     always((_, { command, event: { _tag } }, before) =>
       _tag !== "Start" || !before.hasLoop || before.isInterrupted ||
       (command === "interrupt") === (before.contention.isLeaving && !before.hasLease)
@@ -148,12 +148,12 @@ describe("a contender", () => {
   it("starts no run after the work has failed", () =>
     always(({ contention, drains }) => !plan.mayStart(contention) || !drains.includes(contention.leadership)))
 
-  it("counts the runs of its own leadership only", () =>
+  it("counts only runs of its current leadership", () =>
     always(({ contention, hasLease, runs }) =>
       !hasLease || contention.runs === runs.filter((leadership) => leadership === contention.leadership).length
     ))
 
-  it("ends a leadership whose work has failed once its job runs have ended, and no other leadership", () =>
+  it("ends a leadership with failed work when its job runs have ended, and ends no other leadership", () =>
     always(({ isInterrupted }, { command, event }, before) =>
       event._tag !== "Drained" ||
       (before.contention.phase === "resigning" && event.leadership === before.contention.leadership
@@ -161,7 +161,7 @@ describe("a contender", () => {
         : command === "nothing")
     ))
 
-  it("pauses longer after each failure, up to a limit, until a leadership that lasts resets the pause", () => {
+  it("pauses longer after each failure, up to a limit, until a long leadership resets the pause", () => {
     const contention = plan.make()
     const fail = (lastedMillis: number) => {
       plan.next(contention, { _tag: "Gained" })
@@ -177,10 +177,10 @@ describe("a contender", () => {
     const pauses = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(() => fail(59_999))
     assert.deepStrictEqual(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000])
     assert.strictEqual(plan.takePause(contention), 0)
-    // A long leadership that then fails starts a new series of failures
+    // A failure after a long leadership starts a new series of failures
     assert.strictEqual(fail(60_000), 100)
     assert.deepStrictEqual([fail(1000), fail(1000), fail(70_000), fail(59_999)], [200, 400, 100, 200])
-    // A leadership that ends without a failure
+    // A leadership that does not end in a failure
     plan.next(contention, { _tag: "Gained" })
     plan.next(contention, { _tag: "Over", lastedMillis: 60_000 })
     assert.strictEqual(fail(1000), 100)
@@ -193,7 +193,7 @@ describe("a contender", () => {
     assert.throws(() => plan.next(plan.make(), { _tag: "Over", lastedMillis: 0 }), "event Over is impossible")
   })
 
-  it("has the phases and steps that the documentation shows", () => {
+  it("has the documented phases and steps", () => {
     const arrows = new Set<string>()
     explore(6, (steps, before, after) => {
       const [from, to] = [before.contention.phase, after.contention.phase]

@@ -1,4 +1,4 @@
-/** Leaving nodes: a release skips them, and they lead only if nobody else wants to. */
+/** Leaving nodes are skipped by releases, and lead only if nobody else wants to. */
 import { Mutex } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
@@ -19,7 +19,7 @@ const leader = (nodes: ReadonlyArray<Effect.Success<ReturnType<typeof join>>>) =
     (leading) => leading.map(({ name }) => name).join(",")
   )
 
-it.effect("a rolling update of five nodes moves the leadership once if the old nodes are marked as leaving", () =>
+it.effect("the leadership moves only once in a rolling update of five nodes if the old nodes are marked as leaving", () =>
   Effect.gen(function*() {
     for (const [marks, moves] of [[true, ["new 1"]], [false, ["old 2", "old 3", "old 4", "old 5", "new 1"]]] as const) {
       const fleet = yield* Fleet.make
@@ -41,7 +41,7 @@ it.effect("a rolling update of five nodes moves the leadership once if the old n
     }
   }))
 
-it.effect("if only leaving nodes are left, one of them leads within the poll interval, and one that starts queues at once", () =>
+it.effect("if all nodes are leaving, one of them leads within the poll interval, and a node that is started again queues immediately", () =>
   Effect.gen(function*() {
     const fleet = yield* Fleet.make
     const nodes = yield* Effect.forEach(["a", "b", "c"], (name) => join(fleet, name))
@@ -58,11 +58,11 @@ it.effect("if only leaving nodes are left, one of them leads within the poll int
     assert.strictEqual(yield* leader(nodes), other.name)
   }))
 
-it.effect("work that calls leave in a finalizer after a loss does not wait for itself", () =>
+it.effect("work does not wait for itself when it calls leave in a finalizer after a loss", () =>
   Effect.gen(function*() {
     const contender = yield* Mutex.contend("jobs")
     let leaderships = 0
-    // By then the first leadership is over
+    // By then, the first leadership has ended
     const leaving = Effect.suspend(() =>
       leaderships === 1 ? Effect.andThen(Effect.sleep("1 second"), contender.leave) : Effect.void
     )

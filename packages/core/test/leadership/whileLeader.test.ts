@@ -7,7 +7,7 @@ import { start } from "../support/setup.ts"
 
 class Jobs extends Contender.Service<Jobs>()("test/Jobs") {}
 
-it.effect("whileLeader takes a contender or its class, and passes its lease to the work", () =>
+it.effect("whileLeader accepts a contender or its class, and passes the lease to the work", () =>
   Effect.gen(function*() {
     const observed = yield* Ref.make(0)
     const jobs = yield* Jobs

@@ -3,7 +3,7 @@ import { Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { supervise } from "../../src/internal/lease/backgroundLoop.ts"
 
-it.effect("a loop that crashes is logged, restarts, and can be interrupted", () =>
+it.effect("a loop that crashes is logged and restarted, and can still be interrupted", () =>
   Effect.gen(function*() {
     const notified: Array<unknown> = []
     let begun = 0

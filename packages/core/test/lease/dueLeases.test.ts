@@ -1,4 +1,4 @@
-/** The order in which leases are renewed and ended, and when the renewal loop wakes up. */
+/** In what order leases are renewed and ended, and when the renewal loop wakes up. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -28,7 +28,7 @@ class TestLease extends TrackedLease<Periods> {
 
 const names = (leases: ReadonlyArray<TestLease>) => leases.map(({ name }) => name)
 
-/** Creates a `DueLeases` and records which leases it ends. `ends` has one list of names per batch. */
+/** Creates a `DueLeases` and records which leases it ends. `ends` contains one list of names per batch. */
 const make = (clock: Clock.Clock) => {
   const ends: Array<ReadonlyArray<string>> = []
   const deadlines: DueLeases<TestLease> = new DueLeases<TestLease>(clock, (over) => {
@@ -51,7 +51,7 @@ const make = (clock: Clock.Clock) => {
 const setup = Effect.map(Clock.Clock, make)
 
 describe("a sweep", () => {
-  it.effect("ends expired leases in one batch, and ends nothing if none is expired", () =>
+  it.effect("ends all expired leases in one batch, and no others", () =>
     Effect.gen(function*() {
       const { add, deadlines, ends } = yield* setup
       for (const [name, usable] of [["a", 700], ["b", 600], ["c", 701]] as const) add(name, { usable })
@@ -60,7 +60,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual(ends, [])
       yield* TestClock.adjust(101)
       deadlines.sweep(deadlines.now())
-      // "a" has just reached its deadline, and "c" is one millisecond away from it
+      // "a" has just reached its deadline, and "c" is one millisecond before its own
       assert.deepStrictEqual(ends.map((batch) => [...batch].sort()), [["a", "b"]])
       assert.deepStrictEqual(names(deadlines.all()), ["c"])
     }))
@@ -74,7 +74,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual([ends, deadlines.all()], [[], []])
     }))
 
-  it.effect("makes a lease due once, and then orders it by its deadline", () =>
+  it.effect("makes a lease due only once, then orders it by its deadline", () =>
     Effect.gen(function*() {
       const { add, deadlines, take } = yield* setup
       const lease = add("a")
@@ -87,7 +87,7 @@ describe("a sweep", () => {
         1000,
         true
       ])
-      // Placing the lease again before it is processed keeps it due, once
+      // If it is placed again before it is processed, it stays due, but only once
       lease.nextRenewal = 500
       deadlines.place(lease)
       deadlines.sweep(deadlines.now())
@@ -99,7 +99,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual(take(), ["a"])
     }))
 
-  it.effect("skips due leases that have ended or are already being renewed", () =>
+  it.effect("skips leases that have ended or are already being renewed", () =>
     Effect.gen(function*() {
       const { add, deadlines, take } = yield* setup
       const [a, b] = [add("a"), add("b"), add("c")]
@@ -110,7 +110,7 @@ describe("a sweep", () => {
       assert.deepStrictEqual(take(), ["c"])
     }))
 
-  it.effect("retries after ten milliseconds if ending a lease crashed", () =>
+  it.effect("tries again after ten milliseconds if ending a lease crashed", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       let crashes = 1
@@ -132,7 +132,7 @@ describe("a sweep", () => {
 })
 
 describe("the loop", () => {
-  /** Runs the loop, and records the number of its turns, its renewals, and how late it wakes up. */
+  /** Runs the loop. Records how many turns it takes, its renewals, and how late it wakes up. */
   const running = Effect.fnUntraced(function*({ deadlines }: ReturnType<typeof make>, clock: Clock.Clock) {
     const noted = { turns: 0, renewed: [] as Array<string>, late: [] as Array<number> }
     const loop = deadlines.loop({
@@ -152,7 +152,7 @@ describe("the loop", () => {
     return noted
   })
 
-  it.effect("sleeps until the next lease is due, and wakes earlier only for one that is due earlier", () =>
+  it.effect("sleeps until the next lease is due, and wakes up earlier only for a lease that is due earlier", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       const layer = make(clock)
@@ -170,7 +170,7 @@ describe("the loop", () => {
       assert.deepStrictEqual(noted.renewed, ["earlier@899", "a@900", "together@900"])
     }))
 
-  it.effect("wakes up for leases that a sweep outside the loop made due", () =>
+  it.effect("wakes up for leases that were made due outside the loop", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const layer = make(clock)
@@ -180,14 +180,14 @@ describe("the loop", () => {
       layer.deadlines.sweep(layer.deadlines.now())
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(noted.renewed, ["a@500"])
-      // Nothing is due, so the loop keeps sleeping
+      // The loop keeps sleeping, because nothing is due
       const { turns } = noted
       layer.deadlines.sweep(layer.deadlines.now())
       yield* TestClock.adjust(0)
       assert.strictEqual(noted.turns, turns)
     }))
 
-  it.effect("renews earlier by twice the length of a long turn of the event loop, and by at most half the interval", () =>
+  it.effect("renews earlier if a turn of the event loop was long: by twice its length, but at most half the interval", () =>
     Effect.gen(function*() {
       for (const [late, lead] of [[0, 0], [49, 0], [50, 100], [100, 200], [20_000, 250]] as const) {
         const { clock, stall } = yield* stalling
@@ -209,7 +209,7 @@ describe("the loop", () => {
       }
     }))
 
-  it.effect("makes all leases due earlier, once per suspension of more than ten milliseconds", () =>
+  it.effect("makes all leases due earlier after each suspension of more than ten milliseconds, once", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const layer = make(clock)

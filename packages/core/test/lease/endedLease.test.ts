@@ -1,4 +1,4 @@
-/** A lease that ends while its renewal is in flight is never renewed again, and does not delay other leases. */
+/** If a lease ends while its renewal is in flight, it is never renewed again and does not delay other leases. */
 import { type Lease, Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, type Fiber, Logger, Random, Scheduler } from "effect"
@@ -10,7 +10,9 @@ import { Faults } from "../support/faultyStore.ts"
 import { calls } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
 
-/** Runs `draw` when the delay of a retry is computed, which is after the reply to a renewal and before its effects. */
+/**
+ * Runs `draw` when the delay of a retry is computed: after the reply to a renewal, but before the reply takes effect.
+ */
 const drawing = (draw: () => void) =>
   Effect.provideService(Random.Random, {
     nextIntUnsafe: () => 0,
@@ -24,7 +26,7 @@ const drawing = (draw: () => void) =>
 const holder = (name: string, options?: Mutex.AcquireOptions) =>
   start(Effect.scoped(Effect.andThen(Mutex.acquire(name, options), Effect.never)))
 
-/** Asserts that the lease is still renewed, and is lost at its deadline once renewals hang. */
+/** Asserts that the lease is still being renewed, and is lost at its deadline once renewals hang. */
 const isWatched = (lease: Lease.Lease) =>
   Effect.gen(function*() {
     const faults = yield* Faults
@@ -38,7 +40,7 @@ const isWatched = (lease: Lease.Lease) =>
   })
 
 describe("a lease that ends during its renewal", () => {
-  it.effect("is not retried if it is released while the delay of its retry is computed", () => {
+  it.effect("is not renewed again if it is released while the delay of the retry is computed", () => {
     let release = () => {}
     return Effect.gen(function*() {
       const faults = yield* Faults
@@ -57,7 +59,7 @@ describe("a lease that ends during its renewal", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive), drawing(() => release()))
   })
 
-  it.effect("is not renewed if its own probe releases it, for any result of the probe", () =>
+  it.effect("is not renewed if its own probe releases it, regardless of the result of the probe", () =>
     Effect.gen(function*() {
       const other = yield* Mutex.acquire("other")
       for (const isAlive of [true, false]) {
@@ -73,7 +75,7 @@ describe("a lease that ends during its renewal", () => {
       yield* isWatched(other)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("is not probed if another lease's probe has released it", () =>
+  it.effect("is not probed if it was released by another lease's probe", () =>
     Effect.gen(function*() {
       const victims: Array<Fiber.Fiber<unknown, unknown>> = []
       const asked: Array<number> = []
@@ -117,7 +119,7 @@ describe("the deadlines of a layer", () => {
       assert.isUndefined(deadlines.first)
     }))
 
-  it.effect("end all expired leases even if ending one crashes, and do not loop on that one", () =>
+  it.effect("end all expired leases even if ending one of them crashes, and do not retry that one in a loop", () =>
     Effect.gen(function*() {
       const ended: Array<TestLease> = []
       let crashes = 3
@@ -142,7 +144,7 @@ describe("the deadlines of a layer", () => {
       assert.isBelow(turns, 20)
     }))
 
-  it.effect("end leases in the turn of their timer, even if fibers yield after each operation", () =>
+  it.effect("end leases in the same turn as their timer, even if fibers yield after each operation", () =>
     Effect.gen(function*() {
       let millis = 0
       let ring = () => {}
@@ -181,7 +183,7 @@ describe("the deadlines of a layer", () => {
       yields = false
     }))
 
-  it.effect("drop a closed lease, and keep a lease that is due for renewal until its end", () =>
+  it.effect("drop a closed lease, but keep a lease that is due for renewal until it ends", () =>
     Effect.gen(function*() {
       const ended: Array<TestLease> = []
       const deadlines = new DueLeases<TestLease>(yield* Clock.Clock, (over) => {

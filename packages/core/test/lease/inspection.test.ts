@@ -1,4 +1,4 @@
-/** Handles and errors print a few fields, and none of their internals. */
+/** Handles and errors print a few fields and no internals. */
 import { Contender, Mutex, SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -7,7 +7,7 @@ import { inspect } from "node:util"
 import { MemoryLive, TestLive } from "../support/setup.ts"
 import * as fleet from "../support/streamFleet.ts"
 
-/** Asserts that JSON, `console.log` and an inspection of unlimited depth show exactly these fields. */
+/** Asserts that JSON, `console.log` and an inspection of unlimited depth show only these fields. */
 const assertShows = (handle: object, fields: Record<string, unknown>) => {
   assert.deepStrictEqual(JSON.parse(JSON.stringify(handle)), fields)
   assert.strictEqual(inspect(handle), inspect(fields))
@@ -15,7 +15,7 @@ const assertShows = (handle: object, fields: Record<string, unknown>) => {
 }
 
 describe("handles", () => {
-  it.effect("a lease shows mutex, id, token and the time left", () =>
+  it.effect("a lease shows its mutex, id, token and remaining time", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       const { id, mutex, token } = lease
@@ -25,7 +25,7 @@ describe("handles", () => {
       assert.include(String(lease), "\"mutex\":\"m\"")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a lease that was released shows no time left", () =>
+  it.effect("a released lease shows no remaining time", () =>
     Effect.gen(function*() {
       const { json, lease } = yield* Effect.scoped(
         Effect.map(Mutex.acquire("m"), (lease) => ({ lease, json: JSON.stringify(lease) }))
@@ -43,7 +43,7 @@ describe("handles", () => {
       })
     }).pipe(Effect.scoped, Effect.provide(MemoryLive)))
 
-  it.effect("a contender shows its mutex, and its lease while it leads", () => {
+  it.effect("a contender shows its mutex, and also its lease while it leads", () => {
     class Jobs extends Contender.Service<Jobs>()("test/Jobs") {}
     return Effect.gen(function*() {
       const jobs = yield* Jobs
@@ -61,7 +61,7 @@ describe("handles", () => {
     }).pipe(Effect.provide(Layer.provide(Jobs.layer("jobs"), TestLive)))
   })
 
-  it.effect("the lease of a data stream shows stream, entry, token and the time left", () =>
+  it.effect("the lease of a data stream shows its stream, entry, token and remaining time", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a")
@@ -88,7 +88,7 @@ describe("handles", () => {
 })
 
 describe("errors", () => {
-  it.effect("print their class, and their message or fields", () =>
+  it.effect("print their class and their message or fields", () =>
     Effect.sync(() => {
       const error = new SimbaError.InvalidName({ kind: "mutex", value: " ", problem: "it is blank" })
       assert.strictEqual(String(error), "@effect-simba/core/InvalidName: \" \" cannot be a mutex name: it is blank.")

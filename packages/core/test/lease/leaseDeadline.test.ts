@@ -1,4 +1,4 @@
-/** The deadline of a lease, which two clocks limit, and the time of its renewal. */
+/** When a lease ends, which depends on two clocks, and when it is renewed. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Instant } from "../../src/internal/lease/instant.ts"
 import { type Periods, TrackedLease } from "../../src/internal/lease/leaseDeadline.ts"
@@ -22,7 +22,7 @@ class TestLease extends TrackedLease<Periods> {
   }
 }
 
-/** An instant at these milliseconds of the monotonic clock and of the wall clock, by default the same. */
+/** An instant on the monotonic clock and on the wall clock, in milliseconds. Both show the same time by default. */
 const at = (monotonic: number, wall = monotonic): Instant => ({ monotonic, wall: 1_000_000 + wall })
 
 const begun = 100
@@ -39,21 +39,21 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.left(at(600)), lease.endsAt()], [900, 1500])
   })
 
-  it("a suspension, or a wall clock that is set forward, shortens the lease permanently, and advances its renewal", () => {
+  it("a suspension, or setting the wall clock forward, shortens the lease permanently and makes its renewal due earlier", () => {
     const lease = make()
     assert.strictEqual(lease.nextRenewal, 500)
     assert.strictEqual(lease.left(at(200, 500)), 600)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [800, 200])
-    // The same suspension does not count twice
+    // The same suspension is not counted twice
     assert.strictEqual(lease.left(at(200, 500)), 600)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [800, 200])
     assert.strictEqual(lease.left(at(300, 600)), 500)
-    // The next lease period is measured from its own start on both clocks
+    // After a renewal, the lease is measured from the start of that renewal on both clocks
     lease.extend(at(400, 700))
     assert.deepStrictEqual([lease.left(at(400, 700)), lease.endsAt(), lease.nextRenewal], [1000, 1400, 800])
   })
 
-  it("a wall clock step of up to a millisecond is a rounding error, and changes nothing", () => {
+  it("a wall clock step of up to a millisecond counts as a rounding error and changes nothing", () => {
     const lease = make()
     assert.strictEqual(lease.left(at(200, 201)), 899)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1100, 500])
@@ -61,16 +61,16 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1098.5, 498.5])
   })
 
-  it("a wall clock that is set back does not extend the lease, and a later suspension still shortens it", () => {
+  it("setting the wall clock back does not extend the lease, and a later suspension still shortens it", () => {
     const lease = make()
     assert.strictEqual(lease.left(at(200, -5000)), 900)
     assert.strictEqual(lease.endsAt(), 1100)
-    // 100 ms later by the monotonic clock, and 400 ms later by the wall clock
+    // 100 ms later on the monotonic clock, and 400 ms later on the wall clock
     assert.strictEqual(lease.left(at(300, -4600)), 500)
     assert.strictEqual(lease.endsAt(), 800)
   })
 
-  it("a lease is never held for longer than maxHold, and is not renewed when that would not extend it", () => {
+  it("a lease is never held for longer than maxHold, and is not renewed if maxHold prevents an extension", () => {
     const lease = make({ maxHold: 1500 })
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1100, 500])
     lease.extend(at(599))
@@ -83,7 +83,7 @@ describe("the deadline of a lease", () => {
     assert.strictEqual(lease.left(at(1550, 1600)), 0)
   })
 
-  it("may be shortened, but not extended, until a request extends it", () => {
+  it("may be shortened, but is not extended until a request extends it", () => {
     const lease = make()
     lease.cut(600, 200)
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal, lease.left(at(400))], [700, 300, 300])
@@ -97,7 +97,7 @@ describe("the deadline of a lease", () => {
     assert.deepStrictEqual([lease.endsAt(), lease.nextRenewal], [1450, 850])
   })
 
-  it("a lease that is handed on is measured from its renewal, minus the time by which it was shortened", () => {
+  it("a lease that is handed on is measured from its last renewal, less the time by which it was shortened", () => {
     const lease = make()
     assert.deepStrictEqual(lease.adjusted, at(begun))
     lease.left(at(200, 500))
@@ -117,7 +117,7 @@ describe("the deadline of a lease", () => {
 })
 
 describe("the renewal of a lease", () => {
-  it("repeats after the shorter of two periods, rounded to whole milliseconds", () => {
+  it("is repeated after the shorter of two periods, rounded to whole milliseconds", () => {
     const lease = make()
     lease.paceAt(250.5)
     assert.strictEqual(lease.nextRenewal, 351)
@@ -127,17 +127,17 @@ describe("the renewal of a lease", () => {
     assert.strictEqual(lease.nextRenewal, 751)
     lease.extend(at(751))
     assert.strictEqual(lease.nextRenewal, 1151)
-    // A lease whose renewal is in flight, or would not extend it, has no next renewal
+    // No renewal is scheduled while one is in flight, or if it would not extend the lease
     lease.nextRenewal = Infinity
     lease.paceAt(100)
     assert.strictEqual(lease.nextRenewal, Infinity)
-    // A lease that must be renewed immediately is not delayed by its schedule
+    // The schedule does not delay a lease that must be renewed immediately
     lease.nextRenewal = -Infinity
     lease.paceAt(100)
     assert.strictEqual(lease.nextRenewal, -Infinity)
   })
 
-  it("repeats no later than a shorter grant allows, until a reply extends it", () => {
+  it("is repeated before a shorter grant ends, until a reply extends the grant", () => {
     const lease = make()
     lease.cut(300, 225)
     lease.paceAt(350)
@@ -148,18 +148,18 @@ describe("the renewal of a lease", () => {
     assert.strictEqual(lease.nextRenewal, 560)
   })
 
-  it("starts earlier in a busy process: by two turns, at most half of its period, and not after a failure", () => {
+  it("is sent earlier in a busy process, by two turns or at most half its period, except after a failure", () => {
     const lease = make()
     assert.deepStrictEqual([0, 10, 99, 100, 101, 5000].map((turn) => lease.lead(turn)), [0, 20, 198, 200, 200, 200])
     lease.failure = {} as StoreError
     assert.strictEqual(lease.lead(10), 0)
     lease.failure = undefined
-    // An overdue renewal cannot start earlier
+    // An overdue renewal cannot be sent earlier
     lease.nextRenewal = 50
     assert.strictEqual(lease.lead(10), 0)
   })
 
-  it("makes the loss BackendGone if it is in flight or has failed when the lease ends", () => {
+  it("makes the loss BackendGone if it is in flight or failed when the lease ends", () => {
     const lease = make()
     assert.strictEqual(lease.isFailing, false)
     assert.strictEqual(lease.expiry(), "Expired")
@@ -170,7 +170,7 @@ describe("the renewal of a lease", () => {
     assert.deepStrictEqual([lease.isFailing, lease.expiry()], [true, "BackendGone"])
   })
 
-  it("names the problem if the backend is gone because it refuses the renewal", () => {
+  it("adds the reason to BackendGone if the backend refused it", () => {
     const lease = make()
     assert.deepStrictEqual(lease.problem("BackendGone"), {})
     lease.failure = { isRetryable: true, message: "no reply" } as StoreError

@@ -21,7 +21,7 @@ const acquireMany = (total: number) =>
 const guards = Effect.map(Faults, ({ calls }) => calls.filter((call) => call.startsWith("guard")))
 
 describe("renewing many leases", () => {
-  it.effect("renews at most 500 leases with each call", () =>
+  it.effect("renews at most 500 leases per call", () =>
     Effect.gen(function*() {
       const leases = yield* acquireMany(1050)
       yield* TestClock.adjust("35 seconds")
@@ -33,7 +33,7 @@ describe("renewing many leases", () => {
       assert.deepInclude(left, { count: 3 * 3, min: left.max })
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("renews leases that are due soon right after a full batch", () =>
+  it.effect("renews leases that are due soon immediately after a full batch", () =>
     Effect.gen(function*() {
       yield* acquireMany(600)
       yield* TestClock.adjust("500 millis")
@@ -44,7 +44,7 @@ describe("renewing many leases", () => {
       assert.strictEqual((yield* guards).length, 3)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("renews two turns earlier if timers come late, and at the usual time when they no longer do", () =>
+  it.effect("renews two turns earlier while timers are late, and at the usual time once they are punctual again", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -66,7 +66,7 @@ describe("renewing many leases", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("records the minimum time left of leases that are renewed together", () =>
+  it.effect("records the minimum remaining time of leases that are renewed together", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("first")
       yield* TestClock.adjust("1 second")
@@ -77,7 +77,7 @@ describe("renewing many leases", () => {
       assert.deepInclude(left, { count: 1, min: 5200, max: 5200 })
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("renews every lease while others are released and added", () =>
+  it.effect("renews every lease while other leases are added and released", () =>
     Effect.gen(function*() {
       const scopes: Array<Scope.Closeable> = []
       const held = new Set<string>()
@@ -98,7 +98,7 @@ describe("renewing many leases", () => {
       yield* Effect.forEach(scopes, (scope) => Scope.close(scope, Exit.void))
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a lease that is released while its renewal is in flight does not affect others in the same call", () =>
+  it.effect("is not disturbed by a release of one lease in a call that is in flight", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -114,7 +114,7 @@ describe("renewing many leases", () => {
       assert.deepStrictEqual(yield* guards, ["guard 2"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("retries every lease of a call that got no reply in time", () =>
+  it.effect("retries every lease in a call that got no reply in time", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const leases = yield* acquireMany(550)
@@ -128,7 +128,7 @@ describe("renewing many leases", () => {
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("renews after an outage that ends 250 ms before the deadline, no matter how long the outage was", () =>
+  it.effect("renews in time if an outage ends 250 ms before the deadline, however long the outage was", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const leases = yield* acquireMany(20)
@@ -139,7 +139,7 @@ describe("renewing many leases", () => {
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("ignores the timeout of a call that got a reply", () =>
+  it.effect("ignores the timeout of a call that has got its reply", () =>
     Effect.gen(function*() {
       yield* acquireMany(3)
       yield* TestClock.adjust("1 hour")
@@ -194,7 +194,7 @@ describe("renewing many leases", () => {
         faults.guard = "work"
         yield* TestClock.adjust("2 seconds")
         const warnings = lines.splice(0).filter((line) => line.includes("could not be renewed"))
-        // The jitter of earlier retries may have split the two leases into different calls, which makes two warnings
+        // Jitter in earlier retries may have split the two leases into separate calls, which log two warnings
         assert.strictEqual(warnings.reduce((sum, line) => sum + Number.parseInt(line), 0), 2)
         for (const line of warnings) assert.include(line, "no reply within 1s")
       }
@@ -204,7 +204,7 @@ describe("renewing many leases", () => {
     )
   })
 
-  it.effect("keeps every lease of a call whose reply was malformed", () => {
+  it.effect("keeps every lease in a call with a malformed reply", () => {
     let isShort = true
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -225,7 +225,7 @@ describe("renewing many leases", () => {
     )
   })
 
-  it.effect("uses the results of a call that got only some of its replies", () => {
+  it.effect("uses the replies that a call did get if others are missing", () => {
     let isStuck = false
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -242,7 +242,7 @@ describe("renewing many leases", () => {
     return Effect.gen(function*() {
       const slow: Array<Lease.Lease> = []
       const quick: Array<Lease.Lease> = []
-      // Enough leases for each call to have slow and quick ones
+      // Enough leases for every call to contain both slow and quick ones
       for (let i = 0; i < 50; i++) {
         slow.push(yield* Mutex.acquire(`slow ${i}`))
         quick.push(yield* Mutex.acquire(`quick ${i}`))
@@ -263,7 +263,7 @@ describe("renewing many leases", () => {
       { ttl: "4 seconds", calls: ["guard 6", "guard 6", "guard 6", "guard 2"] }
     ] as const
   )(
-    "wakes up for many leases at once: with a ttl of $ttl, leases that are due a little later are renewed too",
+    "renews leases that are due a little later in the same wake-up (ttl: $ttl)",
     ({ calls, ttl }) =>
       Effect.gen(function*() {
         for (let i = 0; i < 20; i++) {
@@ -275,7 +275,7 @@ describe("renewing many leases", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("retries each lease at its own pace, however many others fail", () => {
+  it.effect("retries each lease at its own pace, however many other leases fail", () => {
     const asked: Array<number> = []
     const store = Layer.effect(
       MutexStore.MutexStore,
@@ -294,7 +294,7 @@ describe("renewing many leases", () => {
         yield* Mutex.acquire(`m${i}`, { ttl: 10_000 + 700 * i, transition: "1 minute" })
       }
       yield* TestClock.adjust("30 seconds")
-      // By now the pause has reached a second, minus a jitter of up to a fifth
+      // By now the pause has reached a second, less jitter of up to a fifth
       const late = asked.filter((at) => at > 9000)
       assert.isAbove(late.length, 10)
       for (const [i, at] of late.slice(1).entries()) assert.isAtLeast(at - late[i]!, 750)
@@ -304,7 +304,7 @@ describe("renewing many leases", () => {
     )
   })
 
-  it.effect("drops a hint of a forced release that a renewal refutes", () => {
+  it.effect("drops a hint of a forced release when a renewal refutes it", () => {
     let isVanished = false
     let guarded = 0
     const store = Layer.effect(
@@ -341,7 +341,7 @@ describe("renewing many leases", () => {
   })
 
   it.effect(
-    "a mutex whose requests hang delays neither renewals nor acquires of other mutexes",
+    "hanging requests for one mutex delay neither renewals nor acquires of other mutexes",
     () =>
       Effect.gen(function*() {
         const { stuck } = yield* Hands
@@ -363,7 +363,7 @@ describe("renewing many leases", () => {
   )
 
   it.effect(
-    "if all renewals fail, the work is interrupted at the deadline, neither earlier nor later",
+    "if all renewals fail, the work is interrupted exactly at the deadline",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -394,7 +394,7 @@ describe("a user's guard", () => {
       Layer.provideMerge(Logger.layer([Logger.make(({ message }) => lines.push(String(message)))]))
     )
 
-  /** A schedule whose step hangs once, after `isStuck` is set. */
+  /** A schedule with a step that hangs once `isStuck` is set. */
   const stuckOnce = Schedule.fromStep(Effect.sync(() => () =>
     Effect.suspend(() => {
       const pause = Duration.seconds(1)
@@ -405,7 +405,7 @@ describe("a user's guard", () => {
   ))
   let isStuck = false
 
-  it.effect("that never decides about one lease does not delay the retry of another", () =>
+  it.effect("that never decides about one lease does not delay retries for another", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const leases = yield* acquireMany(2)
@@ -420,7 +420,7 @@ describe("a user's guard", () => {
       assert.deepStrictEqual(held, [false, true])
     }).pipe(Effect.scoped, Effect.provide(guarded(stuckOnce))))
 
-  /** A schedule for each lease, which decides as this effect of the lease's index does. */
+  /** A schedule that decides for each lease with an effect of the lease's index. */
   const deciding = (decide: (lease: number) => Effect.Effect<void>) => {
     let leases = 0
     return Schedule.fromStep(Effect.sync(() => {
@@ -443,7 +443,7 @@ describe("a user's guard", () => {
         yield* TestClock.adjust("10 seconds")
       })
     return Effect.gen(function*() {
-      // While it decides about the grant, a dead holder, or a failed renewal
+      // While the schedule decides about the grant, a holder that is not alive, or a failed renewal
       yield* releasedAfter(200)
       yield* releasedAfter(1200, Effect.succeed(false))
       const faults = yield* Faults
@@ -454,7 +454,7 @@ describe("a user's guard", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("that dies about a failed renewal does not end its retries, although another lease of the call has ended", () => {
+  it.effect("that dies while deciding about a failed renewal does not end the retries, even if another lease in the call has ended", () => {
     let isFailing = false
     const schedule = deciding((lease) =>
       !isFailing ? Effect.void : lease === 0 ? Effect.never : Effect.andThen(Effect.sleep(500), Effect.die("broken"))
@@ -476,7 +476,7 @@ describe("a user's guard", () => {
     }).pipe(Effect.scoped, Effect.provide(guarded(schedule)))
   })
 
-  it.effect("that dies about a holder that is not alive does not end the probes", () => {
+  it.effect("that dies while deciding about a holder that is not alive does not end the probes", () => {
     let isAlive = true
     const schedule = deciding(() => isAlive ? Effect.void : Effect.die("broken"))
     return Effect.gen(function*() {
@@ -490,7 +490,7 @@ describe("a user's guard", () => {
     }).pipe(Effect.scoped, Effect.provide(guarded(schedule)))
   })
 
-  it.effect("without pauses does not block the process while renewals fail immediately", () =>
+  it.effect("without pauses does not block the process if renewals fail immediately", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const lease = yield* Mutex.acquire("m")

@@ -1,4 +1,4 @@
-/** The order in which the losses in a lease table are reported. */
+/** In what order a lease table reports losses. */
 import { FencingToken, MutexName } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -9,7 +9,7 @@ import * as heldLeases from "../../src/internal/mutex/heldLeases.ts"
 import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import { stalling } from "../support/stalling.ts"
 
-it.effect("a lost lease is reported at once when it is checked, even if reports of many other losses are still queued", () =>
+it.effect("checking a lost lease reports the loss immediately, even if many other losses are queued for their reports", () =>
   Effect.gen(function*() {
     const { clock, stall } = yield* stalling
     yield* Effect.gen(function*() {

@@ -16,7 +16,7 @@ const fail = () => {
   throw new Error("observer")
 }
 
-/** Runs the effect in a fiber whose observer throws. */
+/** Runs the effect in a fiber with an observer that throws. */
 const observed = Effect.fnUntraced(function*<A, E>(effect: Effect.Effect<A, E>) {
   Effect.runCallbackWith(yield* Effect.context<never>())(effect, { onExit: fail })
 })
@@ -27,7 +27,7 @@ const observedItself = Effect.withFiber<never>((fiber) => {
 })
 
 describe("an observer that throws", () => {
-  it.effect("does not stop other observers or the loss of other leases", () =>
+  it.effect("does not prevent calls of other observers or the loss of other leases", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const thrown = yield* uncaught
@@ -72,7 +72,7 @@ describe("an observer that throws", () => {
       assert.deepStrictEqual(thrown.map(String), ["Error: observer", "Error: observer"])
     }).pipe(Effect.scoped))
 
-  it.effect("does not stop a release", () =>
+  it.effect("does not prevent a release", () =>
     Effect.gen(function*() {
       const thrown = yield* uncaught
       const scope = yield* Scope.make()
@@ -91,7 +91,7 @@ describe("an observer that throws", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-it("a listener is called for one event only, and not after it was removed", () => {
+it("a listener is called for only one event, and never after it was removed", () => {
   const listeners = new Listeners<number>()
   const heard: Array<string> = []
   listeners.add((value) => heard.push(`a ${value}`))
@@ -102,7 +102,7 @@ it("a listener is called for one event only, and not after it was removed", () =
   assert.deepStrictEqual(heard, ["a 1"])
 })
 
-it.effect("a fiber whose observer throws on an event does not hide the event from other listeners", () =>
+it.effect("if a fiber's observer throws on an event, other listeners still receive that event", () =>
   Effect.gen(function*() {
     const thrown = yield* uncaught
     const listeners = new Listeners<number>()

@@ -1,4 +1,4 @@
-/** What renewals log and count, and how a renewal schedule continues after failures and crashes. */
+/** What renewals log and count, and what a renewal schedule does after failures and crashes. */
 import { Mutex, MutexMetrics, type MutexSchedule } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Layer, Logger, Metric, Schedule, Scope } from "effect"
@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
 
-/** A layer that records its log lines at `Error`, and the times of its renewals, in milliseconds. */
+/** A layer that records its error log lines and the times of its renewals, in milliseconds. */
 const setup = Effect.fnUntraced(function*(guard?: MutexSchedule.MutexSchedule) {
   const errors: Array<string> = []
   const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
@@ -38,7 +38,7 @@ const setup = Effect.fnUntraced(function*(guard?: MutexSchedule.MutexSchedule) {
   return { errors, faults, here, renewals }
 })
 
-/** The time between consecutive instants. */
+/** The intervals between consecutive instants. */
 const gaps = (at: ReadonlyArray<number>) => at.slice(1).map((each, i) => each - at[i]!)
 
 describe("a guard", () => {
@@ -56,7 +56,7 @@ describe("a guard", () => {
       }
     }).pipe(Effect.scoped))
 
-  it.effect("that a user wrote keeps its state through renewals", () =>
+  it.effect("keeps its state across renewals if it is a user's schedule", () =>
     Effect.gen(function*() {
       const growing = Schedule.fromStep(Effect.sync(() => {
         let seconds = 1
@@ -67,7 +67,7 @@ describe("a guard", () => {
       assert.deepStrictEqual(yield* renewals(10_500), [1000, 3000, 6000, 10_000])
     }).pipe(Effect.scoped))
 
-  it.effect("that crashes after a grant is logged, and the lease is renewed at its ttl", () =>
+  it.effect("is logged if it crashes after a grant, and the lease is renewed at its ttl", () =>
     Effect.gen(function*() {
       const { errors, here, renewals } = yield* setup(Schedule.fromStep(Effect.die("boom")))
       yield* here(Mutex.acquire("m"))
@@ -75,7 +75,7 @@ describe("a guard", () => {
       assert.deepStrictEqual(yield* renewals(21_000), [10_000, 20_000])
     }).pipe(Effect.scoped))
 
-  it.effect("that crashes after a failure is logged, and the lease is renewed a second later", () =>
+  it.effect("is logged if it crashes after a failure, and the lease is renewed a second later", () =>
     Effect.gen(function*() {
       const { errors, faults, here, renewals } = yield* setup(
         Schedule.fromStep(
@@ -93,7 +93,7 @@ describe("a guard", () => {
       assert.lengthOf(errors, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("that has ended causes a retry one second after each failure", () =>
+  it.effect("retries one second after each failure once it has ended", () =>
     Effect.gen(function*() {
       const { faults, here, renewals } = yield* setup(Schedule.recurs(0))
       yield* here(Mutex.acquire("m"))
@@ -103,7 +103,7 @@ describe("a guard", () => {
 })
 
 describe("a renewal", () => {
-  it.effect("whose lease is released meanwhile does not count as a crash", () =>
+  it.effect("does not count as crashed if the lease is released in the meantime", () =>
     Effect.gen(function*() {
       for (const guard of [{ late: "500 millis" }, "hang"] as const) {
         const { errors, faults, here, renewals } = yield* setup()
@@ -118,7 +118,7 @@ describe("a renewal", () => {
       }
     }).pipe(Effect.scoped))
 
-  it.effect("that fails records no time left", () =>
+  it.effect("records no remaining time if it fails", () =>
     Effect.suspend(() =>
       Effect.gen(function*() {
         const { faults, here, renewals } = yield* setup()
@@ -133,7 +133,7 @@ describe("a renewal", () => {
       }).pipe(Effect.scoped, Effect.provideService(Metric.MetricRegistry, new Map()))
     ))
 
-  it.effect("of a lease that was released by force counts as lost, once", () =>
+  it.effect("counts one loss if the lease was released by force", () =>
     Effect.suspend(() =>
       Effect.gen(function*() {
         const { here, renewals } = yield* setup()

@@ -5,7 +5,7 @@ import { storeTimeout } from "../../src/internal/lease/replyTimeout.ts"
 
 const limit = Duration.seconds(1)
 
-it.effect("a reply in the same turn as the timeout counts, although the timer runs first", () =>
+it.effect("a reply in the same turn as the timeout counts, even though the timer runs first", () =>
   Effect.gen(function*() {
     const reply = Effect.delay(Effect.as(Effect.yieldNow, "reply"), limit)
     const fiber = yield* Effect.forkChild(storeTimeout(reply, "renew", limit), { startImmediately: true })

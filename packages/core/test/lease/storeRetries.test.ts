@@ -17,7 +17,7 @@ const request = (errors: ReadonlyArray<SimbaError.StoreError>) =>
       ([error]) => error === undefined ? Effect.succeed("answer") : Effect.fail(error)
     ))
 
-/** Pauses have no jitter. */
+/** Removes the jitter from pauses. */
 const steady = Effect.provideService(Random.Random, { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 0 })
 
 describe("failures of the store", () => {
@@ -25,14 +25,14 @@ describe("failures of the store", () => {
     assert.deepStrictEqual([outage, refusal, unreadable].map(isTransient), [true, false, false])
   })
 
-  it("a crash is transient, because its outcome is unknown, and the store's own error stays as it is", () => {
+  it("a crash is transient because its outcome is unknown, and a store error is passed on unchanged", () => {
     const crash = toFailure("read", Cause.die(new Error("bug")))
     assert.isTrue(isTransient(crash))
     assert.deepInclude(crash, { _tag: "BackendError", operation: "read" })
     for (const error of [outage, refusal, unreadable]) assert.strictEqual(toFailure("read", Cause.fail(error)), error)
   })
 
-  it.effect("a success, or a failure that took longer than the longest pause, ends the streak of pauses", () =>
+  it.effect("pauses start over after a success, or after a failure that took longer than the longest pause", () =>
     Effect.gen(function*() {
       const { failed, succeeded } = retryPauses()
       const pause = (lastedMillis: number) =>
@@ -49,7 +49,7 @@ describe("failures of the store", () => {
       assert.deepStrictEqual(yield* pauses([0, 0, 10_001, 0]), [100, 200, 100, 200])
     }).pipe(steady))
 
-  it.effect("a loop pauses for at most five seconds, or its own limit", () =>
+  it.effect("a loop pauses for at most five seconds, unless it has another limit", () =>
     Effect.gen(function*() {
       const attemptsOf = (limit?: Duration.Duration) =>
         Effect.gen(function*() {
@@ -71,7 +71,7 @@ describe("failures of the store", () => {
       assert.deepStrictEqual(yield* attemptsOf(Duration.seconds(1)), [19, 19])
     }).pipe(steady))
 
-  it.effect("retry pauses double up to a maximum, vary by a fifth, never end, and are the schedule's output", () =>
+  it.effect("the retry schedule never ends, and its output is the pause, which doubles up to a maximum and varies by a fifth", () =>
     Effect.gen(function*() {
       const step = yield* Schedule.toStep(retrySchedule("50 millis", "125 millis"))
       for (const base of [50, 100, ...Array.from({ length: 2000 }, () => 125)]) {
@@ -82,7 +82,7 @@ describe("failures of the store", () => {
       }
     }))
 
-  it.effect("a loop survives outages and unreadable replies, and fails with a refusal", () =>
+  it.effect("a loop continues after outages and unreadable replies, but fails when it is refused", () =>
     Effect.gen(function*() {
       const patient = yield* Effect.forkChild(persist("Reading", yield* request([outage, unreadable, outage])))
       yield* TestClock.adjust("20 seconds")
@@ -90,7 +90,7 @@ describe("failures of the store", () => {
       assert.strictEqual(yield* Effect.flip(persist("Reading", yield* request([refusal]))), refusal)
     }))
 
-  it.effect("a loop logs the first of consecutive failures, but not a refusal, which its caller receives", () => {
+  it.effect("a loop logs the first of consecutive failures, but leaves refusals to its caller", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
       yield* Effect.forkChild(persist("Reading", yield* request([outage, unreadable, outage])))

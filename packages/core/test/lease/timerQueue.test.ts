@@ -37,7 +37,7 @@ describe("the heap", () => {
   }
 
   it.prop(
-    "returns its items in the order of their keys, even after moves and removals",
+    "returns items in the order of their keys, even after moves and removals",
     [keysTo(20), keysTo(20)],
     givesAll,
     { arbitrary: { size: 100 } }
@@ -48,7 +48,7 @@ describe("the heap", () => {
 describe("the timer queue", () => {
   const now = Effect.map(Clock.Clock, (clock) => instant(clock).monotonic)
 
-  it.effect("fires each timer once at its time, and no cancelled timer", () =>
+  it.effect("fires each timer once and on time, unless it is cancelled", () =>
     Effect.gen(function*() {
       const alarms = yield* alarmsOf.make
       const start = yield* now
@@ -69,7 +69,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["a", "b", "c"])
     }).pipe(Effect.scoped))
 
-  it.effect("a timer may add timers, even for a time that has passed", () =>
+  it.effect("a timer may add other timers, even for a time in the past", () =>
     Effect.gen(function*() {
       const alarms = yield* alarmsOf.make
       const start = yield* now
@@ -85,7 +85,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["first", "late", "next"])
     }).pipe(Effect.scoped))
 
-  it.effect("a suspension counts as elapsed time for polls, and not for other timers", () =>
+  it.effect("a suspension counts as elapsed time for polls, but not for other timers", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
@@ -101,7 +101,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, [])
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(rung, ["poll"])
-      // Neither a wall clock that is set back nor an earlier suspension changes a new poll
+      // A new poll is affected neither by setting the wall clock back nor by an earlier suspension
       suspension.millis = 0
       alarms.pollAt(start + 19_000, () => rung.push("second poll"))
       suspension.millis = -3000
@@ -113,7 +113,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["poll", "second poll", "timer"])
     }).pipe(Effect.scoped))
 
-  it.effect("a suspension that ended before a poll was added does not count, but a suspension after a step back of the wall clock does", () =>
+  it.effect("a suspension counts if it follows a step back of the wall clock, but not if it ended before the poll was added", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       suspension.millis = 50_000
@@ -129,7 +129,7 @@ describe("the timer queue", () => {
       assert.strictEqual(rung, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("an overdue poll fires within a second of waking up", () =>
+  it.effect("an overdue poll fires within a second after the machine wakes up", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
@@ -141,7 +141,7 @@ describe("the timer queue", () => {
       assert.strictEqual(rung, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("timers keep up with long turns, because later slices are larger", () =>
+  it.effect("timers keep up when turns are long, because later slices are larger", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, clock)
@@ -162,7 +162,7 @@ describe("the timer queue", () => {
       assert.isAtMost(counted.turns, 6)
     }).pipe(Effect.scoped))
 
-  it.effect("an effect that ends in time leaves no timer behind", () =>
+  it.effect("an effect leaves no timer behind if it ends in time", () =>
     Effect.gen(function*() {
       let open = 0
       const at = () => (open++, () => void open--)
@@ -175,7 +175,7 @@ describe("the timer queue", () => {
       assert.strictEqual(open, 0)
     }))
 
-  it.effect("an effect keeps its timeout, whether the queue closes before it or while it runs", () =>
+  it.effect("an effect keeps its timeout if the queue closes before it starts or while it runs", () =>
     Effect.gen(function*() {
       const at = (yield* now) + 1000
       const limited = (alarms: alarmsOf.TimerQueue) =>
@@ -195,7 +195,7 @@ describe("the timer queue", () => {
     }))
 })
 
-it.effect("when the queue closes, all timers are called even if one of them throws", () =>
+it.effect("when the queue closes, it calls all timers even if one of them throws", () =>
   Effect.gen(function*() {
     const scope = yield* Scope.make()
     const alarms = yield* Scope.provide(alarmsOf.make, scope)

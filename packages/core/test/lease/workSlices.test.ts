@@ -1,4 +1,4 @@
-/** Thousands of waiters or leases that become due together do not block the event loop. */
+/** Thousands of waiters or leases can become due together without blocking the event loop. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -14,7 +14,7 @@ import { uncaught } from "../support/uncaught.ts"
 const count = 1000
 const names = Array.from({ length: count }, (_, index) => `m${index}`)
 
-/** Runs all runnable fibers, for more turns than they need. */
+/** Runs all runnable fibers for more turns than they need. */
 const turns = Effect.repeat(settle, { times: 20 })
 
 const setup = Effect.gen(function*() {
@@ -62,7 +62,7 @@ describe("a thousand tasks at once", () => {
       yield* Scope.close(holders, Exit.void)
     }).pipe(Effect.scoped, Effect.provide(HandsLive)))
 
-  it.effect("a waiter whose scheduler is stopped delays no other", () =>
+  it.effect("a waiter with a stopped scheduler does not delay other waiters", () =>
     Effect.gen(function*() {
       const { them, us } = yield* setup
       const still: Scheduler.Scheduler = {
@@ -86,7 +86,7 @@ describe("a thousand tasks at once", () => {
       standing.interruptUnsafe()
     }).pipe(Effect.scoped, Effect.provide(HandsLive)))
 
-  it.effect("tasks keep up with long turns, because later slices are larger", () =>
+  it.effect("tasks keep up when turns are long, because later slices are larger", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const pending: Array<() => void> = []
@@ -103,7 +103,7 @@ describe("a thousand tasks at once", () => {
       assert.deepStrictEqual(after, [32, 288, 928, count, count])
     }))
 
-  it.effect("a task that throws does not delay others, and its error is reported as uncaught", () =>
+  it.effect("a task that throws does not delay other tasks, and its error is reported as uncaught", () =>
     Effect.gen(function*() {
       const thrown = yield* uncaught
       const tasks = new SlicedTasks(yield* Clock.Clock, (yield* Scheduler.Scheduler).makeDispatcher())
@@ -120,7 +120,7 @@ describe("a thousand tasks at once", () => {
       assert.deepStrictEqual(thrown.map(String), ["Error: task 0", "Error: task 40", "Error: task 80"])
     }).pipe(Effect.scoped))
 
-  it.effect("leases that are due together are renewed in one turn, in requests of 500 leases each", () =>
+  it.effect("leases that are due together are renewed in one turn, with up to 500 leases per request", () =>
     Effect.gen(function*() {
       const { note, take } = yield* perTurn
       const store = yield* MutexStore.MutexStore
@@ -145,7 +145,7 @@ describe("a thousand tasks at once", () => {
       assert.strictEqual(take().most, 4)
     }).pipe(Effect.scoped, Effect.provide(HandsLive)))
 
-  it.effect("leases end in one turn, and the process continues in slices", () =>
+  it.effect("all leases end in one turn, and their fibers continue in slices", () =>
     Effect.gen(function*() {
       const { lost, interrupted, continued } = {
         lost: yield* perTurn,
@@ -176,12 +176,12 @@ describe("a thousand tasks at once", () => {
 
 describe("one slice", () => {
   const sliced = Effect.map(stalling, ({ clock, stall }) => {
-    // Moves the clock, so that it does not start at zero
+    // Move the clock away from zero
     stall.millis = 3_600_000
     return { clock, stall, slice: new Slice(clock) }
   })
 
-  it.effect("runs up to 32 tasks for up to 5 milliseconds, and at least one task", () =>
+  it.effect("runs at least one task, at most 32 tasks, and no new ones after 5 milliseconds", () =>
     Effect.gen(function*() {
       const { slice } = yield* sliced
       const rooms = Array.from({ length: 34 }, () => slice.hasRoom())
@@ -193,7 +193,7 @@ describe("one slice", () => {
       }
     }))
 
-  it.effect("runs a task that was added by another task after the other has ended, not inside it", () =>
+  it.effect("runs a task that another task adds only after the other task has ended", () =>
     Effect.gen(function*() {
       const { clock } = yield* sliced
       const tasks = new SlicedTasks(clock, { scheduleTask: () => {}, flush: () => {} })
