@@ -3,7 +3,7 @@ import * as Duration from "effect/Duration"
 import { BaseProto, type Inspectable } from "effect/Inspectable"
 import { type Pipeable, Prototype } from "effect/Pipeable"
 
-/** The base class. It is created in a call that bundlers can drop. Subclasses define `toJSON`. */
+/** The base class, created in a call that bundlers can drop. Subclasses define `toJSON`. */
 export const Handle: new() => Pipeable & Inspectable = /* @__PURE__ */ (() => {
   class Base {}
   Object.assign(Base.prototype, BaseProto, Prototype)

@@ -1,4 +1,4 @@
-/** Writes all log lines of this library. If a logger throws, only its line is lost. */
+/** Writes all of this library's log messages. If a logger throws, only its message is lost. */
 // oxlint-disable no-restricted-properties -- the one place where a logger may throw
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -12,7 +12,7 @@ const unfailing = (log: Log): Log => (...message) => Effect.ignoreCause(log(...m
 /** Returns a function that logs at this level. */
 export const at = (level: LogLevel.Severity): Log => unfailing(Effect.logWithLevel(level))
 
-/** The end of a line about a failed request: the message of its error, or else the cause, with its stack. */
+/** The end of a log message about a failed request: the message of its error, or otherwise the cause with its stack. */
 export const why = (cause: Cause.Cause<Error>): string | Cause.Cause<Error> =>
   Option.match(Cause.findErrorOption(cause), { onNone: () => cause, onSome: ({ message }) => message })
 

@@ -6,7 +6,7 @@ type Counters<Value extends string> = { readonly [V in Value]: Metric.Counter<nu
 export const counter = (id: string, description: string, attributes?: Record<string, string>) =>
   Metric.counter(id, { description, incremental: true, attributes })
 
-/** One counter per value of the label. */
+/** A counter for each value of the label. */
 export const counters = <const Value extends string>(
   id: string,
   description: string,

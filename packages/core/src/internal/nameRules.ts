@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { InvalidName } from "../SimbaError.ts"
 import { excerpt } from "./excerpt.ts"
 
-/** Describes the first rule that a name breaks; undefined if it breaks none. */
+/** Describes the first rule that a name breaks. Undefined if the name is valid. */
 type Problem = (name: string) => string | undefined
 
 const maxLength = 1024
@@ -41,16 +41,14 @@ export const contenderProblem: Problem = (name) =>
       : undefined
   )
 
-/** Separates the data stream from the entry in the key of an entry lease. */
+/** Separates the data stream's name from the entry's id in the key of an entry lease. */
 export const leaseSeparator = "<MUTEX_KEY_SEP>"
 
 export const streamProblem: Problem = (name) =>
   anyProblem(name) ??
     (name.includes(leaseSeparator) ? `it contains "${leaseSeparator}", which separates fields of a key` : undefined)
 
-/**
- * The prefix of consumer names. Names of Go consumers begin with `redis-consumer-`, which distinguishes the two kinds.
- */
+/** The prefix of our consumers' names. The names of Go consumers begin with `redis-consumer-`. */
 export const consumerPrefix = "simba-consumer-"
 
 export const consumerProblem: Problem = (name) =>

@@ -1,7 +1,7 @@
-/** Creates the schemas of names for `MutexName`, `StreamName` and `StreamStore`. */
+/** Creates the name schemas for `MutexName`, `StreamName` and `StreamStore`. */
 import * as Schema from "effect/Schema"
 
-/** A string for which `problem` returns undefined. */
+/** A string that is valid if `problem` returns undefined. */
 export const nameSchema = (expected: string, problem: (name: string) => string | undefined) =>
   Schema.String.check(
     Schema.makeFilter(problem, { expected }),

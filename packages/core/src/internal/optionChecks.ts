@@ -1,4 +1,4 @@
-/** Validates the options of mutexes, contenders, jobs and the stream client, wherever they enter the library. */
+/** Validates options for mutexes, contenders, jobs and the stream client where they enter the library. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -9,8 +9,8 @@ export const refuse = (option: string, problem: string): Effect.Effect<never, In
   Effect.fail(new InvalidConfig({ option, problem }))
 
 /**
- * The safety margin: how long before the end of the server's lease an owner stops. It stops before another owner can
- * start, even if the owner's clock and the server's run at rates that differ by up to 5%.
+ * The safety margin: how long before the end of the server's lease an owner stops. The owner then stops before another
+ * can start, even if the rates of its clock and the server's differ by up to 5%.
  */
 export const marginMillis = (leaseMillis: number): number => Math.max(100, leaseMillis * 0.05)
 
@@ -23,7 +23,7 @@ export const checkOptions = (options: unknown): Effect.Effect<void, InvalidConfi
     ? Effect.void
     : refuse("options", `${excerpt(options)} is not an object`)
 
-/** Like `Duration.fromInput`, but returns `None` for `NaN` and for objects with a `NaN` field instead of zero. */
+/** Like `Duration.fromInput`, but returns `None` instead of zero for `NaN` and for objects with a `NaN` field. */
 export const durationOf = (input: Duration.Input): Option.Option<Duration.Duration> => {
   const numbers: ReadonlyArray<unknown> = typeof input === "object" && input !== null ? Object.values(input) : [input]
   return numbers.some(Number.isNaN) ? Option.none() : Duration.fromInput(input)
@@ -60,7 +60,7 @@ export const checkPeriods = Effect.fnUntraced(function*(options: {
   readonly ttl: Duration.Input
   readonly transition: Duration.Input
   readonly commandTimeout: Duration.Duration
-  /** Whether a liveness probe runs before each renewal, for up to `commandTimeout`. */
+  /** Whether a liveness probe, which may take up to `commandTimeout`, runs before each renewal. */
   readonly probed?: boolean
 }) {
   const ttl = yield* positive("ttl", options.ttl)

@@ -1,6 +1,6 @@
 /**
- * Names this process without importing a runtime's modules, and generates random keys for ids. `MutexConfig`, `service`
- * and the stream client use it.
+ * Names this process without importing a runtime's modules, and generates random keys for ids. Used by `MutexConfig`,
+ * `service` and the stream client.
  */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
@@ -14,7 +14,7 @@ interface ProcessLike {
 /** The global `process`, which Node, Bun and Deno define. */
 const processLike = (): ProcessLike => (globalThis as { readonly process?: ProcessLike }).process ?? {}
 
-/** Returns `<pid>@<host>`, so that an operator can find the process. */
+/** Returns `<pid>@<host>`, by which an operator can find the process. */
 export const processName = (): string => {
   const self = processLike()
   const host = self.getBuiltinModule?.("node:os")?.hostname?.() ?? self.env?.["HOSTNAME"] ?? ""
@@ -27,5 +27,5 @@ const sixChars: Effect.Effect<string> = Effect.map(
   (n) => n.toString(36).padStart(6, "0")
 )
 
-/** Generates twelve random characters. Each layer generates a key once; its ids then differ by a counter. */
+/** Generates twelve random characters. Each layer generates one key, and a counter distinguishes the layer's ids. */
 export const randomKey: Effect.Effect<string> = Effect.map(Effect.all([sixChars, sixChars]), ([a, b]) => a + b)

@@ -1,9 +1,9 @@
 /**
- * Creates spans only if they are exported, because a span costs more than an uncontended lock.
+ * Creates spans only if they are exported: a span costs more than an uncontended lock.
  *
- * Spans are exported if tracing is enabled and a tracer was provided. The layer of every exporter provides one. Effect's
- * native tracer, the fallback, only keeps spans in memory. A fiber caches both facts, so the check costs two property
- * reads.
+ * Spans are exported if tracing is enabled and a tracer was provided; every exporter's layer provides a tracer.
+ * Effect's native tracer, the fallback, only keeps spans in memory. A fiber caches both facts, so the check costs two
+ * property reads.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -30,7 +30,8 @@ type Options = () => { readonly attributes: Record<string, unknown>; readonly ro
 const failed = (cause: Cause.Cause<unknown>) => log.debug("The tracer failed; the work continues without it", cause)
 
 /**
- * Runs the effect in a span. If the tracer throws, the effect runs without it, because tracing must not affect leases.
+ * Runs the effect in a span. If the tracer throws, the effect runs without a span, because tracing must not affect
+ * leases.
  */
 const withSpan = <A, E, R>(self: Effect.Effect<A, E, R>, name: string, options: Options): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) => {

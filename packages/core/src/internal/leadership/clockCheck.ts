@@ -1,6 +1,6 @@
 /**
- * Makes a leader resign if its clock differs too much from the backend's, because the work of its jobs may read that
- * clock. `jobRunner` checks after each read of the jobs.
+ * Makes a leader resign if its clock differs too much from the backend's, because its jobs may use the local clock.
+ * `jobRunner` runs the check after each read of the jobs.
  */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -11,13 +11,15 @@ import * as log from "../log.ts"
 import type { JobHost } from "./jobHost.ts"
 import { type Instants, periodAt } from "./jobSchedule.ts"
 
-/** Minimum time between two resignations of a node whose clock is wrong. */
+/** Minimum time between two resignations because of a wrong clock. */
 const patienceMillis = 60 * 60 * 1000
 
-/** A smaller difference between the clocks is never considered wrong. */
+/** A smaller difference between the clocks is always tolerated. */
 const toleranceMillis = 10_000
 
-/** Creates the check of one contender, which remembers its last resignation. `schedules` are those of its jobs. */
+/**
+ * Creates the check for one contender, which remembers its last resignation. `schedules`: the schedules of its jobs.
+ */
 export const make = (host: JobHost, schedules: ReadonlyArray<Instants>) => {
   let resignedAt = -Infinity
   return Effect.fnUntraced(function*(lease: Lease, clock: Clock.Clock, backendTime: number) {

@@ -32,22 +32,22 @@ import { holds, isLossOf, isSame, observe, stateOf, unobserved } from "./contend
 import { register } from "./jobHost.ts"
 import * as plan from "./leadershipPlan.ts"
 
-/** The contenders whose work contains the running fiber. Child fibers inherit it. */
+/** The contenders whose work contains the running fiber. Child fibers inherit this set. */
 const Inside = Context.Reference<ReadonlySet<object>>("@effect-simba/core/internal/Inside", {
   defaultValue: () => new Set()
 })
 
-/** The buffer size of a reader of states. A reader that falls further behind loses the oldest states. */
+/** How many states are buffered for a reader. A reader that falls further behind loses the oldest states. */
 const capacity = 16
 
 interface Leadership {
   readonly lease: Lease
-  /** The value of `Contention.leadership` when it began. */
+  /** The value of `Contention.leadership` when this leadership began. */
   readonly number: number
   readonly over: Deferred.Deferred<void>
-  /** Completed once this leadership is resigning and no job run is left. */
+  /** Completed once this leadership is resigning and its job runs have ended. */
   readonly drained: Deferred.Deferred<void>
-  /** When it began, in monotonic milliseconds. */
+  /** When this leadership began, in monotonic milliseconds. */
   readonly since: number
 }
 
@@ -76,7 +76,7 @@ export const make = Effect.fnUntraced(function*(options: {
   const stateReaders = new Set<Queue.Queue<State, Cause.Done>>()
   let upcoming = Deferred.makeUnsafe<Leadership>()
   const contention = plan.make()
-  /** The current leadership, set from the event `Gained` to the event `Over`. */
+  /** The current leadership. Set between the events `Gained` and `Over`. */
   let present: Leadership | undefined
   /** The loop. It runs unless the plan is `stopped`. */
   let loop: Fiber.Fiber<never> | undefined
@@ -102,7 +102,7 @@ export const make = Effect.fnUntraced(function*(options: {
     publish()
   }
 
-  /** Marks all work under the lease as work of this contender. */
+  /** Marks all work under the lease as this contender's work. */
   const marked = (lease: Lease): Lease => {
     const protect: Lease["protect"] = (effect) =>
       lease.protect(Effect.updateService(effect, Inside, (outer) => new Set(outer).add(identity)))
@@ -113,7 +113,7 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const annotate = Effect.annotateLogs({ mutex })
 
-  /** While the contender is leaving, it does not queue, and leads only if nobody else wants to. */
+  /** A leaving contender does not queue, and leads only if nobody else wants to. */
   const acquire: typeof options.acquire = Effect.suspend(() =>
     contention.isLeaving
       ? Effect.flatMap(
@@ -164,8 +164,8 @@ export const make = Effect.fnUntraced(function*(options: {
   }))
 
   /**
-   * Whether the last attempt ended in an outage. If so, one cheap request probes the backend first, because an acquire
-   * repeats its request every second.
+   * Whether the last attempt ended in an outage. If so, the next attempt first probes the backend with one cheap
+   * request, because an acquire would repeat its request every second.
    */
   let isOut = false
   const reached = Effect.suspend(() => isOut ? Effect.map(store.owner(mutex), () => void (isOut = false)) : Effect.void)
@@ -188,13 +188,13 @@ export const make = Effect.fnUntraced(function*(options: {
     return millis === 0 ? Effect.yieldNow : Effect.sleep(millis)
   })
 
-  /** Starts the loop, in the context that created the contender. */
+  /** Starts the loop in the context that created the contender. */
   const startLoop = () => {
     loop = run(Effect.andThen(pausing, contend))
     loop.addObserver(() => happens({ _tag: "LoopEnded" }))
   }
 
-  /** Waits for the job runs of a resigning leadership, for at most `drainTimeout`. */
+  /** Waits until a resigning leadership's job runs have ended, for at most `drainTimeout`. */
   const drain = (leadership: Leadership) => {
     const { drained, number } = leadership
     if (contention.runs === 0) Deferred.doneUnsafe(drained, Exit.void)
@@ -235,10 +235,9 @@ export const make = Effect.fnUntraced(function*(options: {
     const left = plan.next(contention, { _tag: event }) === "interrupt" ? loop : undefined
     publish()
     if (left === undefined) return Effect.void
-    // Interrupt in another fiber, because work that calls `leave` in its first step is not yet registered with its
-    // lease
+    // Interrupt in another fiber: work that calls `leave` in its first step is not registered with its lease yet
     run(Effect.andThen(Effect.yieldNow, Fiber.interrupt(left)))
-    // Work that ends itself must not wait for its own end. It yields so that the interruption can arrive
+    // Work that ends itself must not wait for its own end. Yield to let the interruption arrive
     return asking.getRef(Inside).has(identity) ? Effect.yieldNow : Effect.asVoid(Fiber.await(left))
   }
 
@@ -286,7 +285,7 @@ export const make = Effect.fnUntraced(function*(options: {
   )
   yield* begin
 
-  /** Streams from a new reader until the contender's scope closes. `begin` may offer a first value. */
+  /** Streams to a new reader until the contender's scope closes. `begin` may offer a first value. */
   const reading = <A, E>(
     readers: Set<Queue.Queue<A, E | Cause.Done>>,
     make: Effect.Effect<Queue.Queue<A, E | Cause.Done>>,
@@ -348,9 +347,11 @@ export const make = Effect.fnUntraced(function*(options: {
     start: begin,
     toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
   })
-  /** The leadership under this lease, unless its deadline has passed or it is about to end. */
+  /**
+   * Returns the leadership under this lease, unless the lease's deadline has passed or the leadership is about to end.
+   */
   const leadingUnder = (lease: Lease) =>
-    // `holds` comes first: it ends overdue leases, which may run finalizers of their work
+    // `holds` comes first: it ends overdue leases, and that may run finalizers
     holds(lease) && present?.lease.id === lease.id && plan.mayStart(contention) ? present : undefined
   register(contender, {
     store,

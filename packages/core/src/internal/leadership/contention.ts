@@ -1,4 +1,4 @@
-/** Implements `Mutex.contend`: checks the options, and starts a contender on the parts of the layer. */
+/** Implements `Mutex.contend`: checks the options, and starts a contender on the layer's parts. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as LogLevel from "effect/LogLevel"
@@ -22,7 +22,7 @@ export const contend = (
     const pollInterval = yield* positive("pollInterval", options.pollInterval ?? "1 second")
     const drainTimeout = yield* notNegative("drainTimeout", options.drainTimeout ?? "1 minute")
     const logLevel = options.logLevel ?? "Info"
-    // Effect silently drops the lines of an unknown level, such as "info"
+    // Effect silently drops messages with an unknown level, such as "info"
     yield* oneOf("logLevel", logLevel, LogLevel.values)
     return yield* contender.make({
       store: parts.store,

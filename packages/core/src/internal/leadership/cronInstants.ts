@@ -2,8 +2,8 @@
  * Computes the instants of a cron expression in a time zone. `jobSchedule` compiles the expression.
  *
  * An hour field that begins with `*` matches every hour that passes: both hours when clocks are set back, and none that
- * clocks skip. Any other hour field names times of day: if a time occurs twice, the first one is used, and a skipped
- * time is moved later by the size of the change.
+ * clocks skip. Any other hour field specifies times of day. If a time occurs twice, the first occurrence is used; if it
+ * is skipped, it moves later by as much as the clocks change.
  */
 import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
@@ -27,7 +27,7 @@ export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: bool
   })
   const offsetAt = (instant: number) => DateTime.zonedOffset(DateTime.makeZonedUnsafe(instant, { timeZone: zone }))
 
-  /** Finds when the offset changes, between two instants with different offsets. */
+  /** Finds when the offset changes between two instants with different offsets. */
   const changeBetween = (before: number, after: number) => {
     const offset = offsetAt(before)
     let [low, high] = [before, after]
@@ -48,7 +48,10 @@ export const make = (cron: Cron.Cron, zone: DateTime.TimeZone, isEveryHour: bool
     return Infinity
   }
 
-  /** The offsets that convert scheduled local times to instants near a clock change, and when they stop applying. */
+  /**
+   * The offsets that convert scheduled local times to instants near a clock change, and the instants up to which they
+   * apply.
+   */
   const regimeAt = (instant: number, offset: number): readonly [offsets: ReadonlyArray<number>, until: number] => {
     const before = offsetAt(instant - longestChangeMillis)
     if (before === offset) return [[offset], Infinity]

@@ -11,16 +11,16 @@ import type { InvalidConfig } from "../../SimbaError.ts"
 import { refuse } from "../optionChecks.ts"
 
 interface JobRunner {
-  /** Whether it was interrupted. Its runs may still be ending. */
+  /** Whether the runner was interrupted. Its runs may still be ending. */
   isEnding: boolean
   readonly ended: Deferred.Deferred<void>
 }
 
 export interface JobHost {
   readonly store: MutexStore["Service"]
-  /** The runner of each job of this contender, by the job's name. */
+  /** The runners of this contender's jobs, by job name. */
   readonly jobs: Map<string, JobRunner>
-  /** The number of claims so far. Runners that follow each other under one lease must not use the same ids. */
+  /** The number of claims so far. Successive runners under one lease must not reuse claim ids. */
   claims: number
   /**
    * Whether the contender leads under this lease, so that a run may be claimed. `startRun` checks it again after the
@@ -29,12 +29,12 @@ export interface JobHost {
   readonly mayStart: (lease: Lease) => boolean
   /**
    * Counts a run under this lease until the returned function is called. Returns undefined if no run may start, because
-   * the lease or its leadership has ended or is about to. The caller must start the run in the same step.
+   * the lease or its leadership has ended or is about to end. The caller must start the run in the same step.
    */
   readonly startRun: (lease: Lease) => (() => void) | undefined
   /**
-   * Ends the leadership of this lease once its runs have ended or `drainTimeout` has passed, and contends again after a
-   * pause.
+   * Ends the leadership under this lease once its runs have ended or `drainTimeout` has passed, and contends again
+   * after a pause.
    */
   readonly resign: (lease: Lease) => void
 }
@@ -43,7 +43,7 @@ const hosts = new WeakMap<object, JobHost>()
 
 export const register = (contender: object, host: JobHost): void => void hosts.set(contender, host)
 
-/** Finds the host of a contender, which may be wrapped in an object that inherits from it. */
+/** Finds a contender's host. The contender may be wrapped in an object that inherits from it. */
 export const jobHost = (contender: object): JobHost => {
   for (let object: object | null = contender; object !== null; object = Object.getPrototypeOf(object)) {
     const host = hosts.get(object)
@@ -53,9 +53,9 @@ export const jobHost = (contender: object): JobHost => {
 }
 
 /**
- * Reserves the names of the jobs while they run. Two runners of one job would each take the other's runs for their own,
- * so the second one is refused. If the first one is ending, the second one waits for it. `running` gets the function
- * that it calls when it is interrupted.
+ * Reserves the names of the jobs while they run. Two runners of one job would each mistake the other's runs for their
+ * own, so the second runner fails or, if the first one is ending, waits for it. `running` receives a function to call
+ * when it is interrupted.
  */
 export const withNames = <A, E, R>(
   { jobs }: JobHost,

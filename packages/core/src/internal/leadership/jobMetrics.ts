@@ -7,7 +7,7 @@ import * as MutexMetrics from "../../MutexMetrics.ts"
 const of = <Input, State>(metric: Metric.Metric<Input, State>, mutex: string, job: string) =>
   Metric.withAttributes(metric, { mutex, job_name: job })
 
-/** Reports the last start and the last success in the fleet, including those on other nodes. */
+/** Reports the last start and the last success in the fleet, on any node. */
 export const note = (mutex: string, job: string, record: JobRecord | undefined): Effect.Effect<void> =>
   Effect.gen(function*() {
     if (record?.run !== undefined) yield* Metric.update(of(MutexMetrics.jobs.lastStart, mutex, job), record.run.start)

@@ -1,15 +1,16 @@
 /**
- * Decides what a leader does with one job now, from the state of the job in the fleet. `jobRunner` calls it.
+ * Decides what a leader does with one job now, given the job's state in the fleet. Called by `jobRunner`.
  *
- * Every instant after `record.at` is unsettled: it had no run and is not missed. Of the instants that came while this
- * leader could run the job, the last is on time, no matter how late the backend replies. All others are late: `misfire`
- * says which late ones get a run, and `catchUp` how old they may be. Those without a run are missed, each with a cause.
+ * Every instant after `record.at` is unsettled: it neither had a run nor was missed. Of the instants that passed while
+ * this leader could run the job, the last is on time, no matter how late the backend replies. All other instants are
+ * late: `misfire` says which of them get a run, and `catchUp` how old they may be. Late instants that get no run are
+ * missed, each with a cause.
  */
 import type { JobRecord } from "../../JobStore.ts"
 import { last, type Next } from "./cronInstants.ts"
 import type { JobSpec } from "./jobSpec.ts"
 
-/** Why an instant was missed: no leader, the job was running, the job was paused, or the backend did not reply. */
+/** Why an instant was missed: there was no leader, the job was running or paused, or the backend did not reply. */
 export type Cause = "noLeader" | "running" | "paused" | "outage"
 
 /** Instants are in milliseconds since 1970, by the backend's clock. */
@@ -36,12 +37,12 @@ export interface Leader {
 /** Missed instants beyond this number are not counted. */
 const mostCounted = 1000
 
-/** The pause before the second attempt for an instant. It doubles with each further attempt. */
+/** The pause before the second attempt for an instant. Doubles with each further attempt. */
 const pauseMillis = 1000
 
 /**
- * Combines a job's schedules into one: each former schedule up to its change, in chronological order, then the current
- * one.
+ * Combines a job's schedules into one. Former schedules, in chronological order, apply until they were replaced, and
+ * the current one applies afterwards.
  */
 export const inForce = (
   present: Next,
@@ -112,7 +113,7 @@ export const plan = (
     : runAt(chosen, 1, chosen !== latest || chosen < leader.free, missed, cause)
 }
 
-/** The instant after `at` that gets the next run, if any. */
+/** The first instant after `at` that gets a run, if any. */
 const choose = (
   { catchUp, misfire }: Pick<JobSpec, "misfire" | "catchUp">,
   next: Next,
@@ -128,8 +129,8 @@ const choose = (
 }
 
 /**
- * When to retry the last run. Undefined if it succeeded, still runs, is too old, has no attempts left, or is not for
- * the last settled instant.
+ * When to retry the last run. Undefined if the run succeeded, has not ended, is too old, has no attempts left, or is
+ * not for the last settled instant.
  */
 const retryAt = (
   { attempts, catchUp }: Pick<JobSpec, "attempts" | "catchUp">,

@@ -1,4 +1,4 @@
-/** One run of a job, from its start under the lease until its end is recorded. `jobRunner` calls it after a claim. */
+/** One run of a job, from its start under the lease until its end is recorded. Called by `jobRunner` after a claim. */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -25,9 +25,9 @@ interface Claimed<R> {
   readonly run: Job<unknown, R>["run"]
   readonly mutex: MutexName
   readonly note: (outcome: RunOutcome) => Effect.Effect<void>
-  /** Called when the run takes over the claim: from then on, `note` records how the claim ended. */
+  /** Called when the run takes over the claim. After this call, `note` records how the claim ended. */
   readonly taken: () => void
-  /** In milliseconds since 1970 by the backend's clock, like `start`. */
+  /** In milliseconds since 1970 by the backend's clock, as is `start`. */
   readonly scheduledAt: number
   readonly start: number
   readonly isCatchUp: boolean
@@ -70,7 +70,7 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
       yield* jobMetrics.noteRunning(mutex, name, 0)
       if (ended === undefined) return yield* note("unstarted")
       ended()
-      // Only the end of the leadership counts as an interruption. A run that interrupts itself has failed
+      // Only the end of the leadership counts as an interruption. If a run interrupts itself, it has failed
       const isOver = Exit.isFailure(yield* Effect.exit(restore(Effect.void)))
       const outcome = isOver || outcomeOf(exit) !== "interrupted" ? outcomeOf(exit) : "failure"
       yield* Metric.update(MutexMetrics.jobs.runs[outcome], 1)

@@ -1,9 +1,9 @@
 /**
- * Runs the jobs of a fleet while its contender leads. `Leadership` starts it.
+ * Runs a fleet's jobs while its contender leads. Started by `Leadership`.
  *
- * One loop serves all jobs of a contender: it reads the state of the fleet, decides what to do with each job
+ * One loop serves all of a contender's jobs: it reads the state of the fleet, decides what to do with each job
  * (`jobPlan`), and sleeps until the next instant. All instants follow the backend's clock, so the nodes' clocks do not
- * affect the schedule. A leader whose clock is far off resigns nevertheless (`clockCheck`).
+ * affect the schedule. Nevertheless, a leader resigns if its clock is far off (`clockCheck`).
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -32,10 +32,10 @@ import * as malformedJobs from "./malformedJobs.ts"
 /** How often a leader reads the state of its jobs, including operators' requests. */
 const readIntervalMillis = 5000
 
-/** The pause after a claim is refused as `NotOwner`, `Running` or `Paused`. Repeating it sooner would not help. */
+/** The pause after the reply to a claim was `NotOwner`, `Running` or `Paused`. Claiming again sooner would not help. */
 const refusedMillis = 1000
 
-/** The number of claims whose outcomes a leader remembers. */
+/** How many claims a leader remembers the outcomes of. */
 const mostRemembered = 1000
 
 export interface Prepared<R> {
@@ -49,7 +49,7 @@ type Claiming = Exclude<Decision, { _tag: "Wait" }>
 interface Tracked<R> extends Prepared<R> {
   record: JobRecord | undefined
   isBusy: boolean
-  /** The number of the last read that began before the job's last run or claim ended. It may lack that end. */
+  /** The number of the last read that began before the job's last run or claim ended. That read may lack the end. */
   outdated: number
   /** When this leadership became able to run the job, by the backend's clock. */
   free: number
@@ -80,7 +80,7 @@ export const run = <R>(
         (now) => host.store.jobs.read({ mutex: contender.mutex, id: lease?.id, jobs: named(now) })
       )
 
-    /** Registers the jobs, even if this node does not lead, so that a new job's instants begin then. */
+    /** Registers the jobs even if this node does not lead: a new job's instants begin at its registration. */
     const introduce = Effect.retry(
       Effect.tapError(readAll(), (error) => log.warning(`Cannot register the jobs: ${error.message}`)),
       endlessRetry
@@ -114,12 +114,12 @@ export const run = <R>(
           claim: undefined
         }))
         /**
-         * The outcome of each claim of this leadership; `unstarted` until its run has ended. The backend may lack an
-         * outcome, because a failover can lose it.
+         * The outcomes of this leadership's claims; `unstarted` until the run has ended. The backend may lack an
+         * outcome that a failover has lost.
          */
         const over = new Map<string, RunOutcome>()
         const setOver = (claim: string, outcome: RunOutcome) => {
-          // Insert at the end, because the outcome of a long run is needed until it is recorded
+          // Move to the end: the outcome of a long run is needed until it is recorded
           over.delete(claim)
           over.set(claim, outcome)
           if (over.size > mostRemembered) over.delete(over.keys().next().value!)
@@ -132,7 +132,7 @@ export const run = <R>(
             { concurrency: "unbounded", discard: true }
           )
         )
-        // Created last, so it is closed first: that interrupts the runs and waits for them
+        // Created last and thus closed first: closing interrupts the runs and waits for them
         const fibers = yield* FiberSet.make()
 
         const reportMalformed = malformedJobs.reporter()
@@ -147,7 +147,7 @@ export const run = <R>(
           yield* reportMalformed(latest.malformed)
         })
 
-        /** The schedules in the backend's records, each parsed once. */
+        /** The schedules from the backend's records. Each is parsed once. */
         const texts = new Map<string | undefined, jobSchedule.Instants | undefined>()
         const read = Effect.fnUntraced(function*(text: string | undefined) {
           if (text === undefined || texts.has(text)) return
@@ -178,7 +178,7 @@ export const run = <R>(
 
         /**
          * Suspends decisions about the job while the effect runs. A read that began before the effect ended may lack
-         * its result, so it is not adopted, and another read follows immediately.
+         * the effect's result. Such a read is ignored, and another follows immediately.
          */
         const busy = (job: Tracked<R>) => <A, E, RE>(effect: Effect.Effect<A, E, RE>) => {
           job.isBusy = true
@@ -311,7 +311,7 @@ export const run = <R>(
             // claim was executed
             const { run } = job.record
             if (!isClaimed && run?.id === lease.id && run.end === undefined) {
-              // Sends the end now and, if the backend does not accept it, again after a pause
+              // Sends the end now and, if that fails, again after a pause
               job.notBefore = instant(clock).monotonic + pauseAfter(++job.failures)
               yield* FiberSet.run(fibers, busy(job)(note(job, run.claim, over.get(run.claim) ?? "interrupted")))
               continue

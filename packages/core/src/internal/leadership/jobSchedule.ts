@@ -1,6 +1,6 @@
 /**
- * Schedules of jobs, and their text form in the backend. Every node of a fleet computes the same instants, in
- * milliseconds since 1970. `Leadership` exports `every` and `cron`. `jobRunner` and `Jobs` parse the texts.
+ * Job schedules, and their text form in the backend. Every node in a fleet computes the same instants, in milliseconds
+ * since 1970. `Leadership` exports `every` and `cron`. `jobRunner` and `Jobs` parse the texts.
  */
 import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
@@ -17,11 +17,11 @@ export interface Instants {
   /** `every <milliseconds>`, or `cron <zone> <expression>`. */
   readonly text: string
   readonly next: cronInstants.Next
-  /** The period of `every`: the backend starts a new job with the current one, and it is the default of `catchUp`. */
+  /** The period of `every`. The backend starts a new job with the current period. Also the default of `catchUp`. */
   readonly everyMillis: number | undefined
 }
 
-/** Returns the milliseconds between the first two instants after `at`. */
+/** Returns the time in milliseconds between the first two instants after `at`. */
 export const periodAt = (next: cronInstants.Next, at: number): number => {
   const first = next(at)
   return next(first) - first
@@ -54,7 +54,7 @@ const nicknames = new Map(Object.entries({
   "@hourly": "0 * * * *"
 }))
 
-/** Unsupported syntax of other cron implementations, with the alternative. */
+/** Unsupported syntax from other cron implementations, with alternatives. */
 const dialect: ReadonlyArray<readonly [RegExp, string]> = [
   [/^\?$/, "? is not supported: write *"],
   [/^(L|L-\d+|LW)$/i, "L is not supported: take the first day of the next month, or days 28-31 and let the run decide"],
@@ -83,7 +83,7 @@ const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | Da
   }
   const parsed = Cron.parse(expression, zone.value)
   if (Result.isFailure(parsed)) return yield* refusal(shown, parsed.failure.message)
-  // The fourth field from the end is the hour, with or without a field for seconds
+  // The hour is the fourth field from the end, with or without a seconds field
   const next = cronInstants.make(parsed.success, zone.value, expression.split(" ").at(-4)!.startsWith("*"))
   // The search throws if the expression never matches
   if (Result.isFailure(Result.try(() => next(0)))) return yield* refusal(shown, "it never occurs")

@@ -1,4 +1,4 @@
-/** Validates the options of a job. `Leadership` calls it; `jobPlan`, `jobRunner` and `jobRun` rely on the result. */
+/** Validates a job's options for `Leadership`. `jobPlan`, `jobRunner` and `jobRun` rely on the result. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Job } from "../../Leadership.ts"
@@ -20,7 +20,7 @@ export interface JobSpec {
   readonly attempts: number
 }
 
-/** All options. The compiler accepts others in an array whose type it infers, such as `misFire`. */
+/** All options. In an array with an inferred type, the compiler accepts unknown ones, such as `misFire`. */
 const known: { readonly [Option in keyof Required<Job>]: true } = {
   name: true,
   schedule: true,
@@ -82,7 +82,7 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
 
 /**
  * How long the backend keeps the record of an unused job: `catchUp` plus four periods, but at least 30 days. At most a
- * century, because the time at which the record is forgotten must be a safe integer.
+ * century, because the record's expiry time must be a safe integer.
  */
 export const keepOf = ({ catchUp, instants }: JobSpec, now: number): Duration.Duration => {
   const first = instants.next(now)

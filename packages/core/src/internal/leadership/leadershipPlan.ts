@@ -1,14 +1,13 @@
 /**
  * Decides when a contender contends, leads and resigns: a state machine on plain data. `contender` executes its
- * commands with a loop that acquires the mutex, leads until the lease ends, and acquires the mutex again.
+ * commands, and runs the loop that acquires the mutex, leads until the lease ends, and acquires the mutex again.
  */
 
 /**
  * - `stopped`: there is no loop.
  * - `contending`: the loop is pausing, or waiting for the mutex.
  * - `leading`: the contender holds the lease.
- * - `resigning`: it still holds the lease, but its work has failed or it was asked to resign. No further job run
- *   starts.
+ * - `resigning`: it still holds the lease, but its work has failed or it was asked to resign. No more job runs start.
  * - `ending`: the job runs have ended or the drain timeout has passed, and the loop is being interrupted.
  */
 export type Phase = "stopped" | "contending" | "leading" | "resigning" | "ending"
@@ -21,17 +20,17 @@ export interface Contention {
   /** Whether the contender leads only if nobody else wants to. */
   isLeaving: boolean
   isClosed: boolean
-  /** The number of leaderships so far. Events of earlier ones have a smaller number and are ignored. */
+  /** The number of leaderships so far. Events from earlier leaderships have a smaller number and are ignored. */
   leadership: number
-  /** The number of job runs in progress under this leadership. */
+  /** The number of this leadership's job runs in progress. */
   runs: number
-  /** Consecutive leaderships that ended because of `WorkFailed`. */
+  /** How many consecutive leaderships ended because of `WorkFailed`. */
   failures: number
-  /** The pause before the loop contends again. */
+  /** How long the loop pauses before it contends again. */
   pauseMillis: number
 }
 
-/** `leadership` is the number of the leadership that the event belongs to. */
+/** `leadership` is the number of the event's leadership. */
 export type Event =
   | { readonly _tag: "Start" | "Stop" | "StepDown" | "Leave" | "Close" }
   /** The loop has ended after an interruption. */
@@ -45,7 +44,7 @@ export type Event =
    * The work failed, or the leader resigns because of a failed job, an operator's request, or a clock that is far off.
    */
   | { readonly _tag: "WorkFailed"; readonly leadership: number }
-  /** The runs have ended, or the drain timeout has passed. */
+  /** The job runs have ended, or the drain timeout has passed. */
   | { readonly _tag: "Drained"; readonly leadership: number; readonly lastedMillis: number }
 
 /**
@@ -56,11 +55,11 @@ export type Event =
  */
 export type Command = "nothing" | "begin" | "interrupt" | "drain" | "endDrain"
 
-/** The pause after the first of several consecutive failures, and the longest pause. */
+/** The pause after the first consecutive failure, and the longest pause. */
 const firstPauseMillis = 100
 const longestPauseMillis = 10_000
 
-/** A leadership that lasts this long resets the count of failures. */
+/** A leadership that lasts this long resets the failure count. */
 const lastingMillis = 60_000
 
 export const make = (): Contention => ({
@@ -106,7 +105,7 @@ export const next = (contention: Contention, event: Event): Command => {
       contention.isWanted = !contention.isClosed
       contention.isLeaving = false
       if (!hasLoop(contention)) return begin(contention)
-      // The restarted loop queues at once, not after its next attempt without queueing
+      // The restarted loop queues immediately, not only after another attempt without queueing
       return isLeaving && contention.phase === "contending" ? "interrupt" : "nothing"
     }
     case "Stop":

@@ -1,12 +1,12 @@
 /**
- * Logs the jobs that do not run because their state in the backend cannot be read, each once until the reason changes.
- * `jobRunner` uses it.
+ * Logs jobs that do not run because their state in the backend cannot be read. Each is logged once, and again when the
+ * reason changes. Used by `jobRunner`.
  */
 import * as Effect from "effect/Effect"
 import type { JobsRecord } from "../../JobStore.ts"
 import * as log from "../log.ts"
 
-/** Create one for each leadership, so that a new leader logs them again. */
+/** Create one per leadership: a new leader logs all malformed jobs again. */
 export const reporter = (): (malformed: JobsRecord["malformed"]) => Effect.Effect<void> => {
   let reported = new Map<string, string>()
   return (malformed) =>

@@ -1,5 +1,5 @@
 /**
- * The jobs of one mutex in the in-memory store, which follow the rules of the Redis scripts. `memoryStore` has an
+ * The jobs of one mutex in the in-memory store, with the same rules as the Redis scripts. `memoryStore` creates an
  * instance for each mutex, and serializes the calls.
  */
 import * as Duration from "effect/Duration"
@@ -18,11 +18,11 @@ import type {
 interface Entry extends Mutable<JobRecord> {
   /** When to forget the job. */
   until: number
-  /** The instant of the request that started the last run; undefined if the run was scheduled. */
+  /** The time of the operator's request that started the last run; undefined if the run was scheduled. */
   requested: number | undefined
 }
 
-/** The maximum number of former schedules, as in jobs.lua. */
+/** Maximum number of former schedules, as in jobs.lua. */
 const mostFormer = 8
 
 const inForce = (entry: JobRecord) => entry.override ?? entry.schedule
@@ -143,7 +143,7 @@ export class MemoryJobs {
     return entry
   }
 
-  /** Ends a pause. Instants that passed during it are not caught up on. */
+  /** Ends a pause. Instants that passed during the pause are not caught up on. */
   private resume(entry: Entry, now: number): void {
     entry.at = Math.max(entry.at, now)
   }

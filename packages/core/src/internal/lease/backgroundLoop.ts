@@ -1,6 +1,6 @@
 /**
- * Helpers for the background loops of a layer: sleeping, and restarting after a crash. `timerQueue`, `leaseRenewer` and
- * the loops of data streams use them.
+ * Helpers for a layer's background loops: sleeping, and restarting after a crash. Used by `timerQueue`, `leaseRenewer`
+ * and the loops for data streams.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -10,7 +10,7 @@ import type * as Latch from "effect/Latch"
 import * as log from "../log.ts"
 import { instant } from "./instant.ts"
 
-/** Runs the loop forever. A crash is logged, and the loop restarts. */
+/** Runs the loop forever. If it crashes, logs the crash and restarts it. */
 export const supervise = <R>(what: string, loop: Effect.Effect<unknown, never, R>): Effect.Effect<never, never, R> =>
   Effect.forever(Effect.catchCauseIf(
     loop,

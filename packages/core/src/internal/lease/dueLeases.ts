@@ -3,7 +3,7 @@
  * ends them. `leaseTable` creates it, and `leaseRenewer` runs the loop. `leaseDeadline` computes when a single lease
  * ends.
  *
- * Timers of a `timerQueue` run in slices. This loop is separate because it must end all overdue leases before it
+ * Timers in a `timerQueue` run in slices. This loop is separate because it must end all overdue leases before it
  * yields: their work may keep the process busy.
  */
 import type * as Clock from "effect/Clock"
@@ -16,33 +16,34 @@ import { ClockComparison, comparePeriodMillis, type Instant, instant } from "./i
 import type { Periods, TrackedLease } from "./leaseDeadline.ts"
 import { Slice } from "./workSlices.ts"
 
-/** `mutex` is the label of the lease's metrics, if they have one. */
+/** `mutex` is the label on the lease's metrics, if they have one. */
 export type AnyLease = TrackedLease<Periods> & { readonly mutex?: string }
 
-/** A timer that is less late than this does not indicate a long turn of the event loop. */
+/** A smaller timer delay does not indicate a long turn of the event loop. */
 const punctualMillis = 50
 
 /**
- * The recorded length of the longest turn decays by this factor with each wake-up. It is capped, because a longer delay
- * may mean that the process was paused.
+ * The recorded length of the longest turn decays by this factor with each wake-up. The length is capped, because a
+ * longer delay may mean that the process was paused.
  */
 const memory = 0.9
 const longestTurnMillis = 10_000
 
-/** If `end` crashes, it is retried after this time. */
+/** How long to wait before retrying an `end` that crashed. */
 const retryEndMillis = 10
 
 interface LoopHandlers {
   /** Renews due leases until the slice is full. Returns whether more are due. */
   readonly renew: (from: number, slice: Slice) => boolean
-  /** Called at each wake-up with its delay in milliseconds, which is negative if the loop was woken early. */
+  /** Called at each wake-up with the delay in milliseconds, which is negative if the loop was woken early. */
   readonly late: (millis: number) => void
 }
 
 export class DueLeases<L extends AnyLease> {
   private readonly heap = new IndexedHeap<L>()
   /**
-   * The leases due for renewal. `takeDue` has returned the first `taken` of them. All stay in the heap until they end.
+   * The leases due for renewal; `takeDue` has already returned the first `taken` of them. They stay in the heap until
+   * they end.
    */
   private due: Array<L> = []
   private taken = 0
@@ -50,9 +51,9 @@ export class DueLeases<L extends AnyLease> {
   private readonly clock: Clock.Clock
   /** Ends leases whose deadlines have passed. */
   private readonly end: (leases: ReadonlyArray<L>, now: Instant) => void
-  /** Detects that the two clocks have diverged since all deadlines were last computed. */
+  /** Detects whether the two clocks have diverged since all deadlines were last computed. */
   private readonly clocks: ClockComparison
-  /** The longest recent turn of the event loop in milliseconds, as measured by late timers. */
+  /** The longest recent turn of the event loop in milliseconds, measured by how late timers fire. */
   private turnMillis = 0
   /** When the loop wakes, in monotonic milliseconds. Undefined while the loop runs. */
   private wakesAt: number | undefined
@@ -80,7 +81,7 @@ export class DueLeases<L extends AnyLease> {
   }
 
   /**
-   * Adds an open lease, or moves it when its next renewal or its end has changed. The longer the turns of the event
+   * Adds an open lease, or moves it after its next renewal or its end has changed. The longer the turns of the event
    * loop, the earlier it is renewed.
    */
   place(lease: L): void {
@@ -98,14 +99,14 @@ export class DueLeases<L extends AnyLease> {
     const before = this.turnMillis
     const turn = Math.max(Math.min(late, longestTurnMillis), before * memory)
     this.turnMillis = turn < punctualMillis ? 0 : turn
-    // Place all leases again, because they were placed for shorter turns
+    // Move all leases, because they were placed for shorter turns
     if (this.turnMillis > before) { for (const lease of this.all()) if (lease.isOpen()) this.place(lease) }
   }
 
   /**
-   * Ends all leases whose deadlines have passed, before anything else runs, because their work may keep the process
-   * busy. Also collects the leases that are due for renewal, which only the loop renews. The loop calls it in each turn
-   * and, because timers may be late, `leaseTable` before it relies on a lease. Terminates, because a lease that returns
+   * Ends all leases whose deadlines have passed before anything else runs, because their work may keep the process
+   * busy. Also collects the leases that are due for renewal, which only the loop renews. Called by the loop in each
+   * turn and, because timers may be late, by `leaseTable` before it relies on a lease. Terminates: a lease that returns
    * to the heap ends after `now`.
    */
   sweep(now: Instant): void {
@@ -117,7 +118,7 @@ export class DueLeases<L extends AnyLease> {
         over.push(lease)
         continue
       }
-      // `leaseRenewer` sets it again when the renewal has succeeded or failed
+      // `leaseRenewer` sets `nextRenewal` when the renewal has succeeded or failed
       lease.nextRenewal = Infinity
       this.heap.place(lease, lease.endsAt())
       if (lease.isDue) continue
@@ -149,7 +150,7 @@ export class DueLeases<L extends AnyLease> {
     return undefined
   }
 
-  /** Each turn ends overdue leases, renews some of those that are due, and sleeps until the next one is due. */
+  /** Each turn ends overdue leases, renews some of the due ones, and sleeps until the next lease is due. */
   readonly loop = ({ late, renew }: LoopHandlers): Effect.Effect<never> => {
     let previous: Slice | undefined
     const turns = Effect.forever(
@@ -173,17 +174,16 @@ export class DueLeases<L extends AnyLease> {
       }),
       { disableYield: true }
     )
-    // A scheduler yield could delay the sweep until all other runnable fibers have run
+    // A yield to the scheduler could delay the sweep until all other runnable fibers have run
     return Effect.provideService(turns, Scheduler.PreventSchedulerYield, true)
   }
 
   /**
-   * Adjusts all leases after a suspension or a clock change, which shifts their deadlines and renewals but not their
-   * order.
+   * Adjusts all leases after a suspension or a clock change, which shifts deadlines and renewals but keeps their order.
    */
   private recompute(now: Instant): void {
     for (const lease of this.all()) {
-      // `left` adjusts the deadlines of the lease to the clocks
+      // `left` adjusts the lease's deadlines to the clocks
       lease.left(now)
       this.place(lease)
     }

@@ -1,12 +1,12 @@
 /**
  * A binary heap whose items know their positions, so that any item can be removed or moved. Consecutive items with the
- * same key form a chain, and only the first of them is in the heap: thousands of items due at one instant cost O(1)
- * each. It orders the leases of `dueLeases` and the timers of `timerQueue`.
+ * same key form a chain, and only the first item of a chain is in the heap: thousands of items due at the same instant
+ * cost O(1) each. The heap orders the leases in `dueLeases` and the timers in `timerQueue`.
  */
 export interface Item {
-  /** Items are ordered by key, smallest first. While an item is in a heap, only `place` changes its key. */
+  /** Items are sorted by key, smallest first. While an item is in a heap, only `place` changes its key. */
   key: number
-  /** The item's index in the heap; -1 if it is in no heap, -2 if it is behind another item of a chain. */
+  /** The item's index in the heap; -1 if it is in no heap, -2 if it is behind another item in a chain. */
   position: number
   before: Item | undefined
   behind: Item | undefined
@@ -17,7 +17,7 @@ const inChain = -2
 
 export class IndexedHeap<I extends Item> {
   private readonly items: Array<I> = []
-  /** The last item that was placed, if it is still in the heap. It ends its chain. */
+  /** The last item that was placed, if it is still in the heap: the end of its chain. */
   private newest: Item | undefined
 
   get first(): I | undefined {
@@ -74,7 +74,7 @@ export class IndexedHeap<I extends Item> {
     if (!this.rise(last)) this.sink(last)
   }
 
-  /** Moves the item up from its position until its parent is not larger. Returns whether it moved. */
+  /** Moves the item up until its parent is not larger. Returns whether it moved. */
   private rise(item: I): boolean {
     const { items } = this
     const start = item.position

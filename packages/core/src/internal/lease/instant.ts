@@ -1,4 +1,4 @@
-/** Instants on both the monotonic and the wall clock, in milliseconds, and a comparison that detects suspensions. */
+/** Instants on both the monotonic and the wall clock, in milliseconds. Comparing the two clocks detects suspensions. */
 import type * as Clock from "effect/Clock"
 
 export interface Instant {
@@ -12,15 +12,15 @@ export const instant = (clock: Clock.Clock): Instant => ({
   wall: clock.currentTimeMillisUnsafe()
 })
 
-/** How often the clocks are compared. Timers stop during a suspension, so none fires when it ends. */
+/** How often the clocks are compared. Timers stop during a suspension, so no timer fires when it ends. */
 export const comparePeriodMillis = 1000
 
-/** The clocks may drift apart this far before it counts as a suspension. The smallest margin is ten times as long. */
+/** How far the clocks may drift apart before this counts as a suspension: a tenth of the smallest margin. */
 const driftMillis = 10
 
 /** Detects suspensions and clock changes, for loops that sleep on the monotonic clock. */
 export class ClockComparison {
-  /** The wall clock minus the monotonic clock, at the last shift. */
+  /** The difference between the wall clock and the monotonic clock at the last shift. */
   private offset: number
 
   constructor(now: Instant) {
@@ -28,8 +28,8 @@ export class ClockComparison {
   }
 
   /**
-   * How far the wall clock has moved relative to the monotonic clock since the last shift, in milliseconds; 0 if that
-   * is only drift.
+   * How far the wall clock has moved relative to the monotonic clock since the last shift, in milliseconds. Returns 0
+   * for mere drift.
    */
   shift(now: Instant): number {
     const moved = now.wall - now.monotonic - this.offset

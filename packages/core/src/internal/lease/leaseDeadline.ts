@@ -1,5 +1,5 @@
 /**
- * One lease of a mutex or a data stream: computes its local deadline from two clocks, and its next renewal. `dueLeases`
+ * Computes when the lease of a mutex or a data stream ends locally, by two clocks, and when to renew it. `dueLeases`
  * orders the leases and sleeps until the next one is due.
  */
 import type * as Duration from "effect/Duration"
@@ -15,9 +15,9 @@ export interface Periods {
   readonly usable: number
   readonly margin: number
   readonly renewAfter: number
-  /** How early a renewal may be sent, to join one that is due. */
+  /** How early a renewal may be sent together with one that is due. */
   readonly early: number
-  /** Maximum time from `since` to the end, with or without renewals. */
+  /** Maximum time from `since` to the end, regardless of renewals. */
   readonly maxHold: number
 }
 
@@ -26,19 +26,19 @@ type Step = (now: number, renewal: Renewal) => Pull.Pull<[unknown, Duration.Dura
 export abstract class TrackedLease<P extends Periods> implements Item {
   readonly options: P
   /**
-   * When the lease began: just before the granting request was sent, at the hand-off from another fiber, or at the
-   * earliest time of a grant by message.
+   * When the lease began: just before the granting request was sent, when another fiber handed it on, or at the
+   * earliest possible time of a grant by message.
    */
   readonly since: Instant
   /**
-   * Initially `since`, then the time just before the last successful renewal was sent. After a hand-off from another
-   * fiber, it is the `adjustedRenewal` of the previous lease.
+   * Initially `since`, then the time just before the last successful renewal was sent. If another fiber handed the
+   * lease on, the previous lease's `adjustedRenewal`.
    */
   protected renewed: Instant
   private monotonicDeadline = 0
   private wallDeadline = 0
   /**
-   * When to renew, in monotonic milliseconds. Infinite from then until the result is known, and once `maxHold` limits
+   * When to renew, in monotonic milliseconds. Infinity while a renewal is in flight, and from the moment `maxHold` caps
    * the deadline. Negative infinity means immediately.
    */
   nextRenewal = 0
@@ -46,17 +46,16 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   position = -1
   before: Item | undefined = undefined
   behind: Item | undefined = undefined
-  /** Whether the lease is due for renewal and waits for a batch. */
+  /** Whether the lease is due for renewal and waiting to be batched. */
   isDue = false
   renewing = false
-  /** The error of the last attempt to renew, if it failed. */
+  /** The error from the last attempt to renew, if it failed. */
   failure: StoreError | undefined = undefined
   /**
-   * The running schedule of delays. It starts at the first of several consecutive failures or, with a user's guard, at
-   * the grant.
+   * The running schedule of delays. It starts with the first consecutive failure or, for a user's guard, at the grant.
    */
   step: Step | undefined = undefined
-  /** The interval between renewals that a user's guard asks for, in milliseconds, capped at `longestPace`. */
+  /** The interval between renewals requested by a user's guard, in milliseconds, capped at `longestPace`. */
   private paceMillis = Infinity
   /** `renewAfter`, or less if a message granted the lease for a shorter period. */
   private longestPace = Infinity
@@ -71,11 +70,11 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return this.failure !== undefined
   }
 
-  /** Whether the lease is renewed: it has been neither lost nor ended. */
+  /** Whether the lease is being renewed: it has neither been lost nor ended. */
   abstract isOpen(): boolean
   abstract get annotations(): Record<string, unknown>
 
-  /** Sets the deadline. It is measured from just before the request was sent, never from its reply. */
+  /** Sets the deadline, measured from just before the request was sent, never from its reply. */
   extend(sent: Instant): void {
     const { maxHold, renewAfter, usable } = this.options
     this.renewed = sent
@@ -105,8 +104,8 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   }
 
   /**
-   * Makes the lease end no later than `usable` milliseconds after `renewed`, and its renewal start no later than
-   * `renewAfter` after it.
+   * Makes the lease end no later than `usable` milliseconds after `renewed`, and be renewed no later than `renewAfter`
+   * milliseconds after `renewed`.
    */
   protected shorten(usable: number, renewAfter: number): void {
     const { monotonic, wall } = this.renewed
@@ -124,7 +123,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     const monotonic = this.monotonicDeadline - now.monotonic
     const wall = this.wallDeadline - now.wall
     if (wall > monotonic) this.wallDeadline = now.wall + monotonic
-    // More than a rounding error: a suspension, or a clock change
+    // More than a rounding error: a suspension or a clock change
     else if (wall < monotonic - 1) {
       this.monotonicDeadline = now.monotonic + wall
       this.nextRenewal -= monotonic - wall
@@ -132,7 +131,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return Math.min(monotonic, wall)
   }
 
-  /** `renewed`, moved back by the time that suspensions and clock changes have taken from the lease. */
+  /** `renewed`, minus the time by which suspensions and clock changes have shortened the lease. */
   protected get adjustedRenewal(): Instant {
     const { renewed: { monotonic, wall }, since, options: { maxHold, usable } } = this
     return {
@@ -146,7 +145,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return this.monotonicDeadline
   }
 
-  /** The `problem` field of a loss: the error message, if the backend refused the last renewal. */
+  /** The `problem` field of a loss: the message of the error with which the backend refused the last renewal. */
   protected problemOf(reason: LossReason["_tag"]): { readonly problem?: string } {
     const { failure } = this
     return reason === "BackendGone" && failure?.isRetryable === false ? { problem: failure.message } : {}

@@ -1,6 +1,6 @@
 /**
- * `protect`, which runs work under leases, and `LeaseHandle`, the base class of the lease objects that users see.
- * `mutex/leaseHandle` and the `leaseHandle` of data streams extend it. `service` runs `withLock` in `protect`.
+ * Contains `protect`, which runs work under leases, and `LeaseHandle`, the base class of the lease objects that users
+ * see. The two modules `leaseHandle` for mutexes and data streams extend it. `service` runs `withLock` in `protect`.
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -16,20 +16,20 @@ import { Containing, type Protection, remains, settle } from "./protectedWork.ts
 export type Table<L extends OwnedLease> = Pick<LeaseTable<L, never>, "now" | "check" | "tasks">
 
 /**
- * Derives the context of protected work from its parent's. `own` stands for the work; `protect` sets its fiber later.
+ * Derives the context of protected work from its parent's. `own` identifies the work; `protect` sets its fiber later.
  */
 type Inside = (context: Context.Context<never>, own: Protection) => Context.Context<never>
 
 /**
- * Adds the work to `Containing`, so that an effect inside it that ends the lease does not wait for itself. Drops work
- * that has ended, because a detached fiber may have inherited it.
+ * Adds the work to `Containing`: an effect inside the work that ends the lease then does not wait for itself. Drops
+ * ended work, which a detached fiber may have inherited.
  */
 const contain: Inside = (context, own) => {
   const running = Context.get(context, Containing).filter(({ work }) => work?.pollUnsafe() === undefined)
   return Context.add(context, Containing, [...running, own])
 }
 
-/** Runs the effect in its own fiber, which is interrupted when one of the leases ends or is lost. */
+/** Runs the effect in a separate fiber, which is interrupted when one of the leases ends or is lost. */
 export const protect = <L extends OwnedLease, A, E, R>(
   table: Table<L>,
   held: ReadonlyArray<L>,
@@ -54,7 +54,7 @@ export const protect = <L extends OwnedLease, A, E, R>(
       const remove = () => {
         for (const lease of held) lease.work.remove(fiber)
       }
-      /** The lease that the work has lost. Includes a lease that its owner ended only if that interrupted the work. */
+      /** The lease that the work has lost. A lease ended by its owner counts only if that interrupted the work. */
       const lost = () => {
         check()
         return held.find((lease) => lease.loss !== undefined || lease.work.wasEnded(fiber))
@@ -119,7 +119,7 @@ export abstract class LeaseHandle<L extends OwnedLease> extends Handle {
     return <A, E, R>(effect: Effect.Effect<A, E, R>) => protect(this.table, [this.lease], effect)
   }
 
-  /** For `toJSON`, which must not end an overdue lease. */
+  /** For `toJSON`: printing must not end an overdue lease. */
   protected get shownTimeLeft(): string {
     return timeLeft(this.lease.isHeld() ? this.lease.left(this.table.now()) : 0)
   }

@@ -1,6 +1,6 @@
 /**
- * Renews the leases of a layer or a stream client in batches, with retries, before their deadlines. `heldLeases` and
- * `streamTable` start it; each defines how to send a batch and how to handle each reply.
+ * Renews the leases of a layer or a stream client in batches, with retries, before their deadlines. Started by
+ * `heldLeases` and `streamTable`, which define how to send a batch and how to handle each reply.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -33,17 +33,17 @@ interface Renewal<L extends AnyLease, A extends Reply> {
   /** The open leases. `place` moves a lease whose `nextRenewal` has changed. */
   readonly deadlines: DueLeases<L>
   readonly recorder: Recorder
-  /** The request's name in errors, and the name of its span. */
+  /** The name of the request in errors, and the name of its span. */
   readonly operation: string
   readonly span: string
-  /** The noun for log lines, in the singular. */
+  /** A singular noun for log messages. */
   readonly what: string
   readonly timeout: Duration.Duration
-  /** Maximum number of leases per request: enough to share the round trip, too few to block the server. */
+  /** Maximum number of leases per request: enough to share a round trip, too few to block the server. */
   readonly batchSize: number
   /** The delays after failed attempts. */
   readonly schedule: MutexSchedule
-  /** Returns the ttl of a lease. Set if the schedule also decides the delays between renewals. */
+  /** Returns the ttl of a lease. Set only if the schedule also decides the delays between renewals. */
   readonly pace?: ((lease: L) => Duration.Duration) | undefined
   readonly metrics: {
     readonly renewed: Metric.Counter<number>
@@ -51,7 +51,7 @@ interface Renewal<L extends AnyLease, A extends Reply> {
     readonly lost: Metric.Counter<number>
     readonly timeLeft: Metric.Histogram<number>
   }
-  /** Returns a reply for each lease. Replies that were passed to `onReply` count even if the request then fails. */
+  /** Returns a reply for each lease. Replies passed to `onReply` count even if the request fails afterwards. */
   readonly send: (
     batch: ReadonlyArray<L>,
     onReply: (index: number, reply: A) => void
@@ -62,7 +62,7 @@ interface Renewal<L extends AnyLease, A extends Reply> {
   readonly probe?: (lease: L) => Effect.Effect<boolean> | undefined
 }
 
-/** The pause before a crashed renewal is retried. */
+/** The pause before retrying a renewal that crashed. */
 const pauseMillis = 1000
 
 /** The smallest margin of any lease. */
@@ -71,10 +71,10 @@ const leastMarginMillis = 100
 /** Minimum time between two warnings about late timers. */
 const warnEveryMillis = 60_000
 
-/** A deadline that is near shortens the pause before a retry to no less than this. */
+/** Minimum pause before a retry when the deadline is near. */
 const leastRetryMillis = 100
 
-/** How early a retry may be sent, to join others. */
+/** How early a retry may be sent together with others. */
 const earlyRetryMillis = 50
 
 /** Renews the leases while the scope is open. */
@@ -94,14 +94,14 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     })
   })
 
-  /** Never zero: a store that fails immediately would keep the loop in one turn of the event loop. */
+  /** Never zero: if a store failed immediately, the loop would never yield to the event loop. */
   const nextDelay = (lease: L, now: Instant) =>
     Effect.map(
       nextStep(lease, now, { _tag: "Failed" }),
       (delay) => Number.isFinite(delay) ? Math.max(1, delay) : pauseMillis
     )
 
-  /** After the grant and after each renewal, the user's `guard` schedule decides when to renew next. */
+  /** Asks the user's `guard` schedule, after the grant and after each renewal, when to renew next. */
   const setPace = Effect.fnUntraced(function*(lease: L, ttl: Duration.Duration) {
     const pace = yield* nextStep(lease, deadlines.now(), { _tag: "Renewed", ttl })
     // The reply to a renewal in flight decides when the next one is due
@@ -119,14 +119,14 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
   }
 
   const retryAfter = (lease: L, now: Instant, delay: number) => {
-    // An outage may end shortly before the deadline. A user's schedule is followed as it is
+    // An outage may end shortly before the deadline. A user's schedule is followed unchanged
     const longest = renewal.pace === undefined ? Math.max(leastRetryMillis, lease.left(now) / 2) : Infinity
     // Timers have a resolution of one millisecond
     lease.nextRenewal = Math.min(lease.nextRenewal, Math.ceil(now.monotonic + Math.min(delay, longest)))
     deadlines.place(lease)
   }
 
-  /** Forks an attempt. If it crashes, its leases are renewed again after a pause. */
+  /** Forks an attempt. If it crashes, its leases are retried after a pause. */
   const watch = (leases: ReadonlyArray<L>, renewing: boolean, attempt: Effect.Effect<void>) =>
     fork(Effect.catchCause(attempt, (cause) => {
       const soon = deadlines.now().monotonic + pauseMillis
@@ -193,8 +193,8 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
         `${newlyFailing} ${what}(s) could not be renewed; retrying until their deadlines: ${error.message}`
       ).pipe(Effect.annotateLogs(failing!.annotations))
     }
-    // A failed lease stays marked as renewing until its delay is known. It may end before that. The steps of a user's
-    // schedule run concurrently, because each may be slow
+    // A failed lease stays marked as renewing until its delay is known, and may end before then. A user's schedule may
+    // be slow, so the steps for several leases run concurrently
     yield* Effect.forEach(
       failed,
       (lease) =>
@@ -222,7 +222,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
 
   const ask = Effect.fnUntraced(function*(lease: L, probe: Effect.Effect<boolean>) {
     const delay = (yield* probe) ? 0 : yield* nextDelay(lease, deadlines.now())
-    // If a renewal has started without waiting for the probe, it decides when the next one is due
+    // If a renewal has started without waiting for the probe, that renewal decides when the next one is due
     if (lease.isOpen() && !lease.renewing) retryAfter(lease, deadlines.now(), delay)
   })
 
@@ -250,17 +250,17 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
       const [own, other] = next.isFailing ? [failing, healthy] : [healthy, failing]
       const isJoined = own.length > 0 || (isFollowing && !next.isFailing) || (other.length === 0 && probes.length > 0)
       if (!isJoined || next.nextRenewal > from + (next.isFailing ? earlyRetryMillis : next.options.early)) break
-      // From now on, the heap orders the lease by its end
+      // The heap now orders the lease by its end
       take(next)
       deadlines.place(next)
     }
     for (const batch of [healthy, failing]) if (batch.length > 0) watch(batch, true, renew(batch))
-    // An earlier probe, which is a user's effect, may have ended this lease
+    // An earlier probe, a user's effect, may have ended this lease
     for (const [lease, probe] of probes) if (lease.isOpen()) watch([lease], false, ask(lease, probe))
     return healthy.length === renewal.batchSize
   }
 
-  /** Sends as many requests as fit into the slice: if turns are long, leases may end before the next one. */
+  /** Sends as many requests as fit into the slice: if turns are long, leases may end before the next turn. */
   const renewDue = (from: number, slice: Slice): boolean => {
     let isFull = false
     do isFull = renewSome(from, slice, isFull)

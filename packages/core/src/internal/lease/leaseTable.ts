@@ -1,5 +1,5 @@
 /**
- * The leases that one layer or client holds. When leases are lost, their work is interrupted first, then users are
+ * The leases held by one layer or client. When leases are lost, their work is interrupted first, then users are
  * notified, and then the loss is reported. The subclasses in `heldLeases` and `streamTable` define the report.
  */
 import type * as Clock from "effect/Clock"
@@ -25,7 +25,7 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
   /** Logs and counts the loss, and notifies the rest of the layer. */
   protected abstract reportLoss(lease: L, reason: Reason, now: Instant): void
 
-  /** Stops renewing the lease, before its work is interrupted. Returns whether the lease was in the table. */
+  /** Stops renewing the lease before its work is interrupted. Returns whether the lease was in the table. */
   protected remove(lease: L): boolean {
     this.deadlines.remove(lease)
     return true
@@ -43,8 +43,7 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
   }
 
   /**
-   * Interrupts the work of all leases before it notifies anyone, because notifications would delay the last
-   * interruption.
+   * Interrupts the work of all leases before notifying anyone, because notifications would delay later interruptions.
    */
   loseAll(leases: ReadonlyArray<L>, reasonOf: (lease: L) => Reason): ReadonlyArray<L> {
     const lost = leases.filter((lease) => this.interrupt(lease, reasonOf(lease)))
@@ -63,7 +62,7 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
     return true
   }
 
-  /** Reports the loss of the lease, unless that was done before. */
+  /** Reports the loss of the lease, unless it was already reported. */
   report(lease: L, now: Instant): void {
     const reason = this.unreported.get(lease)
     if (reason === undefined) return
@@ -71,7 +70,7 @@ export abstract class LeaseTable<L extends OwnedLease, Reason extends LossReason
     this.reportLoss(lease, reason, now)
   }
 
-  /** Marks all overdue leases as lost, because timers may be late, and reports the loss of this one if it is lost. */
+  /** Marks all overdue leases as lost, because timers may be late. Reports this lease if it is lost. */
   check(lease: L, now: Instant): void {
     this.deadlines.sweep(now)
     if (lease.isOpen() && lease.left(now) <= 0) this.lose(lease, this.overdue(lease, now))

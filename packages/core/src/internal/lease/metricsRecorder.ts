@@ -1,6 +1,6 @@
 /**
- * Updates the metrics of one layer synchronously. An uncontended lock updates five metrics, and an effect for each
- * would cost too much. `heldLeases` creates one recorder for a layer, and `client` one for a stream client.
+ * Updates one layer's metrics synchronously: an uncontended lock updates five metrics, and an effect for each would
+ * cost too much. `heldLeases` creates a recorder for a layer, and `client` for a stream client.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -13,12 +13,12 @@ export interface Recorder {
   readonly update: Update
   /** Adds to a gauge. */
   readonly modify: Update
-  /** Adds one to a counter for each subject. That is a single update unless metrics are labelled by mutex. */
+  /** Adds one to a counter for each subject, in a single update unless metrics are labelled by mutex. */
   readonly count: (
     counter: Metric.Metric<number, unknown>,
     subjects: ReadonlyArray<{ readonly mutex?: string }>
   ) => void
-  /** Records the minimum of the subjects' values or, if metrics are labelled by mutex, each value. */
+  /** Records the smallest of the subjects' values or, if metrics are labelled by mutex, each value. */
   readonly least: (
     metric: Metric.Metric<number, unknown>,
     values: ReadonlyArray<number>,
@@ -28,14 +28,14 @@ export interface Recorder {
   readonly run: (effect: Effect.Effect<void>) => void
 }
 
-/** Uses the metric registry and the attributes of `layer`, no matter which fiber updates a metric. */
+/** Uses the metric registry and the attributes from `layer`, no matter which fiber updates a metric. */
 export const make = (
   layer: Context.Context<never>,
   byMutex: boolean,
   alarms: ReadonlyArray<Metric.Counter<number>>
 ): Recorder => {
   const attributes = Context.get(layer, Metric.CurrentMetricAttributes)
-  // Each update reads these two; searching the layer's whole context takes longer
+  // Read by each update: searching the layer's whole context takes longer
   const context: Context.Context<never> = Context.make(Metric.MetricRegistry, Context.get(layer, Metric.MetricRegistry))
     .pipe(Context.add(Metric.CurrentMetricAttributes, attributes))
   // Start the counters at zero, so that an alarm sees the first loss

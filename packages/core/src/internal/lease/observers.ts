@@ -1,13 +1,13 @@
 /**
- * Notifies the observers of an event one by one, so that an exception in one does not affect the others. `ownedLease`,
- * `protectedWork` and `leaseHandle` use it.
+ * Notifies an event's observers one by one. An exception in one does not affect the others. Used by `ownedLease`,
+ * `protectedWork` and `leaseHandle`.
  */
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scheduler from "effect/Scheduler"
 
-/** Throws `error` in a separate task, as an uncaught exception. Used for exceptions in a fiber's observers. */
+/** Throws `error` in a separate task, as an uncaught exception. For exceptions in a fiber's observers. */
 export const throwUncaught = (dispatcher: Scheduler.SchedulerDispatcher, error: unknown): void =>
   dispatcher.scheduleTask(() => {
     throw error
@@ -22,8 +22,7 @@ export const isolate = ({ currentDispatcher }: Fiber.Fiber<unknown, unknown>, ac
 }
 
 /**
- * Like `Fiber.await`, for a fiber with other observers. It runs in the fiber `waiting`; `run` may delay its
- * continuation.
+ * Like `Fiber.await`, for a fiber with other observers. The fiber `waiting` runs it; `run` may delay its continuation.
  */
 export const awaitExit = <A, E>(
   fiber: Fiber.Fiber<A, E>,
@@ -46,8 +45,8 @@ export class Listeners<A> {
   }
 
   /**
-   * Waits for the event. `past` checks in the same step whether it has already happened: a yield in between could miss
-   * it.
+   * Waits for the event. `past` checks in the same step whether the event has already happened: a yield between the two
+   * could miss it.
    */
   next(past: () => Effect.Effect<A> | undefined): Effect.Effect<A> {
     return Effect.withFiber((waiting) =>

@@ -1,6 +1,6 @@
 /**
- * A lease that protects work: what leases of mutexes and data streams have in common, apart from their deadlines.
- * `leaseTable` ends it, and `leaseHandle` is the object that users see.
+ * A lease that protects work: the base of mutex leases and data-stream leases, on top of their deadlines. `leaseTable`
+ * ends it, and `leaseHandle` is the object that users see.
  */
 import type { FencingToken } from "../../FencingToken.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"
@@ -10,7 +10,7 @@ import { ProtectedWork } from "./protectedWork.ts"
 
 export abstract class OwnedLease<P extends Periods = Periods> extends TrackedLease<P> {
   abstract readonly token: FencingToken
-  /** Set if the lease was lost. An end that its owner requested is not a loss. */
+  /** Set if the lease was lost. An end requested by its owner is not a loss. */
   loss: LeaseLost | undefined = undefined
   readonly onLoss = new Listeners<LeaseLost>()
   private protectedWork: ProtectedWork | undefined
@@ -18,16 +18,17 @@ export abstract class OwnedLease<P extends Periods = Periods> extends TrackedLea
   protected abstract get resource(): Pick<LeaseLost, "kind" | "resource" | "id">
 
   /**
-   * Whether users may rely on the lease. False from the start of a mutex's release, although the lease stays open, and
-   * is renewed, until its work has ended. A data stream stays held until the backend has confirmed the end.
+   * Whether users may rely on the lease. When the release of a mutex starts, this becomes false, although the lease
+   * stays open and is renewed until its work has ended. A data stream stays held until the backend has confirmed the
+   * end.
    */
   isHeld(): boolean {
     return this.isOpen()
   }
 
   /**
-   * Whether `protect` may start work. False once the lease is ending, because that work would outlast it. For a data
-   * stream, false while work is ended before a request that ends the lease.
+   * Whether `protect` may start work. False once the lease is ending, because new work would outlast it. For a data
+   * stream, false while its work is being ended before the request that ends the lease.
    */
   get takesWork(): boolean {
     return this.isHeld()
@@ -43,18 +44,19 @@ export abstract class OwnedLease<P extends Periods = Periods> extends TrackedLea
   }
 
   lossOf(reason: LossReason["_tag"], owner?: string): LeaseLost {
-    // Callers pass `owner` for exactly the reasons that have this field
+    // Callers pass `owner` for exactly those reasons that have this field
     const why = { _tag: reason, ...(owner === undefined ? this.problemOf(reason) : { owner }) } as LossReason
     return new LeaseLost({ ...this.resource, token: this.token, reason: why })
   }
 
-  /** The error of operations after the lease has ended. */
+  /** The error with which operations fail after the lease has ended. */
   get over(): LeaseLost {
     return this.loss ?? this.lossOf("Released")
   }
 
   /**
-   * Interrupts the work. The caller then calls `notifyLoss`: `leaseTable` first interrupts the work of all lost leases.
+   * Interrupts the work. The caller calls `notifyLoss` later: `leaseTable` first interrupts the work of all lost
+   * leases.
    */
   lose(reason: LossReason["_tag"], owner?: string): void {
     this.loss = this.lossOf(reason, owner)

@@ -1,7 +1,7 @@
 /**
- * The work that a lease of a mutex or data stream protects: how it is interrupted and awaited, and what its result is.
- * Such work runs in `protect` and `withLock`. A data stream's handler is not such work: `ownedStream` interrupts the
- * handler. `ownedLease` creates a `ProtectedWork`, and `leaseHandle` adds fibers to it.
+ * The work protected by the lease of a mutex or data stream: interrupts it, awaits it, and computes its result.
+ * Protected work runs in `protect` and `withLock`. It does not include a data stream's handler, which `ownedStream`
+ * interrupts. `ownedLease` creates a `ProtectedWork`, and `leaseHandle` adds fibers to it.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -14,18 +14,18 @@ import { awaitExit, isolate, Listeners } from "./observers.ts"
 
 type Work = Fiber.Fiber<unknown, unknown>
 
-/** Identifies protected work. Its fiber is set after the work has started. */
+/** Identifies protected work. `fiber` is set after the work has started. */
 export interface Protection {
   work: Work | undefined
 }
 
-/** The protected work that contains the running fiber. Child fibers inherit it. */
+/** The protected work that contains the running fiber. Child fibers inherit this set. */
 export const Containing: Context.Reference<ReadonlyArray<Protection>> = Context.Reference<ReadonlyArray<Protection>>(
   "@effect-simba/core/internal/Containing",
   { defaultValue: () => [] }
 )
 
-/** The fibers of one lease. They are interrupted together when it is lost, and awaited before it is released. */
+/** One lease's fibers. They are interrupted together when the lease is lost, and awaited before it is released. */
 export class ProtectedWork {
   private readonly fibers = new Set<Work>()
   /** The work that `end` has interrupted. */
@@ -37,7 +37,7 @@ export class ProtectedWork {
     return this.starting === 0 && this.fibers.size === 0
   }
 
-  /** Called before work starts. The work then runs until it first waits; `add` follows in the same task. */
+  /** Called before work starts. The work then runs until it first suspends, and `add` is called in the same task. */
   start(): void {
     this.starting++
   }
@@ -68,10 +68,10 @@ export class ProtectedWork {
 
   /**
    * Interrupts the work and waits until it has ended. Work that contains the caller cannot be awaited: it is only
-   * interrupted or, if `spared`, continues.
+   * interrupted, or continues if `spared` is set.
    */
   end({ spared = false } = {}): Effect.Effect<void> {
-    // Work that has not reached its first wait has no fiber yet, and may have resumed the caller
+    // Work that has not suspended yet has no fiber, and may have resumed the caller
     const started = this.onStarted.next(() => this.starting === 0 ? Effect.void : undefined)
     return Effect.andThen(started, this.interruptAndAwait(spared))
   }
@@ -93,7 +93,7 @@ export class ProtectedWork {
   }
 }
 
-/** The result of work: `LeaseLost` if the work lost its lease, unless the work itself has failed. */
+/** The result of work: `LeaseLost` if the lease was lost, unless the work itself failed. */
 export const settle = <A, E>(
   exit: Exit.Exit<A, E>,
   lost: { readonly over: LeaseLost; readonly annotations: Record<string, unknown> } | undefined
@@ -108,7 +108,7 @@ export const settle = <A, E>(
   )
 }
 
-/** The failures of the finalizers of work that was interrupted from outside. */
+/** The failures of finalizers in work that was interrupted from outside. */
 export const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> => {
   if (Exit.isSuccess(exit)) return Effect.void
   const reasons = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))

@@ -1,7 +1,7 @@
 /**
  * Request timeouts that are fair in a busy process, where one turn of the event loop may take longer than the timeout.
- * Renewals, the requests of data streams and stores use them. Each costs a fiber and a sleep; `timerQueue` has a
- * cheaper timeout for thousands of waiters.
+ * Used by renewals, data-stream requests and stores. Each timeout costs a fiber and a sleep; `timerQueue` has a cheaper
+ * one for thousands of waiters.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -9,9 +9,9 @@ import type { BackendError } from "../../SimbaError.ts"
 import { noReply } from "./storeFailure.ts"
 
 /**
- * Waits until the sockets have been read. Node runs due timers before it reads sockets, so a reply may have arrived
- * when a late timer fires. A yield continues after the next read; the second yield covers a read that had already
- * started.
+ * Waits until the sockets have been read. Node runs due timers before it reads sockets, so a reply may already have
+ * arrived when a late timer fires. A yield resumes after the next read. A second yield is needed because that read may
+ * have been under way already.
  */
 export const socketsRead: Effect.Effect<void> = Effect.andThen(Effect.yieldNow, Effect.yieldNow)
 
@@ -24,7 +24,7 @@ export const replyTimeout = <A, E, R, B, E2>(
   // @effect-diagnostics-next-line raceFirstWithSleepToTimeout:off -- a reply wins while the late timer reads the sockets
   Effect.raceAllFirst([request, Effect.andThen(Effect.delay(socketsRead, limit), Effect.suspend(late))])
 
-/** Fails a request to a store if no reply arrives within `limit`. */
+/** Fails a store request if no reply arrives within `limit`. */
 export const storeTimeout = <A, E, R>(
   request: Effect.Effect<A, E, R>,
   operation: string,

@@ -1,4 +1,4 @@
-/** Classifies failed requests to a store. `storeRetries` decides when to repeat them. */
+/** Classifies failed store requests. `storeRetries` decides when to repeat them. */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import { BackendError, ProtocolError, type StoreError } from "../../SimbaError.ts"
@@ -7,7 +7,7 @@ import { BackendError, ProtocolError, type StoreError } from "../../SimbaError.t
 export const isTransient = (error: { readonly _tag: string; readonly isRetryable?: boolean }): error is BackendError =>
   error._tag === "BackendError" && error.isRetryable === true
 
-/** Returns the store's own error. Timeouts and crashes count as an outage, because their outcome is unknown. */
+/** Returns the store's error. Timeouts and crashes count as an outage, because their outcome is unknown. */
 export const toFailure = (operation: string, cause: Cause.Cause<unknown>): StoreError => {
   const error = Cause.squash(cause)
   return error instanceof BackendError || error instanceof ProtocolError

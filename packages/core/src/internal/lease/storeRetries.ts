@@ -1,6 +1,5 @@
 /**
- * Retries failed requests to a store, with backoff. `releaseSender`, `leaseEnds` and `jobRunner` have retry loops of
- * their own.
+ * Retries failed store requests with backoff. `releaseSender`, `leaseEnds` and `jobRunner` have separate retry loops.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -10,11 +9,11 @@ import type { StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
 import { isTransient } from "./storeFailure.ts"
 
-/** The delay before the next attempt in milliseconds: doubles from `first` up to `longest`, with a jitter of 20%. */
+/** The delay before the next attempt in milliseconds. It doubles from `first` up to `longest`, with 20% jitter. */
 const backoff = (first: number, longest: number) => (failures: number): Effect.Effect<number> =>
   Effect.map(Random.nextBetween(0.8, 1.2), (factor) => Math.min(first * 2 ** failures, longest) * factor)
 
-/** `backoff` as a schedule with a single cheap step, because thousands of leases run it in an outage. */
+/** `backoff` as a schedule with a single cheap step: in an outage, thousands of leases run it. */
 export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> => {
   const pauseAfter = backoff(Duration.toMillis(first), Duration.toMillis(longest))
   return Schedule.fromStep(Effect.sync(() => {
@@ -27,10 +26,10 @@ export const retrySchedule = (first: Duration.Input, longest: Duration.Input): S
   }))
 }
 
-/** A waiter's pause in milliseconds, after this many consecutive failures. */
+/** How long a waiter pauses after this many consecutive failures, in milliseconds. */
 export const outagePause = backoff(50, 1000)
 
-/** The retry schedule of loops that never give up. */
+/** The retry schedule for loops that never give up. */
 export const endlessRetry = retrySchedule("100 millis", "10 seconds")
 
 interface RetryPauses {
@@ -40,8 +39,8 @@ interface RetryPauses {
 }
 
 /**
- * The pauses of `endlessRetry`, for attempts that may take long. A success ends the streak of failures. An attempt that
- * fails after more than the longest pause begins a new streak.
+ * The pauses of `endlessRetry`, for attempts that may take a long time. A success ends the streak of failures. An
+ * attempt that fails only after more than the longest pause begins a new streak.
  */
 export const retryPauses = (): RetryPauses => {
   const longest = 10_000
@@ -58,7 +57,7 @@ export const retryPauses = (): RetryPauses => {
   }
 }
 
-/** Loops also retry after a malformed reply, because they have other work, and an operator may fix the data. */
+/** Loops retry even after a malformed reply, because they have other work and an operator may fix the data. */
 const isOutlasted = (error: StoreError) => isTransient(error) || error._tag === "ProtocolError"
 
 /** Retries until the request succeeds or is refused, with pauses of at most 5 seconds. Logs the first failure. */

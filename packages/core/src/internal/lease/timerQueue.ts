@@ -1,6 +1,6 @@
 /**
- * Calls functions at set times, in slices, with one fiber and one sleep for all timers of a layer. Waiters, timeouts
- * and polls use it. Leases must end on time, without waiting for a slice, so `dueLeases` has its own loop.
+ * Calls functions at set times, in slices, with one fiber and one sleep for all timers in a layer. Used by waiters,
+ * timeouts and polls. Leases must end on time, without waiting for a slice, so `dueLeases` has a separate loop.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -17,11 +17,11 @@ export interface TimerQueue {
   /** Calls `ring` once, at an instant in monotonic milliseconds, unless the returned function is called first. */
   readonly at: (monotonic: number, ring: () => void) => () => void
   /**
-   * Like `at`, for a poll. A suspension of the machine counts as elapsed time, so an overdue poll rings within a second
+   * Like `at`, for a poll. Time during which the machine is suspended counts, so an overdue poll rings within a second
    * after the machine resumes.
    */
   readonly pollAt: (monotonic: number, ring: () => void) => () => void
-  /** Whether the layer has closed. Closing calls every remaining `ring`, and timers set later ring immediately. */
+  /** Whether the layer has closed. Closing rings all remaining timers, and timers set later ring immediately. */
   readonly isClosed: () => boolean
 }
 
@@ -34,7 +34,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
   const exact = new IndexedHeap<Timer>()
   const polls = new IndexedHeap<Timer>()
   const changed = Latch.makeUnsafe(false)
-  /** Detects suspensions since the first poll was added. */
+  /** Detects suspensions after the first poll was added. */
   let clocks = new ClockComparison(instant(clock))
   let next = Infinity
   let isClosed = false
@@ -55,7 +55,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
     const now = instant(clock)
     const slice = new Slice(clock, previous)
     const suspended = clocks.shift(now)
-    // If the clock was set back, polls stay where they are
+    // If the clock was set back, leave the polls unchanged
     if (suspended > 0) { for (const poll of polls.all()) polls.place(poll, poll.key - suspended) }
     ring(now.monotonic, slice)
     const poll = polls.first === undefined ? Infinity : Math.min(polls.first.key, now.monotonic + comparePeriodMillis)
@@ -101,8 +101,8 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
 })
 
 /**
- * Runs an effect until `at`, then interrupts it and continues with `late`, without waiting for the interruption. Uses
- * neither a sleep nor a race, because thousands of waiters may use it.
+ * Runs an effect until `at`, then interrupts it and continues with `late` without waiting for the interruption. Uses
+ * neither a sleep nor a race, which would be too expensive for thousands of waiters.
  */
 export const limit = <A, E, R, B, E2>(
   timers: TimerQueue,

@@ -1,5 +1,5 @@
 /**
- * Divides work on thousands of subjects into slices, so that the event loop can run other work in between. Timers,
+ * Divides work on thousands of subjects into slices, so the event loop can run other work between two slices. Timers,
  * renewals and resumed waiters run in slices; the end of a lease does not wait for a slice.
  */
 import * as Clock from "effect/Clock"
@@ -13,8 +13,8 @@ const maxSubjects = 32
 const maxMillis = 5
 
 /**
- * A slice may take this share of the time since the previous one, up to a limit, because the process may have been
- * paused during that time.
+ * A slice may take this share of the time since the previous slice, up to a limit, because the process may have been
+ * paused since then.
  */
 const share = 0.1
 const longestMillis = 100
@@ -27,8 +27,8 @@ export class Slice {
   private endedAt: number | undefined
 
   /**
-   * The limit grows with the time since the previous slice: if other work takes long, short slices would never catch
-   * up.
+   * The limit grows with the time since the previous slice: if other work takes a long time, short slices would never
+   * catch up.
    */
   constructor(clock: Clock.Clock, previous?: Slice) {
     this.clock = clock
@@ -38,7 +38,7 @@ export class Slice {
     this.size = maxSubjects * millis / maxMillis
   }
 
-  /** Whether the slice has room for one more subject. The first one always fits. */
+  /** Whether the slice has room for another subject. The first one always fits. */
   hasRoom(): boolean {
     const count = this.subjects++
     if (count === 0) return true
@@ -50,12 +50,12 @@ export class Slice {
 }
 
 /**
- * Runs tasks in order: immediately while this turn's slice has room, otherwise in later turns. A task that another task
- * adds runs after it, because nesting a long line of tasks would overflow the stack.
+ * Runs tasks in order: immediately while this turn's slice has room, otherwise in later turns. If a task adds another,
+ * that one runs afterwards: nested calls in a long line would overflow the stack.
  */
 export class SlicedTasks {
   private readonly clock: Clock.Clock
-  /** The layer's own dispatcher, because the scheduler of a task's fiber may have stopped. */
+  /** The layer's dispatcher: the scheduler of a task's fiber may have stopped. */
   private readonly dispatcher: Scheduler.SchedulerDispatcher
   private slice: Slice | undefined
   private tasks: Array<() => void> = []
@@ -73,7 +73,7 @@ export class SlicedTasks {
     else if (!this.isRunning) this.run(this.slice)
   }
 
-  /** Suspends the fiber until a slice has room for it. */
+  /** Suspends the fiber until a slice has room. */
   readonly pass: Effect.Effect<void> = Effect.callback((resume) => this.add(() => resume(Effect.void)))
 
   private begin(previous?: Slice): void {
@@ -85,7 +85,7 @@ export class SlicedTasks {
     this.run(slice)
   }
 
-  /** A task that throws does not affect the others. */
+  /** If a task throws, the others still run. */
   private run(slice: Slice): void {
     this.isRunning = true
     while (this.done < this.tasks.length && slice.hasRoom()) {
@@ -102,7 +102,7 @@ export class SlicedTasks {
   }
 }
 
-/** Creates the tasks of a layer. */
+/** Creates a layer's tasks. */
 export const slicedTasks: Effect.Effect<SlicedTasks> = Effect.withFiber((fiber) =>
   Effect.succeed(new SlicedTasks(fiber.getRef(Clock.Clock), fiber.getRef(Scheduler.Scheduler).makeDispatcher()))
 )

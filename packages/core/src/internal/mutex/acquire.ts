@@ -1,7 +1,7 @@
 /**
- * A single acquire: sends a request if the mutex may be free, otherwise waits in line. Leaves nothing behind if it
- * fails or is interrupted. `service` calls it uninterruptibly. `localQueue` has the state that the layer's fibers
- * share.
+ * A single acquire: sends a request if the mutex may be free, otherwise waits in line. It cleans up after itself if it
+ * fails or is interrupted. Called by `service`, uninterruptibly. `localQueue` contains the state shared by the layer's
+ * fibers.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -23,14 +23,14 @@ import { LocalWaiter } from "./localWaiter.ts"
 
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** Returns the outcome under which the metric counts the attempt. */
+/** Returns the attempt's outcome, as counted in the metric. */
 const outcomeOf = (
   exit: Exit.Exit<HeldLease | undefined, StoreError | AcquireTimeout | LeaseLost>
 ): keyof typeof MutexMetrics.mutex.attempts => {
   if (Exit.isSuccess(exit)) return exit.value === undefined ? "refused" : "granted"
   const error = Option.getOrUndefined(Exit.findErrorOption(exit))
   if (error === undefined) return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "error"
-  // `acquireAll` ends a wait after losing a lease that it already had
+  // `acquireAll` stops waiting when it loses a lease that it already held
   if (error._tag === "LeaseLost") return "interrupted"
   return error._tag === "AcquireTimeout" ? "timeout" : "error"
 }
@@ -44,8 +44,9 @@ const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.
 }
 
 /**
- * Applies the timeout, if there is one. If an outage hides whether the mutex is taken, a timeout fails with the outage
- * instead of `AcquireTimeout`. With a timeout of zero, `granting` is at most one request, whose reply is awaited.
+ * Applies the timeout, if there is one. If it is unknown whether the mutex is taken, because of an outage, a timeout
+ * fails with the outage instead of `AcquireTimeout`. With a timeout of zero, `granting` is at most one request, and its
+ * reply is awaited.
  */
 const withTimeout = (
   { mutex }: Attempt,
@@ -64,8 +65,8 @@ const withTimeout = (
 }
 
 /**
- * Sends one request if no fiber of this layer holds the mutex or waits for it. In mode `wait`, a caller that is
- * refused, or cannot send one, joins the line.
+ * Sends one request if no fiber of this layer holds the mutex or waits for it. In mode `wait`, the caller joins the
+ * line if it is refused or cannot send a request.
  */
 const grantTo = (
   waiter: LocalWaiter,
@@ -101,8 +102,8 @@ const grantTo = (
 }
 
 /**
- * Grants the mutex or reports why not, with the span and the metric of the attempt. A failure or an interruption gives
- * up the place in line.
+ * Acquires the mutex or reports why not, with a span and a metric for the attempt. After a failure or an interruption,
+ * the fiber leaves the line.
  */
 const obtain = (
   queues: LocalQueues,
@@ -123,7 +124,7 @@ const obtain = (
       (lease) => lease === undefined ? Effect.void : report(lease, fiber)
     )
     const attributes = () => ({ attributes: tracing.attributes(attempt) })
-    // Undo outside the span: a failure of the tracer must not leave a waiter or a lease behind
+    // Undo outside the span: if the tracer fails, no waiter or lease must be left behind
     return Effect.onExit(tracing.spanOn(fiber, "simba.acquire", attributes, reported), (exit) => {
       context.recorder.update(MutexMetrics.mutex.attempts[outcomeOf(exit)], 1, attempt.mutex)
       return Exit.isSuccess(exit) || queue === undefined ? Effect.void : queue.giveUp(waiter)
@@ -131,8 +132,8 @@ const obtain = (
   })
 
 /**
- * Waits for the mutex, for at most `timeout`. A timeout of zero works like `acquireIfAvailable`, without a timer, which
- * would race with the reply. Call it uninterruptibly, and pass the function that restores interruptibility.
+ * Waits for the mutex, for at most `timeout`. A timeout of zero works like `acquireIfAvailable`: it uses no timer,
+ * which would race with the reply. Must be called uninterruptibly; `restore` restores interruptibility.
  */
 export const acquire = (
   queues: LocalQueues,

@@ -1,6 +1,6 @@
 /**
- * A single request to acquire a mutex: sends it, checks the reply, and repeats it through outages. `acquire` and
- * `fleetPlace` use it.
+ * A single request to acquire a mutex: sends it, checks the reply, and repeats it during outages. Used by `acquire` and
+ * `fleetPlace`.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -25,7 +25,7 @@ export interface Attempt {
   readonly settings: LeaseSettings
 }
 
-/** What requests need from their layer. */
+/** The parts of the layer that requests need. */
 export interface AttemptContext {
   readonly store: MutexStore["Service"]
   /** Delivers messages to the layer's places. */
@@ -57,9 +57,9 @@ export const closed = (operation = "acquire") =>
   })
 
 /**
- * Sends the request. The lease starts just before that. If the reply is so late that little of the server's lease is
- * left, the request is repeated, and the store recognizes the owner. `maxHold` is not checked here: if the backend took
- * longer than that to reply, the request would be repeated forever.
+ * Sends the request. The lease starts just before the request is sent. If the reply is so late that little of the
+ * server's lease is left, the request is repeated, and the store recognizes the owner. `maxHold` is not checked here:
+ * if the backend took longer than `maxHold` to reply, the request would be repeated forever.
  */
 export const send = (
   context: AttemptContext,
@@ -86,7 +86,7 @@ export const send = (
     )
   })
 
-/** Fails a request as in an outage if there is no reply by `until`, because the store may never reply. */
+/** If there is no reply by `until`, fails as in an outage, because the store may never reply. */
 export const withReply = <A, R>(
   { timers }: AttemptContext,
   { lease }: LeaseSettings,

@@ -1,7 +1,7 @@
 /**
- * A layer's place in the fleet's queue of one mutex, under its own id, from the subscription until it is granted the
- * mutex or gives up. `localQueue` creates one when fibers wait, and `placePlan` decides what it does. The glossary in
- * CONTRIBUTING.md defines place, turn and ticket.
+ * A layer's place in the fleet's queue for one mutex, from the subscription until the place is granted the mutex or
+ * gives up. Each place has a separate id. `localQueue` creates a place when fibers wait, and `placePlan` decides what
+ * it does. The glossary in CONTRIBUTING.md defines place, turn and ticket.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -19,28 +19,28 @@ import type { LocalWaiter } from "./localWaiter.ts"
 import * as placePlan from "./placePlan.ts"
 import { pollDelay } from "./pollDelay.ts"
 
-/** The line of waiting fibers that a place stands for. */
+/** The line of waiting fibers that a place represents. */
 export interface QueueContext {
   readonly mutex: MutexName
   readonly context: AttemptContext
   /** The first waiter. It may change while a request is in flight. */
   readonly first: () => LocalWaiter | undefined
   readonly refused: (refused: Refused) => void
-  /** The place has ended, with a lease for the first waiter. */
+  /** The place has ended with a lease for the first waiter. */
   readonly won: (place: FleetPlace, lease: HeldLease, isHandOff: boolean) => void
-  /** A request was sent at this time, in monotonic milliseconds. `refused`, `won`, `reached` or `outage` follows. */
+  /** A request was sent at `at`, in monotonic milliseconds. `refused`, `won`, `reached` or `outage` follows. */
   readonly asked: (now: number) => void
   readonly reached: () => void
   readonly outage: (error: BackendError) => void
   /** The backend refused the request permanently, so the first waiter fails. */
   readonly failed: (error: StoreError) => void
-  /** A fiber or a callback of the place failed. Ignored once the place is over. */
+  /** One of the place's fibers or callbacks failed. Ignored once the place is over. */
   readonly crashed: (place: FleetPlace, cause: Cause.Cause<StoreError>) => void
 }
 
 /**
- * Executes the decisions of `placePlan`. It uses plain callbacks, and fibers only for requests, because each turn of a
- * contended mutex creates a place.
+ * Executes the commands from `placePlan`. Each turn of a contended mutex creates a place, so it uses plain callbacks,
+ * and fibers only for requests.
  */
 export class FleetPlace {
   readonly id: LeaseId
@@ -50,9 +50,9 @@ export class FleetPlace {
   private readonly queue: QueueContext
   private readonly unlisten: () => void
   private unset: (() => void) | undefined
-  /** Ends the pause between two requests in an outage. Set during such a pause. */
+  /** Ends the pause between two requests in an outage. Set only during such a pause. */
   private endPause: (() => void) | undefined
-  /** Set if the place's turn came during a request. If that request fails, it is repeated without a pause. */
+  /** Whether the place's turn came during a request. If that request fails, it is repeated without a pause. */
   private skipsPause = false
 
   constructor(queue: QueueContext, id: LeaseId) {
@@ -70,7 +70,7 @@ export class FleetPlace {
     return this.state.phase !== "prepared"
   }
 
-  /** Starts contending, because no fiber of this layer holds the mutex and no release will queue the place. */
+  /** Starts contending: no fiber in this layer holds the mutex, and no release will queue the place. */
   contend(): void {
     this.happens({ _tag: "Contend" })
   }
@@ -87,7 +87,7 @@ export class FleetPlace {
         else this.endPause()
         return
       case "askAfterOthers":
-        // No message said that it is the place's turn, so all places of the layer may poll at once
+        // No message announced the place's turn, so all of the layer's places may be polling at the same time
         this.unset?.()
         return this.ask(false, this.queue.context.tasks.pass)
       case "confirm":
@@ -104,7 +104,7 @@ export class FleetPlace {
     }
   }
 
-  /** `waiter` was first when the request was sent. `isHandOff`: whether a release granted the mutex. */
+  /** `waiter` was first in line when the request was sent. `isHandOff`: whether a release granted the mutex. */
   private granted(waiter: LocalWaiter, lease: HeldLease, isHandOff: boolean): void {
     const command = placePlan.next(this.state, { _tag: "Granted", isStillFirst: waiter === this.queue.first() })
     if (command === "win") this.queue.won(this, lease, isHandOff)
@@ -119,7 +119,7 @@ export class FleetPlace {
       fibers.delete(fiber)
       if (Exit.isFailure(exit)) queue.crashed(this, exit.cause)
     })
-    // The work may already have ended the place
+    // The waiter's work may already have ended the place
     if (this.isOver) fiber.interruptUnsafe()
   }
 
@@ -130,7 +130,7 @@ export class FleetPlace {
     for (const fiber of this.fibers) fiber.interruptUnsafe()
   }
 
-  /** Queues the place for the first waiter, as part of a release that is being sent. */
+  /** Queues the place for the first waiter, as part of a release about to be sent. */
   requeue(waiter: LocalWaiter, sent: Instant): Parting {
     this.happens({ _tag: "Requeue" })
     return {
@@ -139,7 +139,7 @@ export class FleetPlace {
     }
   }
 
-  /** Handles the reply to the release. If there is none, the outcome is unknown, and the next request finds out. */
+  /** Handles the reply to the release. If there is no reply, the next request finds out what happened. */
   private settled(waiter: LocalWaiter, sent: Instant, released: Released | undefined): void {
     const { queue } = this
     if (released?.requeued === undefined) return this.happens({ _tag: "Settled" })
@@ -152,8 +152,8 @@ export class FleetPlace {
   }
 
   /**
-   * Repeats a request for the first waiter until it succeeds. The queue decides how long each waiter stays during an
-   * outage.
+   * Repeats a request for the first waiter until it succeeds. The queue decides how long each waiter keeps waiting
+   * during an outage.
    */
   private persist<A>(request: (waiter: LocalWaiter) => Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> {
     const { context } = this.queue
@@ -197,7 +197,7 @@ export class FleetPlace {
       return Effect.sync(unset)
     })
 
-  /** Sends a request for the first waiter. `isCalled`: whether a message said that it is the place's turn. */
+  /** Sends a request for the first waiter. `isCalled`: whether a message announced the place's turn. */
   private ask(isCalled: boolean, before: Effect.Effect<void> = Effect.void): void {
     const { queue } = this
     this.skipsPause = false
@@ -221,8 +221,8 @@ export class FleetPlace {
 
   /**
    * When to poll if no message arrives, in monotonic milliseconds. Subtracts the age of the reply, because the owner's
-   * lease ran on while this process was paused or suspended. Ignores an age of up to one confirm period: the request
-   * took time too, and a poll before the lease ends is wasted.
+   * lease kept running while this process was paused or suspended. Ignores an age of up to one confirm period: the
+   * request took time too, and a poll before the lease ends is wasted.
    */
   private latest(refused: Refused): number {
     const { confirmTimeout: confirm, inbox: { bound }, lease, now, random } = this.queue.context
@@ -247,7 +247,7 @@ export class FleetPlace {
     )
   }
 
-  /** Keeps a defect of this place from its caller, which also notifies other waiters. */
+  /** Keeps a defect in this place from the caller, which still has other waiters to notify. */
   private outside(act: () => void): void {
     try {
       act()
@@ -276,12 +276,15 @@ export class FleetPlace {
   }
 }
 
-/** What the reply to a release says about the place that it queued. Undefined if that is not enough to sleep. */
+/**
+ * Converts the reply to a release into the refusal of the place that it queued. Undefined if the place cannot sleep on
+ * it.
+ */
 const refusedBy = (
   { ownership, position, stamp, ticket, token }: NonNullable<Released["requeued"]>,
   sent: Instant
 ): Refused | undefined =>
-  // A Simba contender may own the mutex, or may take it while it is free: only a request finds out
+  // A Simba contender may own the mutex, or take it while it is free: only a request finds out
   token !== undefined || position === undefined || ownership._tag === "Free" || inboxOf(ownership.owner) === ""
     ? undefined
     : { _tag: "Refused", ownership, ticket, position, foreign: false, stamp, sent }

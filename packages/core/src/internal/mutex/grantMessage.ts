@@ -1,11 +1,11 @@
 /**
  * Decides whether a message that grants the mutex is recent enough for the waiter to start work without a request.
- * `fleetPlace` calls it. `placePlan` ensures that the reply is the latest one and that no messages may have been missed
- * since then. The confirm period is `confirmTimeout` of `Mutex.Options`.
+ * Called by `fleetPlace`. `placePlan` ensures that the reply is the latest one and that no later message may have been
+ * missed. The confirm period is `confirmTimeout` in `Mutex.Options`.
  *
- * A waiter that queued within the last confirm period is granted a whole lease, which needs no confirmation unless the
- * waiter wants a lease of a different length. Any other grant lasts one confirm period, and a confirmation is sent
- * before the work starts.
+ * If a waiter queued within the last confirm period, it is granted a whole lease, which needs no confirmation unless
+ * the waiter wants a different duration. Any other grant lasts one confirm period, and a confirmation is sent before
+ * the work starts.
  */
 import type { LeaseId } from "../../MutexName.ts"
 import type { Grant } from "../../MutexStore.ts"
@@ -15,12 +15,13 @@ import type { Refused } from "./attempt.ts"
 import { HeldLease } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
 
-/** The wall clock may fall behind the monotonic clock this far without having been set back. */
+/** How far the wall clock may fall behind the monotonic clock without having been set back. */
 const roundingMillis = 10
 
 /**
- * The lease of a grant that came after the `Refused` reply, as its larger token shows. Both carry the backend's time,
- * because only the backend's clock can measure the time between them. Returns undefined if a request must decide.
+ * Computes the lease for a grant that came after the `Refused` reply, as its larger token shows. Both contain the
+ * backend's time, because only the backend's clock can measure the time between them. Returns undefined if the waiter
+ * has to ask the backend.
  */
 export const leaseOfGrant = (
   grant: Grant,
@@ -33,7 +34,7 @@ export const leaseOfGrant = (
   const after = (grant.micros - stamp.micros) / 1000
   if (after < 0) return undefined
   const { mutex, settings } = waiter.attempt
-  // Only the wall clock shows a suspension, and it may have been set back in the meantime
+  // Only the wall clock reveals a suspension, and it may have been set back in the meantime
   if (now.wall - sent.wall < now.monotonic - sent.monotonic - roundingMillis) return undefined
   const lease = new HeldLease(mutex, id, grant.token, settings, {
     monotonic: Math.min(sent.monotonic + after, now.monotonic),
@@ -41,6 +42,6 @@ export const leaseOfGrant = (
   })
   // The clocks may have run at different rates during the wait
   lease.grantedFor(grant.millis, grant.millis - marginMillis(after + grant.millis))
-  // Half of the grant is kept for the confirmation, or for the first renewal of a whole lease (docs/protocol.md)
+  // Keep half of the grant for the confirmation, or for the first renewal of a whole lease (docs/protocol.md)
   return lease.left(now) < grant.millis / 2 ? undefined : lease
 }

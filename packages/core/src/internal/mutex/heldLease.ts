@@ -1,5 +1,5 @@
 /**
- * One lease of a mutex: its data, its state, and the work that it protects. `heldLeases` renews and ends it, and
+ * One mutex lease: its data, its state, and the work that it protects. `heldLeases` renews and ends it, and
  * `leaseHandle` is the object that users see.
  */
 import * as Duration from "effect/Duration"
@@ -13,10 +13,10 @@ import { OwnedLease } from "../lease/ownedLease.ts"
 import type { LeaseSettings } from "./leaseOptions.ts"
 import { spareTokens } from "./tokenStride.ts"
 
-/** Additional effects of a release, for the fibers that wait for the same mutex. */
+/** What a release also does for the fibers that wait for the same mutex. */
 export interface Parting {
   readonly requeue?: ReleaseRequest["requeue"]
-  /** Called once, with the reply to the first attempt, or undefined if that failed. */
+  /** Called once, with the reply to the first attempt, or with undefined if that attempt failed. */
   readonly settled?: ((released: Released | undefined) => void) | undefined
 }
 
@@ -25,24 +25,24 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   readonly id: LeaseId
   readonly token: FencingToken
   /**
-   * `ending`: its scope is closing, and the release has not been sent yet. The lease is still renewed, but protects no
+   * `ending`: the scope is closing, but the release has not been sent yet. The lease is still renewed, but protects no
    * new work.
    */
   state: "held" | "ending" | "lost" | "released" = "held"
-  /** The state of the `isAlive` probe. Its result applies to one renewal. */
+  /** The state of the `isAlive` probe. The result applies to one renewal. */
   probe: "unasked" | "asking" | "alive" = "unasked"
   /** Whether the last probe did not return `true`. */
   dead = false
   /**
-   * When a message last reported that the lease was taken by force. The reply to the next renewal decides whether it
-   * was.
+   * When a message last reported a forced release of the lease. The reply to the next renewal decides whether it is
+   * true.
    */
   forcedAt: number | undefined
-  /** The remaining tokens of the grant, for the next holders in this process. */
+  /** The grant's remaining tokens, for the next holders in this process. */
   private spare: number
   /**
-   * Whether a message granted it for a period other than its lease, usually a confirm period, and no reply has extended
-   * it yet.
+   * Whether a message granted the mutex for a period other than the full lease, usually a confirm period, and no reply
+   * has extended it yet.
    */
   isUnconfirmed = false
 
@@ -60,7 +60,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     this.spare = spareTokens(token)
   }
 
-  /** The duration of the lease, which renewals send. */
+  /** The full duration of the lease, which each renewal requests. */
   get lease(): Duration.Duration {
     return this.options.lease
   }
@@ -74,8 +74,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   }
 
   /**
-   * Records that a message granted the lease for `period` milliseconds, of which `usable` can be used. If `period` is
-   * not a whole lease, `localQueue` confirms the grant before work starts.
+   * Records that a message granted the lease for `period` milliseconds, of which `usable` milliseconds can be used. If
+   * `period` is not a whole lease, `localQueue` confirms the grant before work starts.
    */
   grantedFor(period: number, usable: number): void {
     this.isUnconfirmed = period !== this.options.leaseMillis
@@ -85,7 +85,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   override extend(sent: Instant): void {
     super.extend(sent)
     this.isUnconfirmed = false
-    // A renewal that was sent before the report may have been executed before the forced release
+    // A renewal sent before the report may have been executed before the forced release
     if (this.forcedAt !== undefined && this.forcedAt > sent.monotonic) this.nextRenewal = -Infinity
     else this.forcedAt = undefined
   }
@@ -95,8 +95,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   }
 
   /**
-   * Whether the next holder in this process can take the lease over without a request: it is healthy, not due for
-   * renewal, and its grant has a token left.
+   * Whether the next holder in this process can take over the lease without a request: the lease is healthy, not due
+   * for renewal, and has a token left.
    */
   isFresh(now: Instant): boolean {
     const { margin, renewAfter } = this.options
@@ -109,13 +109,13 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     return Duration.equals(ttl, this.options.ttl) && Duration.equals(lease, this.options.lease)
   }
 
-  /** Takes over the server's lease of `previous`. The new lease ends no later and is renewed no later. */
+  /** Takes over the server's lease from `previous`. The new lease is renewed no later and ends no later. */
   inherit(previous: HeldLease): void {
     this.spare = previous.spare - 1
     this.extend(previous.adjustedRenewal)
   }
 
-  /** Milliseconds until the server's lease ends, unless it is renewed again. */
+  /** Milliseconds until the server's lease ends if it is not renewed. */
   serverLeft(now: Instant): number {
     const { leaseMillis } = this.options
     return Math.min(
@@ -138,8 +138,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   }
 
   /**
-   * Interrupts the lease's work and waits until it has ended, before the release (L4, docs/protocol.md). Returns
-   * undefined if there is no work. No work may start after this call, because the release is a later step.
+   * Before the release, interrupts the lease's work and waits until it has ended (L4, docs/protocol.md). Returns
+   * undefined if there is no work. No work may start after this call, because the release follows in a later step.
    */
   endWork(): Effect.Effect<void> | undefined {
     if (this.state === "held") this.state = "ending"

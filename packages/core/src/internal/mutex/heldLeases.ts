@@ -1,6 +1,6 @@
 /**
- * The leases that one layer holds, which are renewed until they are lost or released. `localQueue` adds leases and is
- * notified of their ends. `leaseRenewer` renews them, `dueLeases` orders their deadlines, and `releaseSender` sends
+ * The leases held by one layer. They are renewed until they are lost or released. `localQueue` adds leases and is
+ * notified when they end. `leaseRenewer` renews them, `dueLeases` orders their deadlines, and `releaseSender` sends
  * releases.
  */
 import * as Cause from "effect/Cause"
@@ -29,7 +29,7 @@ import { LatestNames } from "./latestNames.ts"
 import * as overrunMonitor from "./overrunMonitor.ts"
 import * as releaseSender from "./releaseSender.ts"
 
-/** Notified when leases end, for the fibers that wait for the same mutexes. */
+/** Notified when leases end, on behalf of the fibers that wait for the same mutexes. */
 export interface Lines {
   readonly lost: (lease: HeldLease) => void
   /** Returns undefined if the lease stays in this process. */
@@ -43,21 +43,18 @@ export interface HeldLeases {
   readonly recorder: metricsRecorder.Recorder
   readonly timers: timerQueue.TimerQueue
   readonly tasks: SlicedTasks
-  /** Renews the lease from now on. If the layer is closed, the lease is lost and released immediately. */
+  /** Starts renewing the lease. If the layer is closed, the lease is lost and released immediately. */
   readonly add: (lease: HeldLease) => void
   /** Sends the confirmation of a grant before it returns. The reply extends the lease, or ends it. */
   readonly confirm: (lease: HeldLease) => void
   /**
-   * Reports that this lease may have been taken by force, perhaps before the layer has received the grant. Renews it
-   * immediately to find out.
+   * Handles a report of a forced release of this lease, which may arrive before the grant. Renews the lease immediately
+   * to find out.
    */
   readonly suspect: (id: string) => void
-  /** Marks the lease as lost if its deadline has passed, because its timer may be late. */
+  /** Marks the lease as lost if its deadline has passed. Needed because the timer may be late. */
   readonly check: (lease: HeldLease, now: Instant) => void
-  /**
-   * Releases the mutex, waiting for at most the release timeout. Never fails, because a key that is not released
-   * expires.
-   */
+  /** Releases the mutex, and waits for at most the release timeout. Never fails: a key that is not released expires. */
   readonly release: (lease: HeldLease) => Effect.Effect<void>
   /** Releases a lease without waiting for the reply. */
   readonly giveUp: (lease: HeldLease) => Effect.Effect<void>
@@ -96,7 +93,7 @@ export const make = Effect.fnUntraced(function*(
       return lease.expiry()
     }
 
-    /** Reports in slices, because each report lets the next fiber in line continue. */
+    /** Reports in slices, because each report resumes the next fiber in line. */
     protected override endOverdue(ended: ReadonlyArray<HeldLease>, now: Instant) {
       for (const lease of this.loseAll(ended, (lease) => lease.expiry())) tasks.add(() => this.report(lease, now))
     }
@@ -122,8 +119,8 @@ export const make = Effect.fnUntraced(function*(
   }
 
   /**
-   * Marks all leases as lost. Those with protected work are released here, after that work has ended (L4,
-   * docs/protocol.md). Holders release the others.
+   * Marks all leases as lost. Leases with protected work are released here, after their work has ended (L4,
+   * docs/protocol.md). Holders release the other leases.
    */
   const close = Effect.suspend(() => {
     const open = deadlines.all()
@@ -144,8 +141,8 @@ export const make = Effect.fnUntraced(function*(
   const watchOverrun = yield* overrunMonitor.make(onOverrun, recorder, timers)
 
   /**
-   * Probes the holder before a renewal. A holder that is not alive is probed again until the deadline, just as a failed
-   * renewal is retried. A lease that may have been taken by force is renewed without a probe.
+   * Probes the holder before a renewal. If the holder is not alive, the probe is retried until the deadline, just as a
+   * failed renewal is. After a report of a forced release, the lease is renewed without a probe.
    */
   const probe = (lease: HeldLease) => {
     const { isAlive } = lease.options
@@ -187,7 +184,7 @@ export const make = Effect.fnUntraced(function*(
     probe
   }, fibers)
 
-  /** Stops renewing the lease. Returns the request to release it, unless the lease stays in this process. */
+  /** Stops renewing the lease. Returns the release request, unless the lease stays in this process. */
   const releaseRequestOf = (lease: HeldLease, now: Instant): releaseSender.Request | undefined => {
     table.report(lease, now)
     if (lease.isOpen()) drop(lease, now)
@@ -210,7 +207,7 @@ export const make = Effect.fnUntraced(function*(
       const now = deadlines.now()
       table.check(lease, now)
       if (lease.isOpen()) {
-        // Ends the lease before sending, so that a renewal in flight can no longer report a loss
+        // End the lease before sending: a renewal in flight can then no longer report a loss
         const request = releaseRequestOf(lease, now)
         if (request === undefined) return Effect.void
         return releases.now(request, Math.min(releaseMillis, lease.left(now)))
@@ -220,10 +217,10 @@ export const make = Effect.fnUntraced(function*(
       return reason === "Expired" || reason === "BackendGone" ? giveUp(lease) : Effect.void
     })
 
-  /** The ids of leases that messages reported as taken by force before the reply that grants them. */
+  /** The ids of leases for which a forced release was reported before the reply with the grant arrived. */
   const forced = new LatestNames()
 
-  /** Renews the lease immediately. Its reply decides whether the mutex was taken by force. */
+  /** Renews the lease immediately. The reply decides whether the mutex was taken by force. */
   const renewNow = (lease: HeldLease) => {
     lease.forcedAt = deadlines.now().monotonic
     lease.nextRenewal = -Infinity
@@ -255,7 +252,7 @@ export const make = Effect.fnUntraced(function*(
       store.confirm({ mutex, id, token, lease: options.lease }, (exit) => {
         if (!lease.isOpen()) return
         if (Exit.isSuccess(exit) && exit.value._tag === "Refused") return loseTo(lease, exit.value.ownership)
-        // The confirmation counts, unless a renewal has already extended the lease
+        // The confirmation counts unless a renewal has already extended the lease
         if (Exit.isSuccess(exit)) { if (lease.isUnconfirmed) lease.extend(sent) }
         else if (!lease.renewing) lease.nextRenewal = deadlines.now().monotonic
         deadlines.place(lease)

@@ -1,8 +1,11 @@
-/** What a layer remembers about mutexes and leases. `localQueues` and `heldLeases` use it. */
+/** What a layer remembers about mutexes and leases. Used by `localQueues` and `heldLeases`. */
 
 const most = 10_000
 
-/** A set of names that is limited in size and drops the oldest, because applications may use any number of mutexes. */
+/**
+ * A set of names with limited size: applications may use any number of mutexes. When it is full, the oldest name is
+ * dropped.
+ */
 export class LatestNames {
   private readonly names = new Set<string>()
 

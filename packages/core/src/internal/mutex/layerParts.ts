@@ -1,7 +1,7 @@
 /**
- * The parts of a layer that contenders, observers and the operations of jobs use. `service` creates them. Contenders,
- * observers and jobs are functions of these parts rather than methods of the service, so that a program that only locks
- * does not bundle them.
+ * The parts of a layer that contenders, observers and job operations use. `service` creates them. Contenders, observers
+ * and jobs are functions on these parts rather than methods of the service: a program that only locks does not bundle
+ * them.
  */
 import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -32,8 +32,8 @@ export interface LayerParts extends AttemptContext {
     name: string,
     options: LeaseOptions
   ) => Effect.Effect<Option.Option<Lease>, RequestError, Scope.Scope>
-  /** The lease that a fiber of this layer holds, checked against the clock. */
+  /** The lease held by a fiber in this layer, checked against the clock. */
   readonly held: (mutex: MutexName) => HeldLease | undefined
-  /** Follows the owners of mutexes. Created when the first mutex is followed. */
+  /** Follows the owners of mutexes. Created for the first followed mutex. */
   follow: Follow | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * The lease objects that users see: one for a single mutex, one for the mutexes of `acquireAll`. `service` creates
- * them. `lease/leaseHandle` has what they share with leases of data streams.
+ * The lease objects that users see: one for a single mutex, one for the mutexes from `acquireAll`. `service` creates
+ * them. `lease/leaseHandle` contains what they share with data-stream leases.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -57,8 +57,8 @@ export class LeaseGroupImpl extends Handle implements LeaseGroup {
   }
 
   /**
-   * The first lease that has ended. Reads all in one step: one could end during a yield in between. Checks all first,
-   * because ending one runs finalizers of its work, which may end another.
+   * The first lease that has ended. Reads all leases in one step: during a yield, one of them could end. Checks all of
+   * them first, because ending one runs finalizers, which may end another.
    */
   private get ended(): LeaseImpl | undefined {
     for (const lease of this.leases) lease.isHeldAt()

@@ -1,5 +1,5 @@
 /**
- * The options of one lease, validated, and the durations derived from them. `service` checks the options of each call,
+ * The validated options of one lease, and the durations derived from them. `service` checks the options of each call,
  * and the rest of the code relies on that.
  */
 import * as Duration from "effect/Duration"
@@ -28,7 +28,7 @@ export interface LeaseSettings extends Periods {
   readonly lease: Duration.Duration
   readonly leaseMillis: number
   readonly isAlive: Effect.Effect<boolean, unknown> | undefined
-  /** The age up to which a turn may pass its lease to the next fiber of the process, in milliseconds. */
+  /** How old a turn may be when it passes its lease to the process's next fiber, in milliseconds. */
   readonly localTurnMillis: number
 }
 
@@ -78,7 +78,7 @@ export const checkTimeout = (
   return Effect.succeed(Duration.isFinite(timeout.value) ? timeout.value : undefined)
 }
 
-/** Checks what does not depend on the layer. */
+/** Checks the options as far as they do not depend on the layer. */
 export const checkAlone = Effect.fnUntraced(
   function*(options: Options & { readonly timeout?: Duration.Input | undefined } = {}) {
     const { isAlive, localTurn, maxHold, timeout, transition, ttl } = options
@@ -93,11 +93,11 @@ export const checkAlone = Effect.fnUntraced(
 
 const mutexName = checked<MutexName>("mutex", mutexProblem)
 
-/** Returns the checked name. Throws if the name or an option can never be valid. */
+/** Returns the validated name. Throws if the name or an option can never be valid. */
 export const checkName = (name: string, options: Parameters<typeof checkAlone>[0]): MutexName =>
   Effect.runSync(Effect.andThen(checkAlone(options), mutexName(name)))
 
-/** Checks the options of one call. `usual` is derived from the layer's options. */
+/** Checks the options of one call. `usual` contains the layer's defaults. */
 export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: LeaseSettings, options: Options = {}) {
   yield* checkOptions(options)
   const { isAlive, maxHold, transition, ttl } = options
@@ -116,7 +116,7 @@ export const check = Effect.fnUntraced(function*(config: MutexConfig, usual: Lea
   })
   return settingsOf({
     ...periods,
-    // `isAlive` runs later, so it keeps the caller's services, which the types of all operations require
+    // `isAlive` runs later, so it captures the caller's services, which the types of all operations require
     isAlive: isAlive === undefined
       ? undefined
       : Effect.provideContext(isAlive as Effect.Effect<boolean, unknown>, yield* Effect.context<never>()),

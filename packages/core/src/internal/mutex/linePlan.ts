@@ -1,17 +1,17 @@
 /**
- * Decides what the fibers of a layer that want the same mutex do together: a state machine on plain data. `LocalQueue`
- * executes its commands.
+ * Coordinates a layer's fibers that want the same mutex: a state machine on plain data. `LocalQueue` executes its
+ * commands.
  *
- * Waiting fibers share one place in the fleet's queue, which serves the first of them. A fiber that is alone requests
- * the mutex itself, without a place. H4 and H7 are properties in docs/protocol.md.
+ * Waiting fibers share one place in the fleet's queue, which serves the first fiber in line. A fiber that is alone
+ * requests the mutex itself, without a place. docs/protocol.md explains H4 and H7.
  */
 
 /**
  * - `idle`: no fiber wants the mutex.
- * - `asking`: no fiber holds it, and some have their own request in flight. Others may wait for the result.
- * - `contending`: no fiber holds it, and some wait. Their place contends for the first of them.
- * - `holding`: a fiber holds it, and none waits.
- * - `awaited`: a fiber holds it, and others wait. Their place listens, so that the release can queue it (H4).
+ * - `asking`: no fiber holds it, and some have a request of their own in flight. Others may wait for the result.
+ * - `contending`: no fiber holds it, and some wait. Their place contends for the first one.
+ * - `holding`: a fiber holds it, and no fiber waits.
+ * - `awaited`: a fiber holds it, and others wait. Their place listens, ready for the release to queue it (H4).
  */
 export type Phase = "idle" | "asking" | "contending" | "holding" | "awaited"
 
@@ -36,7 +36,7 @@ export interface Line {
   asking: number
   /** The number of fibers in line. */
   waiting: number
-  /** The place is `contending` from its first request, or from the release that queues it, until the place ends. */
+  /** The place is `contending` from its first request, or from the release that queues it, until it ends. */
   place: "none" | "listening" | "contending"
 }
 
@@ -44,18 +44,18 @@ export interface Line {
  * The events of one fiber.
  *
  * - `Asked`: it requests the mutex itself.
- * - `Granted`: that request was granted.
- * - `Refused`: that request was refused or undone, and the fiber does not wait.
+ * - `Granted`: its own request was granted.
+ * - `Refused`: its own request was refused or undone, and the fiber does not wait.
  * - `JoinedFirst`: its own request was refused, and it waits at the head of the line.
  * - `Joined`: it waits at the end of the line.
  * - `Left`: it no longer waits.
  * - `Won`: the place was granted the mutex for it, and has ended.
- * - `HandedOn`: the last holder passed its lease to it, within the same turn.
+ * - `HandedOn`: the last holder passed the lease on to it, within the same turn.
  */
 export type FiberEvent = "Asked" | "Granted" | "Refused" | "JoinedFirst" | "Joined" | "Left" | "Won" | "HandedOn"
 
 /**
- * - `Released`, `Lost`: no fiber holds the mutex any longer.
+ * - `Released`, `Lost`: no fiber holds the mutex any more.
  * - `Crashed`: the place ended with a defect, which fails the first waiter.
  */
 export type Event = FiberEvent | "Released" | "Lost" | "Crashed"
@@ -85,9 +85,9 @@ const steps: Readonly<Record<FiberEvent, readonly [FiberPhase, FiberPhase]>> = {
 }
 
 /**
- * How to undo an acquire that failed or was interrupted (H7).
+ * How to clean up after an acquire that failed or was interrupted (H7).
  *
- * - `undo`: its request may still be granted. Undo it at the backend, and report the fiber as `Refused`.
+ * - `undo`: its request may still be granted. Undo the request on the backend, and report the fiber as `Refused`.
  * - `leave`: report that the fiber has `Left`.
  * - `release`: release its lease.
  */
@@ -98,7 +98,7 @@ const isPossible = (line: Line, event: Event): boolean => {
   switch (event) {
     case "Asked":
       return !isHeld(line) && line.waiting === 0
-    // Possible even if the line is held: a fiber may rely on a lease that the backend has already lost
+    // Possible even if a fiber in line holds the mutex: it may rely on a lease that the backend has already lost
     case "Granted":
     case "Refused":
     case "JoinedFirst":
@@ -148,7 +148,7 @@ const assertPossible = (line: Line, event: Event): void => {
   throw new Error(`event ${event} is impossible for a line that is ${line.phase}, with ${line.waiting} waiting`)
 }
 
-/** Applies the event of one fiber and returns the command to execute. Throws if the event cannot occur. */
+/** Applies one fiber's event and returns the command to execute. Throws if the event cannot occur. */
 export const next = (line: Line, event: FiberEvent, fiber: LineFiber): Command => {
   assertPossible(line, event)
   advance(fiber, event)
@@ -191,7 +191,7 @@ export const ended = (line: Line, event: "Released" | "Lost"): Command => {
   return isQueued ? "requeue" : command
 }
 
-/** Records that the place ended with a defect, which fails `first`, the first waiter, if there is one. */
+/** Records that the place ended with a defect. This fails `first`, the first waiter, if there is one. */
 export const crashed = (line: Line, first: LineFiber | undefined): Command => {
   assertPossible(line, "Crashed")
   line.place = "none"

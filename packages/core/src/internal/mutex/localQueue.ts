@@ -1,8 +1,7 @@
 /**
- * The fibers of one layer that want the same mutex share one place in the fleet's queue, and wait in line behind it.
- * `acquire` adds fibers, `heldLeases` reports the ends of leases, and `linePlan` decides what follows. `localTurn`
- * decides whether a release passes the lease to the next fiber. The glossary in CONTRIBUTING.md defines line, place and
- * turn.
+ * A layer's fibers that want the same mutex share one place in the fleet's queue, and wait in line behind it. `acquire`
+ * adds fibers, `heldLeases` reports when leases end, and `linePlan` decides what follows. `localTurn` decides whether a
+ * release passes the lease to the next fiber. The glossary in CONTRIBUTING.md defines line, place and turn.
  */
 import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
@@ -25,13 +24,13 @@ import { type LocalWaiter, LocalWaiterList } from "./localWaiter.ts"
 import { SelfDeadlockWarning } from "./selfDeadlock.ts"
 import * as silencePlan from "./silencePlan.ts"
 
-/** State shared by all queues of a layer. */
+/** State shared by all of a layer's queues. */
 export interface Layer {
   readonly context: AttemptContext
   readonly leases: HeldLeases
   readonly nextId: () => LeaseId
   readonly queues: Map<MutexName, LocalQueue>
-  /** Mutexes that were taken at the last request. The next attempt queues immediately. */
+  /** Mutexes that were taken at the last request. For these, the next attempt queues immediately. */
   readonly contended: LatestNames
   /** Mutexes whose self-deadlock warning has already been logged. */
   readonly selfDeadlocks: LatestNames
@@ -43,14 +42,14 @@ export class LocalQueue implements QueueContext {
   private readonly layer: Layer
   private readonly line = linePlan.make()
   private readonly waiters = new LocalWaiterList()
-  /** The lease of the fiber that holds the mutex, if one of this layer does. The others wait for it. */
+  /** The lease, if a fiber in this layer holds the mutex. The other fibers wait for it. */
   held: HeldLease | undefined
-  /** When the turn began: the time of the backend's grant. Passing the lease on within the process keeps it. */
+  /** When the turn began: at the backend's grant. Passing the lease on within the process does not change it. */
   private turnBegan = 0
-  /** The place of the waiters in the fleet's queue. */
+  /** The waiters' place in the fleet's queue. */
   private place: FleetPlace | undefined
   private readonly silence = silencePlan.make()
-  /** When the timer of `silence` rings. */
+  /** When the timer for `silence` rings. */
   private ringsAt = Infinity
   private stopTimer: (() => void) | undefined
   private lastOwner: string | undefined
@@ -75,12 +74,12 @@ export class LocalQueue implements QueueContext {
     return this.waiters.first
   }
 
-  /** Marks the held lease as lost if its deadline has passed, because its timer may be late. */
+  /** Marks the held lease as lost if its deadline has passed. Needed because the timer may be late. */
   check(): void {
     if (this.held !== undefined) this.layer.leases.check(this.held, this.context.now())
   }
 
-  /** Whether no fiber of this layer holds the mutex or waits for it. */
+  /** Whether no fiber in this layer holds the mutex or waits for it. */
   isOpen(): boolean {
     return !linePlan.isHeld(this.line) && this.line.waiting === 0
   }
@@ -91,7 +90,7 @@ export class LocalQueue implements QueueContext {
   }
 
   /**
-   * Records that the caller sends a request. The caller reports the result with `granted`, `join`, `abandon` or
+   * Records that the caller is sending a request. The caller reports the result with `granted`, `join`, `abandon` or
    * `giveUp`.
    */
   ask(waiter: LocalWaiter, now: number): void {
@@ -111,7 +110,7 @@ export class LocalQueue implements QueueContext {
     this.lastOwner = ownership._tag === "Held" ? ownership.owner : undefined
   }
 
-  /** Called when the caller's own request was refused or undone, and it does not join the line. */
+  /** Called when the caller's own request was refused or undone, and the caller does not join the line. */
   abandon(waiter: LocalWaiter): void {
     this.happens("Refused", waiter)
   }
@@ -135,8 +134,8 @@ export class LocalQueue implements QueueContext {
   }
 
   /**
-   * Undoes an acquire that failed or was interrupted. Chooses how and leaves the line in one step: during a yield, the
-   * caller could be granted the mutex.
+   * Cleans up after an acquire that failed or was interrupted. Chooses how and leaves the line in one step: during a
+   * yield, the caller could be granted the mutex.
    */
   giveUp(waiter: LocalWaiter): Effect.Effect<void> {
     return Effect.suspend(() => {
@@ -163,8 +162,8 @@ export class LocalQueue implements QueueContext {
   }
 
   /**
-   * Called by `heldLeases` before a release. Returns undefined if the next fiber in line has the lease now, so that
-   * nothing is sent. Returns `{}` for a plain release; otherwise the release also queues the waiters' place.
+   * Called by `heldLeases` before a release. Returns undefined if the next fiber in line now has the lease and nothing
+   * must be sent. Returns `{}` for a plain release; otherwise the release also queues the waiters' place.
    */
   released(lease: HeldLease, now: Instant): Parting | undefined {
     if (this.held !== lease) return {}
@@ -178,11 +177,11 @@ export class LocalQueue implements QueueContext {
     return this.ownPlace().requeue(waiter, now)
   }
 
-  /** Passes the lease to the next waiter without a request, if possible. The work of the last holder has ended. */
+  /** Passes the lease to the next waiter without a request, if possible. The last holder's work has ended. */
   private handOn(lease: HeldLease, waiter: LocalWaiter, now: Instant): boolean {
     const { settings } = waiter.attempt
     if (!localTurn.continues(this.turnBegan, lease, settings, now)) return false
-    // No other grant has this token: `isFresh` requires a spare token, and the grant has reserved its whole stride
+    // No other grant has this token: `isFresh` requires a spare one, and the grant has reserved its whole stride
     const heir = new HeldLease(this.mutex, lease.id, lease.token + 1 as FencingToken, settings, now)
     heir.inherit(lease)
     this.context.recorder.update(MutexMetrics.mutex.localHandOffs, 1, this.mutex)
@@ -216,7 +215,7 @@ export class LocalQueue implements QueueContext {
     return silencePlan.problemOf(this.silence, timeout, confirmTimeout, now().monotonic)
   }
 
-  /** Sets the timer to `silence.giveUpAt`, unless it is already set to that, as in most requests of a turn. */
+  /** Sets the timer to `silence.giveUpAt`. For most requests of a turn, it is already set. */
   private setTimer(): void {
     const { giveUpAt } = this.silence
     if (giveUpAt === this.ringsAt) return
@@ -251,7 +250,7 @@ export class LocalQueue implements QueueContext {
     if (this.waiters.first !== undefined) this.conclude(this.waiters.first, Exit.fail(error))
   }
 
-  /** Fails all waiters. Returns the fibers of their place, which may still be ending. */
+  /** Fails all waiters. Returns their place's fibers, which may still be ending. */
   close(): ReadonlyArray<Fiber.Fiber<unknown, unknown>> {
     const fibers = [...this.place?.fibers ?? []]
     while (this.waiters.first !== undefined) this.conclude(this.waiters.first, Exit.fail(closed()))
@@ -273,7 +272,7 @@ export class LocalQueue implements QueueContext {
   private serve(event: "Won" | "HandedOn", waiter: LocalWaiter, lease: HeldLease, turnBegan: number): void {
     this.take(waiter)
     this.hold(event, waiter, lease, turnBegan)
-    // A grant by message may last only a confirm period, and work that blocks the event loop needs the whole lease
+    // A grant by message may last for only a confirm period, but work that blocks the event loop needs the whole lease
     if (lease.isUnconfirmed) this.layer.leases.confirm(lease)
     waiter.conclude(Exit.succeed(lease))
   }
@@ -323,7 +322,10 @@ export class LocalQueue implements QueueContext {
     place.end()
   }
 
-  /** Ends the place. If the backend may know about it, undoes that in the background (H7, docs/protocol.md). */
+  /**
+   * Ends the place. If the backend may know about the place, undoes its requests in the background (H7,
+   * docs/protocol.md).
+   */
   private abandonPlace(place: FleetPlace): void {
     const { id, isKnown } = place
     this.end(place)

@@ -1,6 +1,5 @@
 /**
- * The local queues of one layer, by mutex. A queue exists while a fiber holds the mutex or wants it. `service` creates
- * them.
+ * One layer's local queues, by mutex. A queue exists while a fiber holds the mutex or wants it. Created by `service`.
  */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -15,9 +14,9 @@ import { type Layer, LocalQueue } from "./localQueue.ts"
 export interface LocalQueues {
   readonly context: AttemptContext
   readonly leases: HeldLeases
-  /** The queue for an attempt. Use it in the same step, because an unused queue may be replaced. */
+  /** Returns the queue for an attempt. Use the queue in the same step, because an unused queue may be replaced. */
   readonly at: (mutex: MutexName) => LocalQueue
-  /** The lease that a fiber of this layer holds, if any. */
+  /** The lease held by a fiber in this layer, if any. */
   readonly held: (mutex: MutexName) => HeldLease | undefined
   readonly isClosed: () => boolean
 }

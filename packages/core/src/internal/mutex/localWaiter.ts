@@ -1,6 +1,6 @@
 /**
- * One fiber that wants a mutex, and the list of fibers that wait. `acquire` creates a waiter, `localQueue` serves it,
- * and `linePlan` decides its phase.
+ * A fiber that wants a mutex, and the list of waiting fibers. `acquire` creates a waiter, `localQueue` serves it, and
+ * `linePlan` decides its phase.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -16,7 +16,7 @@ type End = Exit.Exit<HeldLease, StoreError>
 export class LocalWaiter implements LineFiber {
   readonly attempt: Attempt
   phase: FiberPhase = "new"
-  /** When it joined the line, in monotonic milliseconds. */
+  /** When the fiber joined the line, in monotonic milliseconds. */
   since = 0
   private readonly dispatcher: Scheduler.SchedulerDispatcher
   private readonly tasks: SlicedTasks
@@ -51,8 +51,8 @@ export class LocalWaiter implements LineFiber {
   }
 
   /**
-   * Sets the result. A fiber that is granted the mutex continues before `conclude` returns, unless too many have done
-   * so in this turn of the event loop.
+   * Sets the result. A fiber that is granted the mutex resumes before `conclude` returns, unless too many fibers have
+   * already done so in this turn of the event loop.
    */
   conclude(end: End): void {
     this.end = end
@@ -64,7 +64,7 @@ export class LocalWaiter implements LineFiber {
   }
 }
 
-/** The fibers in line, as a doubly linked list, because any of them may leave. */
+/** The fibers in line. A doubly linked list, because any fiber may leave. */
 export class LocalWaiterList {
   first: LocalWaiter | undefined
   last: LocalWaiter | undefined

@@ -1,6 +1,6 @@
 /**
- * One mutex in the in-memory store, which follows the rules of the Redis scripts. `MutexStore.layerMemory` sets the
- * time with `advance` before each call.
+ * One mutex in the in-memory store, with the same rules as the Redis scripts. `MutexStore.layerMemory` sets the time
+ * with `advance` before each call.
  */
 import * as Duration from "effect/Duration"
 import type { FencingToken } from "../../FencingToken.ts"
@@ -33,8 +33,8 @@ const toTicket = (micros: number) => (micros / 1e6).toFixed(6) as Ticket
 const fromTicket = (ticket: Ticket) => Math.round(Number(ticket) * 1e6)
 
 /**
- * The largest token and ticket of all mutexes that have been idle. Idle mutexes are not stored, so each new one
- * continues after these.
+ * The largest token and ticket of all mutexes that have become idle. Idle mutexes are not stored, so each new mutex
+ * continues after these values.
  */
 export interface Last {
   readonly token: number
@@ -66,7 +66,7 @@ export class MemoryMutex {
     if (this.owner !== undefined && this.now > this.deadline) this.owner = undefined
   }
 
-  /** What to remember about an idle mutex: the maximum of `last` and its own values. */
+  /** What to remember about an idle mutex: the maximum of `last` and the mutex's own values. */
   lastOf({ ticket, token }: Last): Last {
     return { token: Math.max(token, this.token + spareTokens(this.token)), ticket: Math.max(ticket, this.ticket) }
   }
@@ -150,8 +150,8 @@ export class MemoryMutex {
   }
 
   /**
-   * Takes the mutex from its owner. Mints a token even if nobody is granted the mutex, so that late writes of the old
-   * owner are refused. The caller notifies that owner.
+   * Takes the mutex from its owner. Mints a token even if nobody is granted the mutex: fenced resources then reject
+   * late writes from the old owner. The caller notifies that owner.
    */
   force(confirm: Duration.Duration): Ownership {
     const before = this.ownership()
@@ -202,7 +202,7 @@ export class MemoryMutex {
     return waiter
   }
 
-  /** Removes the waiter. Returns its position, or -1 if it did not wait. */
+  /** Removes the waiter. Returns its position, or -1 if it was not waiting. */
   private leave(id: LeaseId): number {
     const index = this.queue.findIndex((waiter) => waiter.id === id)
     if (index !== -1) this.queue.splice(index, 1)
@@ -215,7 +215,7 @@ export class MemoryMutex {
   private mint(): void {
     const next = (Math.floor(this.micros / tokenStride) + 1) * tokenStride
     const least = this.token + spareTokens(this.token) + 1
-    // The last grant was a moment ago: mint a single token, without a stride
+    // The last grant was only a moment ago: mint a single token without a stride
     this.token = next >= least ? next : least % tokenStride === 0 ? least + 1 : least
   }
 
@@ -233,13 +233,13 @@ export class MemoryMutex {
     return this.token as FencingToken
   }
 
-  /** Returns the first waiter that listens. Removes those before it, which count as dead. */
+  /** Returns the first waiter that is listening. Removes the waiters before it, which count as dead. */
   private first(): Waiter | undefined {
     while (this.queue.length > 0 && !this.listeners.has(this.queue[0]!.id)) this.queue.shift()
     return this.queue[0]
   }
 
-  /** Sends the waiter the time of its next poll, in case the owner's lease ends without a release. */
+  /** Sends the waiter the time of its next poll, in case the owner does not release the mutex. */
   private schedulePoll(waiter: Waiter | undefined, millis: number): void {
     if (waiter !== undefined) {
       this.listeners.get(waiter.id)!({ _tag: "PollAfter", delay: Duration.millis(Math.max(0, millis)) })
@@ -248,8 +248,8 @@ export class MemoryMutex {
 
   /**
    * Grants the mutex to the first live waiter, unless `newcomer` comes before it. The grant lasts for `lease` if that
-   * is set and the waiter queued within the last confirm period, otherwise for `confirm`. Returns whether it granted
-   * the mutex.
+   * is set and the waiter queued within the last confirm period, otherwise for `confirm`. Returns whether the mutex was
+   * granted.
    */
   private handOver(
     { confirm, lease }: { readonly confirm: Duration.Duration; readonly lease?: Duration.Duration },

@@ -1,6 +1,6 @@
 /**
- * Detects self-deadlock from the locks that the running fiber already holds, which are in the context of the work that
- * `withLock` runs. `service` checks them before each acquire that may wait.
+ * Detects self-deadlock from the locks that the running fiber already holds. `withLock` records them in the context of
+ * its work. `service` checks them before each acquire that may wait.
  */
 import * as Context from "effect/Context"
 import type * as Fiber from "effect/Fiber"
@@ -14,15 +14,15 @@ interface Nesting {
   readonly outer: Nesting | undefined
 }
 
-/** The innermost lock around the running fiber. Child fibers inherit it, because they are part of the lock's work. */
+/** The innermost lock around the running fiber. Child fibers inherit it: they are part of the lock's work. */
 const Current: Context.Reference<Nesting | undefined> = Context.Reference<Nesting | undefined>(
   "@effect-simba/core/internal/Nesting",
   { defaultValue: () => undefined }
 )
 
 /**
- * Adds the lock to the context of the work inside it. Drops locks that have ended: work that starts its next run in a
- * detached fiber would keep all of them in memory.
+ * Adds the lock to the context of the work inside it. Drops locks that have ended: if each run started the next one in
+ * a detached fiber, all their locks would stay in memory.
  */
 export const provide =
   (leases: HeldLeases, lease: HeldLease) => (context: Context.Context<never>): Context.Context<never> => {
@@ -31,7 +31,7 @@ export const provide =
     return Context.add(context, Current, { leases, lease, outer })
   }
 
-/** Returns the error for the enclosing lock that an acquire would wait for. Ignores leases that have ended. */
+/** Returns an error if an acquire would wait for an enclosing lock. Ignores leases that have ended. */
 export const find = (
   fiber: Fiber.Fiber<unknown, unknown>,
   leases: HeldLeases,

@@ -1,5 +1,5 @@
 /**
- * Reports interrupted work that is still running when a successor may have started. `heldLeases` calls it for each
+ * Reports interrupted work that is still running when a successor may have started. Called by `heldLeases` for each
  * loss.
  */
 import * as Effect from "effect/Effect"
@@ -19,7 +19,7 @@ const report = (loss: LeaseLost) =>
 
 export type OnOverrun = ((loss: LeaseLost) => Effect.Effect<void, never, unknown>) | undefined
 
-/** Returns a function that watches the work of a lease that was just lost. */
+/** Returns a function that watches a lost lease's work. */
 export const make = Effect.fnUntraced(function*(
   onOverrun: OnOverrun = report,
   recorder: Recorder,
@@ -29,7 +29,7 @@ export const make = Effect.fnUntraced(function*(
   return (lease: HeldLease, loss: LeaseLost, now: Instant): void => {
     if (!lease.hasWork) return
     const ranOut = loss.reason._tag === "Expired" || loss.reason._tag === "BackendGone"
-    // Work that was just interrupted gets at least the margin to end, even if the loss was noticed late
+    // Interrupted work gets at least one margin to end, even if the loss was noticed late
     const grace = Math.max(lease.options.margin, ranOut ? lease.serverLeft(now) : 0)
     timers.at(now.monotonic + grace, () => {
       if (timers.isClosed() || !lease.hasWork) return

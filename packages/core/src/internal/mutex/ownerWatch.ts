@@ -1,6 +1,6 @@
 /**
- * Follows the owners of mutexes without contending, for contenders and `Mutex.events`. A layer has one watch for each
- * followed mutex, shared by its followers.
+ * Follows the owners of mutexes without contending, for contenders and `Mutex.events`. In a layer, all followers of a
+ * mutex share one watch.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -31,22 +31,25 @@ interface Poll {
   readonly end: number
 }
 
-/** A follower of the owner of one mutex. */
+/** A follower of one mutex's owner. */
 interface Follower {
   readonly on: (poll: Poll, events: ReadonlyArray<OwnerEvent>) => Effect.Effect<void>
-  /** The backend refused a request. The watch continues to poll. */
+  /** The backend refused a request. The watch keeps polling. */
   readonly refused: (cause: Cause.Cause<StoreError>) => Effect.Effect<void>
-  /** When to poll next if nothing is published, in monotonic milliseconds. */
+  /** When to poll if nothing is published before, in monotonic milliseconds. */
   readonly nextPoll: (poll: Poll, now: number) => number
   readonly renewals: boolean
 }
 
 const nobody: Poll = { owner: undefined, token: undefined, end: Infinity }
 
-/** A renewal moves the end of the lease by more than this; variation of the round trip moves it by less. */
+/** A renewal moves the end of the lease by more than this; a varying round trip moves it by less. */
 const jitterMillis = 50
 
-/** The events between two polls. An owner that disappears before the end of its lease counts as having released it. */
+/**
+ * Infers the events between two polls. An owner that disappears before the end of its lease counts as having released
+ * it.
+ */
 export const between = (
   mutex: string,
   before: Poll,
@@ -79,15 +82,15 @@ export const between = (
 const togetherMillis = 250
 
 /**
- * How long before the end of a lease the last poll is sent. An earlier poll could not distinguish an expiry from a
- * renewal followed by a release.
+ * How long before the end of a lease to send the last poll. After an earlier poll, an expiry would look like a renewal
+ * followed by a release.
  */
 const beforeEndMillis = 100
 
 interface Watch {
   readonly mutex: MutexName
   readonly scope: Scope.Closeable
-  /** The followers, each with the last poll that it received. */
+  /** The followers, each with the last poll result that it received. */
   readonly followers: Map<Follower, Poll>
   state: "idle" | "polling" | "polling, poll again" | "closed"
   cancel: (() => void) | undefined
@@ -98,7 +101,10 @@ interface Watch {
 /** Follows a mutex until the scope closes. Returns a function that polls immediately. */
 export type Follow = (mutex: MutexName, follower: Follower) => Effect.Effect<() => void, never, Scope.Scope>
 
-/** `held` returns the lease that a fiber of this layer holds. Scheduled polls use it instead of asking the backend. */
+/**
+ * `held` returns the lease held by a fiber in this layer, if any. Scheduled polls then use it instead of asking the
+ * backend.
+ */
 export const make = Effect.fnUntraced(function*(
   { now, store, timers }: Pick<AttemptContext, "now" | "store" | "timers">,
   held: (mutex: MutexName) => HeldLease | undefined
@@ -184,7 +190,7 @@ export const make = Effect.fnUntraced(function*(
       const polling = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), pollOf)
       return Effect.flatMap(Effect.flatMap(polling, (poll) => saw(watch, poll)), () => {
         if (watch.state === "polling, poll again") return asked
-        // Go idle in the same step as the check, so that a change published later starts the next poll
+        // Go idle in the same step as the check: a change published later then starts the next poll
         if (watch.state === "polling") rest(watch)
         return Effect.void
       })
@@ -192,7 +198,7 @@ export const make = Effect.fnUntraced(function*(
     run(Effect.forkIn(asked, watch.scope, { startImmediately: true }))
   }
 
-  /** Subscribes before the first poll, so that no change is missed. */
+  /** Subscribes before the first poll: no change is missed. */
   const hear = (watch: Watch) =>
     Effect.gen(function*() {
       const changes = yield* persist(watch, store.changes(watch.mutex))
@@ -244,7 +250,7 @@ export const make = Effect.fnUntraced(function*(
     }))
 })
 
-/** The watches of a layer. The first follower creates them. */
+/** A layer's watches. The first follower creates them. */
 export const ofLayer = (parts: LayerParts): Effect.Effect<Follow> =>
   Effect.suspend(() =>
     parts.follow !== undefined
@@ -253,7 +259,10 @@ export const ofLayer = (parts: LayerParts): Effect.Effect<Follow> =>
       : Effect.map(Scope.provide(make(parts, parts.held), parts.scope), (follow) => parts.follow ??= follow)
   ).pipe(Effect.provideContext(parts.services))
 
-/** The buffer size of a reader. A reader that falls further behind receives a `Gap` instead of the buffered events. */
+/**
+ * How many events are buffered for a reader. A reader that falls further behind receives a `Gap` instead of the
+ * buffered events.
+ */
 const capacity = 128
 
 export type Reader = Queue.Queue<OwnerEvent, StoreError | Cause.Done>
@@ -281,7 +290,7 @@ export const events = (
     const every = Duration.toMillis(yield* positive("pollInterval", options.pollInterval ?? "1 second"))
     const follow = yield* ofLayer(parts)
     const reader = yield* makeReader
-    // Closes with the layer or with the stream; already closed if the layer has closed
+    // Closes with the layer or the stream; already closed if the layer has closed
     const open = yield* Effect.acquireRelease(Scope.fork(parts.scope), Scope.close)
     yield* Scope.addFinalizer(open, Queue.fail(reader, closed("events")))
     yield* follow(mutex, {

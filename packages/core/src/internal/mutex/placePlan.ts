@@ -4,17 +4,17 @@
  *
  * A place listens from the start (H4), has at most one request in flight, and sleeps only until its next poll. Messages
  * that arrive during a request are handled after the request. A grant by message is checked against the last reply, so
- * after a gap the place polls first (H5). H4 and H5 are properties in docs/protocol.md.
+ * after a gap the place polls first (H5). docs/protocol.md explains H4 and H5.
  *
  * - ticket: the server's time at which the place queued. A request with the ticket keeps the place's position.
  * - gap: messages may have been missed.
- * - confirm period: how long a granted waiter has to respond before the next one is served.
+ * - confirm period: how long a granted waiter has to respond before the next waiter is served.
  */
 import type { Grant, Ticket, WakeUp } from "../../MutexStore.ts"
 import type { Refused } from "./attempt.ts"
 
 /**
- * - `prepared`: a fiber of this layer holds the mutex.
+ * - `prepared`: a fiber in this layer holds the mutex.
  * - `requeueing`: a release that queues the place is in flight.
  * - `asking`: a request is in flight.
  * - `asleep`: the last request was refused. The place waits for a message or for its next poll.
@@ -28,14 +28,14 @@ type Hint = Exclude<WakeUp, { readonly _tag: "PollAfter" }>
 export interface Place {
   phase: Phase
   ticket: Ticket | undefined
-  /** The last reply, if it was not a grant. Always set in `asleep`, and for `judge`. */
+  /** The last reply, if it was a refusal. Always set in `asleep`, and for `judge`. */
   refused: Refused | undefined
   /**
-   * Of the messages since the place last woke, the one that decides the next step: the last `YourTurn`, unless a `Gap`
-   * came first. Never set in `asleep`.
+   * The message since the last wake-up that decides the next step: the last `YourTurn`, unless a `Gap` came first.
+   * Never set in `asleep`.
    */
   heard: Hint | undefined
-  /** The grant that `judge` examines. */
+  /** The grant for `judge` to examine. */
   grant: Grant | undefined
   /** When to poll, in monotonic milliseconds. Finite in `asleep`. */
   askAt: number
@@ -44,17 +44,19 @@ export interface Place {
 }
 
 export type Event =
-  /** No fiber of this layer holds the mutex, and no release will queue the place. */
+  /** No fiber in this layer holds the mutex, and no release will queue the place. */
   | { readonly _tag: "Contend" }
-  /** A release that is being sent queues the place. */
+  /** The place is queued by a release that is being sent. */
   | { readonly _tag: "Requeue" }
-  /** The release got a reply, or failed. `refused`: another contender of effect-simba owns the mutex. */
+  /** The release got a reply, or failed. `refused` is set if another effect-simba contender owns the mutex. */
   | { readonly _tag: "Settled"; readonly ticket?: Ticket | undefined; readonly refused?: Refused | undefined }
   /** A request was refused. */
   | { readonly _tag: "Refused"; readonly refused: Refused }
-  /** A request, the release, or a message granted the mutex, with the periods of the waiter that was first at the time. */
+  /**
+   * A request, the release, or a message granted the mutex, for the periods of the waiter that was first at the time.
+   */
   | { readonly _tag: "Granted"; readonly isStillFirst: boolean }
-  /** The grant that `judge` examined may be too old, or no fiber waits any more. */
+  /** The grant that `judge` examined may be too old, or no fiber is waiting any more. */
   | { readonly _tag: "Doubted" }
   | { readonly _tag: "Heard"; readonly wakeUp: Hint }
   /** A message or a refusal says when to poll, in monotonic milliseconds. */
@@ -63,7 +65,7 @@ export type Event =
   | { readonly _tag: "End" }
 
 /**
- * - `ask`: send a request. `askAfterOthers`: the same, after other work of the process.
+ * - `ask`: send a request. `askAfterOthers`: the same, but after the process's other work.
  * - `askNow`: if the request is paused by an outage, repeat it now, because the grant lasts only one confirm period.
  * - `confirm`: send a request to confirm the grant of a message.
  * - `judge`: decide whether `grant` is recent enough to start work. `Granted` or `Doubted` follows.
@@ -107,13 +109,13 @@ const wake = (place: Place, heard: Hint | undefined): Command => {
   place.phase = "asking"
   place.heard = undefined
   place.askAt = Infinity
-  // After a gap, or at the end of a lease, all places of a layer may poll at once
+  // After a gap, or at the end of a lease, all of a layer's places may poll at the same time
   if (heard?._tag !== "YourTurn") return "askAfterOthers"
   place.grant = heard.grant
   return "judge"
 }
 
-/** Handles a reply that was not a grant. */
+/** Handles a refusal. */
 const rest = (place: Place, refused: Refused): Command => {
   place.refused = refused
   place.ticket = refused.ticket ?? place.ticket
@@ -138,7 +140,7 @@ const settled = (place: Place, event: Extract<Event, { readonly _tag: "Settled" 
   return event.refused === undefined ? ask(place) : rest(place, event.refused)
 }
 
-/** H5: after a gap, a grant is only a hint until a request gets a reply. */
+/** H5: after a gap, a grant is only a hint until the next reply. */
 const heard = (place: Place, wakeUp: Hint): Command => {
   if (place.phase === "asleep") return wake(place, wakeUp)
   if (place.heard === undefined || (place.heard._tag === "YourTurn" && wakeUp._tag === "YourTurn")) place.heard = wakeUp
@@ -146,7 +148,7 @@ const heard = (place: Place, wakeUp: Hint): Command => {
 }
 
 /**
- * If the first waiter has left in the meantime, another request confirms the grant with the periods of the next waiter.
+ * If the first waiter has left in the meantime, another request confirms the grant for the periods of the next waiter.
  */
 const granted = (place: Place, event: Extract<Event, { readonly _tag: "Granted" }>): Command => {
   if (!event.isStillFirst) return place.phase === "asking" ? ask(place) : impossible(place, event)

@@ -1,13 +1,13 @@
 /**
- * When a waiter polls if nothing wakes it: a pure function of the last reply, used by `fleetPlace`. The first waiter
- * polls right after the owner's key expires, the next seven at intervals of 30 milliseconds, and the rest spread over
- * one confirm period. A waiter sleeps for at most `lease`, even if the owner's lease lasts longer, because the next
- * owner may have a shorter lease, and its grant wakes no other waiter.
+ * Computes when a waiter polls if nothing wakes it: a pure function of the last reply, used by `fleetPlace`. The first
+ * waiter polls right after the owner's key expires, the next seven at intervals of 30 milliseconds, and the others
+ * spread over one confirm period. A waiter sleeps for at most `lease`, even if the owner's lease lasts longer, because
+ * the next owner may have a shorter lease, and its grant wakes no other waiter.
  */
 import * as Duration from "effect/Duration"
 import type { Refused } from "./attempt.ts"
 
-/** The interval between waiters near the head of the queue, so that they do not all poll at once. */
+/** The interval between waiters near the head of the queue, so they do not all poll at the same time. */
 const staggerMillis = 30
 const staggered = 8
 

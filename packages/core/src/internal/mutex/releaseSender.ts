@@ -1,6 +1,6 @@
 /**
- * Sends releases, and requests that undo attempts, in the background. Closing the layer waits for them. `heldLeases`
- * calls it after a lease has ended locally. A late release is harmless, because ids are never reused.
+ * Sends releases, and requests that undo attempts, in the background. Closing the layer waits for them. Called by
+ * `heldLeases` after a lease has ended locally. A late release is harmless, because ids are never reused.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -25,16 +25,16 @@ type Failure = Cause.Cause<StoreError | Cause.TimeoutError>
 
 interface ReleaseSender {
   /**
-   * Releases within `within` milliseconds. If the store is ready, sends the request before it returns, without waiting
-   * for the reply: no later request can overtake it. Otherwise waits for the first attempt, unless the previous attempt
-   * got no reply. Retries in the background.
+   * Releases within `within` milliseconds. If the store is ready, sends the request before returning, so no later
+   * request can overtake it, and does not wait for the reply. Otherwise waits for the first attempt, unless the
+   * previous attempt got no reply. Retries in the background.
    */
   readonly now: (request: Request, within: number) => Effect.Effect<void>
   /** Releases a lost lease, or undoes an attempt, without waiting. */
   readonly later: (request: Request) => Effect.Effect<void>
 }
 
-/** The first pause between attempts. It doubles after each attempt. */
+/** The first pause between attempts. Doubles after each attempt. */
 const pauseMillis = 50
 
 export const make = Effect.fnUntraced(function*(
@@ -46,18 +46,18 @@ export const make = Effect.fnUntraced(function*(
   const whileOpen = yield* FiberSet.runtime(background)()
   const afterwards = Effect.runForkWith(yield* Effect.context<never>())
   const releaseMillis = Duration.toMillis(config.releaseTimeout)
-  /** The lease that a release grants to the next owner: the layer's default, regardless of the lease that ends. */
+  /** The lease that a release grants to the next owner: the layer's default, not the lease that is ending. */
   const lease = Duration.sum(config.ttl, config.transition)
   const closing = Latch.makeUnsafe(false)
   let closed = false
-  /** Closing has finished. A release still gets one attempt, because the store may outlive the layer. */
+  /** The layer has finished closing. A release still gets one attempt, because the store may outlive the layer. */
   let isGone = false
-  /** The number of releases that were sent without a fiber and have no reply yet. */
+  /** How many releases were sent without a fiber and have no reply yet. */
   let sent = 0
   let onDrained: (() => void) | undefined
   /**
-   * Whether the last attempt by a fiber got no reply. If so, callers no longer wait, because the waits for many leases
-   * would add up.
+   * Whether the last attempt by a fiber got no reply. If so, callers do not wait, because waits for many leases would
+   * add up.
    */
   let isSilent = false
 
@@ -79,8 +79,7 @@ export const make = Effect.fnUntraced(function*(
   const mayPass = (cause: Failure) => isTimeout(cause) || isTransient(Cause.squash(cause) as StoreError)
 
   /**
-   * `held`, here and below: whether the holder still had the lease that the request releases. If so, a failure deserves
-   * a warning.
+   * `held`, here and below: whether the holder still had the lease. If so, a failure to release it deserves a warning.
    */
   const report = (cause: Failure, held: boolean) =>
     Cause.hasDies(cause)
@@ -89,7 +88,7 @@ export const make = Effect.fnUntraced(function*(
       ? log.warning(`A release failed; the lease will expire: ${toFailure("release", cause).message}`)
       : log.debug(`An attempt could not be undone; it will expire: ${toFailure("release", cause).message}`)
 
-  /** Retries until the request succeeds or the time is up. Tries once more when the layer closes. */
+  /** Retries until the request succeeds or time runs out. Tries once more when the layer closes. */
   const retry = Effect.fnUntraced(function*(request: Request, until: number, held: boolean) {
     for (let delay = pauseMillis;; delay *= 2) {
       yield* Effect.raceFirst(Effect.sleep(Duration.millis(delay)), closing.await)
@@ -111,7 +110,7 @@ export const make = Effect.fnUntraced(function*(
     if (Exit.isSuccess(exit)) return Effect.void
     return closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
       ? report(exit.cause, held)
-      // Later attempts do not requeue, because the `FleetPlace` sends its own request after the first attempt
+      // Later attempts do not requeue, because the `FleetPlace` sends a request after the first attempt
       : retry({ ...request, requeue: undefined }, until, held)
   }
 
@@ -149,7 +148,7 @@ export const make = Effect.fnUntraced(function*(
     onDrained = () => resume(Effect.void)
   })
 
-  /** Checks twice, because a background attempt may end just as another one is sent. */
+  /** Checks twice, because another release may be sent just as a background attempt ends. */
   const atRest: Effect.Effect<void> = Effect.flatMap(
     Effect.andThen(Effect.andThen(hasReplied, FiberSet.awaitEmpty(background)), FiberSet.size(background)),
     (size) => sent + size === 0 ? Effect.void : atRest

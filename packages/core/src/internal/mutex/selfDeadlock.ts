@@ -1,7 +1,7 @@
 /**
- * Warns about acquires that wait for a lease of their own process. A fiber that holds a mutex through `Mutex.acquire`
- * and acquires it again waits for itself, and `nestedLocks` detects only locks of `withLock`. `localQueue` has one
- * warning for each mutex.
+ * Warns about acquires that wait for a lease held by their own process. If a fiber holds a mutex through
+ * `Mutex.acquire` and acquires it again, it waits for itself; `nestedLocks` only detects locks taken by `withLock`.
+ * `localQueue` creates one warning for each mutex.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,9 @@ import type { AttemptContext } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { LatestNames } from "./latestNames.ts"
 
-/** How long a wait lasts before the warning: longer than most work, but short enough to help during development. */
+/**
+ * How long a fiber waits before the warning: longer than most work takes, but short enough to help during development.
+ */
 const patienceMillis = 5000
 
 const report = ({ annotations, mutex, since, token }: HeldLease, now: number) =>
@@ -31,12 +33,12 @@ const report = ({ annotations, mutex, since, token }: HeldLease, now: number) =>
 interface WaitedFor {
   readonly mutex: MutexName
   readonly context: AttemptContext
-  /** The lease that a fiber of this layer holds. */
+  /** The lease held by a fiber in this layer. */
   readonly held: HeldLease | undefined
   readonly first: () => object | undefined
 }
 
-/** Sets at most one timer at a time, so that hand-offs within a process do not add timers. */
+/** Sets at most one timer at a time: hand-offs within a process must not add timers. */
 export class SelfDeadlockWarning {
   private readonly queue: WaitedFor
   private readonly reports: LatestNames
@@ -48,7 +50,7 @@ export class SelfDeadlockWarning {
     this.reports = reports
   }
 
-  /** Call this while a fiber waits for a lease of this layer. */
+  /** Call this while a fiber waits for a lease held by this layer. */
   watch(): void {
     const { queue, reports } = this
     if (this.isWatching || reports.has(queue.mutex)) return
@@ -64,7 +66,7 @@ export class SelfDeadlockWarning {
     })
   }
 
-  /** Call this when the queue is no longer used: its timer would keep it in memory for seconds. */
+  /** Call this when the queue is no longer used: the timer would keep the queue in memory for seconds. */
   stop(): void {
     this.unset?.()
     this.isWatching = false

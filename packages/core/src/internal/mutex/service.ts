@@ -97,7 +97,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
       Effect.raceAllFirst(losses),
       (loss) => leases.now().monotonic < until ? Effect.fail(loss) : Effect.never
     )
-    // The type of `restore` only allows the failures of one acquire; `obtainAll` also fails with `LeaseLost`
+    // The type of `restore` only allows the failures of a single acquire; `obtainAll` may also fail with `LeaseLost`
     return (effect) => restore(Effect.raceFirst(effect, lost as Effect.Effect<never>))
   }
 

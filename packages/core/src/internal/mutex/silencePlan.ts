@@ -1,6 +1,6 @@
 /**
- * Decides whether the backend replies to the requests of one line of fibers, and when its waiters give up: a state
- * machine on plain data. `LocalQueue` reports requests and replies, and sets the timer.
+ * Tracks whether the backend replies to the requests from one line of fibers, and decides when the line's waiters give
+ * up: a state machine on plain data. `LocalQueue` reports requests and replies, and sets the timer.
  */
 import * as Duration from "effect/Duration"
 import type { BackendError } from "../../SimbaError.ts"
@@ -9,8 +9,8 @@ import { noReply } from "../lease/storeFailure.ts"
 /**
  * - `untried`: no request has been sent yet.
  * - `replied`: the last request got a reply.
- * - `firstPending`: a request is in flight, and no earlier one got a reply.
- * - `pending`: a request is in flight, and an earlier one got a reply.
+ * - `firstPending`: a request is in flight, and no earlier request got a reply.
+ * - `pending`: a request is in flight, and an earlier request got a reply.
  * - `out`: the last request failed because of an outage. Another request may be in flight.
  */
 export type Phase = "untried" | "replied" | "firstPending" | "pending" | "out"
@@ -22,14 +22,14 @@ export interface Silence {
    * When the first request without a reply was sent, in monotonic milliseconds. Finite unless `untried` or `replied`.
    */
   since: number
-  /** The error of the outage, while the phase is `out`. */
+  /** The error of the outage, in the phase `out`. */
   outage: BackendError | undefined
   /**
-   * The shortest lease of the fibers that have joined since the line was last empty. After this long without a reply,
-   * the first waiter gives up.
+   * The shortest lease wanted by a fiber that has joined since the line was last empty. After this long without a
+   * reply, the first waiter gives up.
    */
   shortestMillis: number
-  /** When a waiter gives up if there is still no reply, in monotonic milliseconds. */
+  /** When the next waiter gives up if there is still no reply, in monotonic milliseconds. */
   giveUpAt: number
 }
 
@@ -43,7 +43,7 @@ export const make = (): Silence => ({
 
 const isSilent = ({ phase }: Silence): boolean => phase !== "untried" && phase !== "replied"
 
-/** Called when a request is sent. If an earlier request still has no reply, the period of silence continues. */
+/** Called when a request is sent. If an earlier request is still without a reply, the period of silence continues. */
 export const asked = (silence: Silence, now: number, hasWaiters: boolean): void => {
   if (isSilent(silence)) return
   silence.phase = silence.phase === "untried" ? "firstPending" : "pending"
@@ -51,7 +51,7 @@ export const asked = (silence: Silence, now: number, hasWaiters: boolean): void 
   if (hasWaiters) silence.giveUpAt = now + silence.shortestMillis
 }
 
-/** Called when a fiber joins the line. `isAlone` says whether the line was empty. */
+/** Called when a fiber joins the line. `isAlone`: whether the line was empty. */
 export const joined = (silence: Silence, now: number, leaseMillis: number, isAlone: boolean): void => {
   silence.shortestMillis = isAlone ? leaseMillis : Math.min(silence.shortestMillis, leaseMillis)
   if (isSilent(silence)) silence.giveUpAt = Math.min(silence.giveUpAt, now + leaseMillis)
@@ -103,7 +103,7 @@ export const problemOf = (
     case "firstPending":
       return noReply("acquire", timeout)
     case "pending":
-      // Earlier requests got replies, so a missing reply counts as an outage only after some time
+      // Earlier requests got replies, so a missing reply counts as an outage only after a while
       return now - since >= Duration.toMillis(Duration.min(timeout, confirm)) ? noReply("acquire", timeout) : undefined
   }
 }

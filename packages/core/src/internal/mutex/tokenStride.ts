@@ -1,7 +1,8 @@
 /**
  * How many tokens a grant reserves. A store normally grants a multiple of `tokenStride`, which reserves the tokens up
- * to the next multiple. Successive owners within a process use them one by one. If the last grant was a moment ago, the
- * store grants a single token that is not a multiple. `MutexStore` exports it, and `heldLease` counts the tokens.
+ * to the next multiple. Successive owners within a process use these tokens one by one. If the last grant was only a
+ * moment ago, the store grants a single token that is not a multiple. `MutexStore` exports `tokenStride`, and
+ * `heldLease` counts the tokens.
  */
 export const tokenStride = 100
 
