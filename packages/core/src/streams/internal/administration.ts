@@ -1,6 +1,6 @@
 /**
- * Operator commands for data streams: pause, resume, trim, seek, and read the lag. None of them needs a lease. `client`
- * exposes them.
+ * Operator commands for data streams: pause, resume, trim, seek, and read the lag. They need no lease. `client` exposes
+ * them.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
  * Reads new announcements while this consumer has free capacity, and claims their data streams through `leaseTaker`.
- * `consumption` runs it.
+ * Run by `consumption`.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker, type Malformed } from "./leaseTaker.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
 
-/** How long one read blocks on the backend while there are no announcements. */
+/** How long a read blocks on the backend if there are no announcements. */
 const readTimeout = Duration.seconds(1)
 
 export const make = (
@@ -34,14 +34,14 @@ export const make = (
       else if (taking.mayTake(entry)) candidates.push({ ...entry, minIdle: config.leaseDuration })
     }
     const { length } = yield* taking.take(candidates, "announcement", deliver)
-    // Orphans may have used up the capacity during the read. The next sweep, on any consumer, takes the rest
+    // Orphans may have used up the capacity during the read. The next sweep, on any consumer, takes the remaining ones
     if (length < candidates.length) sweep.request()
     yield* Effect.forEach(malformed, (entry) => taking.deadLetter(entry, consumer), { discard: true })
   })
 
   /**
-   * Reads no more announcements than this consumer has capacity for, because Redis assigns entries to the consumer that
-   * reads them. A blocked read reserves no capacity, so that orphans can use it.
+   * Redis assigns entries to the consumer that reads them, so this reads no more announcements than the consumer has
+   * capacity for. A blocked read reserves no capacity: orphans can use it.
    */
   const read = Effect.uninterruptibleMask((restore) =>
     Effect.suspend(() => {
@@ -55,7 +55,7 @@ export const make = (
   return Effect.forever(persist(
     "Reading announcements",
     Effect.gen(function*() {
-      // An announcement that is read during a pause would be assigned to this consumer and wait there
+      // An announcement read during a pause would be assigned to this consumer and wait there
       while (client.pauses.isService) yield* Effect.sleep(config.heartbeatInterval)
       yield* ready
       yield* table.room.await

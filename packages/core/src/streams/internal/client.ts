@@ -1,6 +1,6 @@
 /**
- * Implements `StreamClient` on a store: checks the options, creates the parts of one client, and revokes its data
- * streams when the scope closes.
+ * Implements `StreamClient` on a store: checks the options, creates a client's parts, and revokes its data streams when
+ * the scope closes.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -90,7 +90,7 @@ export const make = Effect.fnUntraced(function*(
     Effect.gen(function*() {
       table.isClosed = true
       yield* consumption.close
-      // From now on, a claim that is granted is released immediately
+      // From now on, granted claims are released immediately
       yield* Effect.timeoutOption(leaseTaker.idle, config.releaseTimeout)
       yield* revocation.revokeAll(client, [...table.all()])
       if (!isConsumer) return
@@ -111,7 +111,7 @@ export const make = Effect.fnUntraced(function*(
     const found = yield* store.find(stream)
     if (Option.isNone(found)) return yield* notFound("it is not announced, or it is finished")
     isConsumer = true
-    // Another consumer may have just read the entry and be about to take it
+    // Another consumer may just have read the entry and be about to take it
     const candidate = { ...found.value, minIdle: config.leaseDuration }
     const [taken] = yield* leaseTaker.take([candidate], "name", (owned) => acquired.push(owned))
     if (acquired.length > 0) return
@@ -131,8 +131,8 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /**
-   * Yields the data stream once its protected work has ended. Waits at most `releaseTimeout` for the request, which
-   * then continues in the background.
+   * Yields the data stream once its protected work has ended. Waits for the request for at most `releaseTimeout`; after
+   * that, the request continues in the background.
    */
   const yieldLease = (owned: OwnedStream) =>
     owned.afterWork(Effect.suspend(() =>
@@ -149,7 +149,7 @@ export const make = Effect.fnUntraced(function*(
       const acquired: Array<OwnedStream> = []
       return Effect.addFinalizer(() => Effect.forEach(acquired, yieldLease, { discard: true })).pipe(
         Effect.andThen(acquiring(name, acquired)),
-        // Yield now: the caller was interrupted, but its scope may stay open for a long time
+        // Yield now: the caller was interrupted, but the scope may stay open for a long time
         Effect.onInterrupt(() =>
           Effect.forEach(acquired.splice(0), (owned) => FiberSet.run(undoing, ends.yield(owned)), { discard: true })
         ),
@@ -190,7 +190,7 @@ export const make = Effect.fnUntraced(function*(
   ) =>
     Effect.scoped(Effect.gen(function*() {
       const body = Effect.isEffect(handler) ? () => handler : handler
-      // The type of `run` already requires the hooks' services from the caller
+      // The type of `run` already requires the hooks' services
       const hooks = (options ?? {}) as RunOptions
       const fibers = yield* FiberSet.make<void>()
       const start = yield* FiberSet.runtime(fibers)<Exclude<R, StreamLease>>()

@@ -1,6 +1,6 @@
 /**
- * Processes several messages of a data stream concurrently. Messages with the same key are processed in order.
- * `StreamMessages` uses it if `concurrency` is above 1; otherwise it uses `messageLoop`.
+ * Processes a data stream's messages concurrently, but messages with the same key in order. `StreamMessages` uses it if
+ * `concurrency` is above 1, and otherwise `messageLoop`.
  */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
@@ -14,7 +14,7 @@ import type { Processed } from "./messageCommits.ts"
 import { calling } from "./messageDecoder.ts"
 import { type Loop, processedOf, turnBack } from "./messageLoop.ts"
 
-/** A message that was read. Commits stop before the first one that is not done. */
+/** A message that was read. Commits stop before the first message that is not done. */
 interface Slot {
   readonly processed: Processed
   isDone: boolean
@@ -25,7 +25,7 @@ interface Options<A> {
   readonly key: (message: Message<A>) => string
 }
 
-/** The maximum number of messages to track: the first unfinished one, and all that were read after it. */
+/** Maximum number of messages to track: the first unfinished message and all messages read after it. */
 const windowOf = (concurrency: number) => Math.max(100, 4 * concurrency)
 
 export const concurrently = <A, RD, E, R>(
@@ -38,11 +38,11 @@ export const concurrently = <A, RD, E, R>(
     const fork = yield* FiberSet.runtime(fibers)<R>()
     const permits = Semaphore.makeUnsafe(concurrency)
     const slots: Array<Slot> = []
-    /** The unfinished messages of each key, the current one first. */
+    /** The unfinished messages for each key, the current one first. */
     const lanes = new Map<string, Array<{ readonly message: Message<A>; readonly slot: Slot }>>()
-    /** Opened when a handler ends, or the data stream is revoked. */
+    /** Opened when a handler ends or the data stream is revoked. */
     const advanced = Latch.makeUnsafe(false)
-    /** Opened when the data stream is revoked or a handler yields. No further message starts after that. */
+    /** Opened when the data stream is revoked or a handler yields. No more messages start after that. */
     const stopping = Latch.makeUnsafe(false)
     let running = 0
     const inHand = lease instanceof LeaseImpl ? lease.inHand : <A, E, R>(work: Effect.Effect<A, E, R>) => work
@@ -87,7 +87,7 @@ export const concurrently = <A, RD, E, R>(
       const queue = lanes.get(lane)
       if (queue !== undefined) return void queue.push({ message, slot })
       lanes.set(lane, [{ message, slot }])
-      // A handler that interrupts itself ends the loop, like a failure
+      // If a handler interrupts itself, the loop ends as after a failure
       fork(drain(lane), { propagateInterruption: true })
     }
 
@@ -98,7 +98,7 @@ export const concurrently = <A, RD, E, R>(
         return Effect.andThen(advanced.await, until(holds))
       })
 
-    // A rewind moves the checkpoint back, and no commit of the old messages may follow it
+    // A rewind moves the checkpoint back. After it, the old messages must not be committed
     reading.settled = Effect.andThen(
       until(() => slots.length === 0 || running === 0 && stopping.isOpen()),
       commits.settle
@@ -141,8 +141,8 @@ export const concurrently = <A, RD, E, R>(
           : Effect.void
       )
     )
-    // While the loop waits for old messages to finish, it does not check for a revocation itself. It must be woken: if
-    // the only lane is committing, no further handler ends
+    // While the loop waits for old messages to finish, it does not check for a revocation itself. Wake it: if the only
+    // lane is committing, no more handlers end
     yield* Effect.forkScoped(Effect.all([lease.revoked, stopping.open, advanced.open], { discard: true }))
     yield* Effect.raceAllFirst([loop, FiberSet.join(fibers), commits.whenDue])
   }))

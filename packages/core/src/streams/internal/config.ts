@@ -1,6 +1,4 @@
-/**
- * Checks the options of `StreamClient.layer` and fills in the defaults. The rest of the client relies on these checks.
- */
+/** Validates the options for `StreamClient.layer` and fills in the defaults. The rest of the client relies on this. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { excerpt } from "../../internal/excerpt.ts"
@@ -10,7 +8,7 @@ import { processName } from "../../internal/processIdentity.ts"
 import { InvalidConfig } from "../../SimbaError.ts"
 import type * as StreamStore from "../StreamStore.ts"
 
-/** The unchecked options. `StreamClient.Options` documents them. */
+/** The options before validation, documented in `StreamClient.Options`. */
 type Input =
   & { readonly service: string; readonly processName?: string | undefined }
   & { readonly [Option in "capacity" | "maxFailures"]?: number | undefined }
@@ -92,8 +90,8 @@ export const check = Effect.fnUntraced(function*(options: Input) {
     releaseTimeout: yield* positive("releaseTimeout", options.releaseTimeout ?? "2 seconds"),
     maxFailures: yield* positiveInt("maxFailures", options.maxFailures ?? 10),
     deadLetterAfter,
-    // A streak of failures ends after this time without a failure. It is at least an hour, because a short
-    // deadLetterAfter could end the streak between two attempts
+    // A streak of failures ends after this time without a failure. At least an hour: a short deadLetterAfter could end
+    // the streak between two attempts
     streakEndsAfter: Duration.max(deadLetterAfter, Duration.hours(1)),
     rebalance: yield* boolean("rebalance", options.rebalance ?? true),
     confirmTimeout: confirm,

@@ -1,5 +1,5 @@
 /**
- * Joins a service: runs the background loops of a consumer, and releases its data streams when they stop. `client`
+ * Joins a service: runs a consumer's background loops, and releases its data streams when the loops stop. `client`
  * starts a consumption for `run` and for `notifications`.
  */
 import * as Deferred from "effect/Deferred"
@@ -22,19 +22,19 @@ import * as rebalancer from "./rebalancer.ts"
 import * as revocation from "./revocation.ts"
 
 export interface ConsumptionOptions {
-  /** The name in the error message if a second consumption is started. */
+  /** The name used in the error if a second consumption is started. */
   readonly operation: "run" | "notifications"
   readonly onStarted: () => void
   readonly deliver: Deliver
   readonly onExpired?: (stream: StreamName, entry: EntryId) => Effect.Effect<void>
-  /** Completes when the receiver of `deliver` can take more data streams. */
+  /** Completes when the receiver can take more data streams from `deliver`. */
   readonly ready: Effect.Effect<void>
 }
 
 export interface Consumption {
   /**
-   * Consumes until the scope closes, then releases the data streams. Waits for an earlier consumption that is ending.
-   * Fails if the backend refuses a request permanently.
+   * Consumes until the scope closes, then releases the data streams. If an earlier consumption is ending, waits for it
+   * first. Fails if the backend permanently refuses a request.
    */
   readonly start: (options: ConsumptionOptions) => Effect.Effect<never, InvalidConfig | StoreError, Scope.Scope>
   /** Stops the current consumption and waits for it to end. */
@@ -47,7 +47,7 @@ export const make = (client: ClientContext, taking: LeaseTaker): Consumption => 
   /** Open while there is no current consumption. */
   const idle = Latch.makeUnsafe(true)
   let current: string | undefined
-  /** Whether the current consumption was interrupted or has failed. Its handlers may still be running. */
+  /** Whether the current consumption was interrupted or has failed; its handlers may still be running. */
   let isEnding = false
 
   const register = (operation: string) =>

@@ -1,4 +1,4 @@
-/** The state and the operations that all parts of one stream client share. `client` creates them. */
+/** The state and the operations shared by all parts of a stream client. Created by `client`. */
 import type * as Effect from "effect/Effect"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import type { LeaseLost, StoreError } from "../../SimbaError.ts"
@@ -20,9 +20,12 @@ export interface ClientContext {
   /** Implements `StreamLease.release`. Like `done`, but leaves the unfinished data stream to other members. */
   readonly release: (owned: OwnedStream) => Effect.Effect<void, LeaseLost | StoreError>
   readonly pauses: Pauses
-  /** The members of the fleet, from the last heartbeat's reply. Empty before the first, and without `rebalance`. */
+  /**
+   * The fleet's members, from the reply to the last heartbeat. Empty before the first reply, and if `rebalance` is
+   * false.
+   */
   members: ReadonlyArray<Member>
-  /** A random id of this client, and the first part of its epochs. */
+  /** This client's random id, which is the first part of its epochs. */
   readonly session: string
 }
 

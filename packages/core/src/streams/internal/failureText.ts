@@ -1,6 +1,6 @@
 /**
- * Formats a failure as the reason of a dead letter: the name, message and fields of each error. Stack traces are only
- * logged. `handlerRunner`, `messageAttempts` and `messageDecoder` use it.
+ * Formats a failure as the reason for a dead letter: the name, message and fields of each error. Stack traces are only
+ * logged. Used by `handlerRunner`, `messageAttempts` and `messageDecoder`.
  */
 import * as Cause from "effect/Cause"
 import { format } from "effect/Formatter"

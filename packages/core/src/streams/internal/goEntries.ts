@@ -1,16 +1,16 @@
 /**
- * Tracks what the sweeps of one consumer know about the entries of Go consumers (processes that run
- * redis-stream-client-go), and decides which ones may be taken. `orphanSweep` uses it.
+ * Tracks what one consumer's sweeps know about the entries of Go consumers (processes that run redis-stream-client-go),
+ * and decides which entries may be taken. Used by `orphanSweep`.
  *
- * A Go consumer locks an entry some time after receiving it. A consumer that cannot lock its entry never reads again.
- * Finishing an entry takes three calls, and the first one unlocks the entry. So an entry without a lock may be taken
- * only if both of these are true:
+ * A Go consumer locks an entry some time after receiving it. If it cannot lock its entry, it never reads again. To
+ * finish an entry, it makes three calls, and the first one unlocks the entry. Therefore an entry without a lock may be
+ * taken only if both of these are true:
  *
  * - A sweep found the entry locked by the consumer that received it, or the entry has been idle long enough for a Go
  *   consumer to take it.
  * - The entry is still pending and unlocked `secondCheck` later.
  *
- * A lock that expired needs no second check, because a consumer that finishes an entry unlocks it first.
+ * After a lock has expired, no second check is needed, because a consumer unlocks an entry before finishing it.
  */
 import * as Duration from "effect/Duration"
 import type { EntryId } from "../StreamName.ts"
@@ -24,7 +24,7 @@ export const goLease = Duration.seconds(2)
 /** When it starts, a Go consumer takes entries that have been idle for this long. */
 const abandoned = Duration.seconds(40)
 
-/** The time until the second check. A Go consumer finishes an entry in less time. */
+/** The time until the second check. A Go consumer needs less time to finish an entry. */
 export const secondCheck = Duration.millis(250)
 
 interface Sighting {
@@ -41,7 +41,7 @@ export class GoEntries {
 
   readonly known = (entry: EntryId): Entry | undefined => this.sightings.get(entry)?.content
 
-  /** Records an entry that a sweep found. Returns whether it may be taken after the second check. */
+  /** Records an entry found by a sweep. Returns whether the entry may be taken after the second check. */
   mayTake({ consumer, content, deliveries, idle, goConsumer }: Pending): boolean {
     let sighting = this.sightings.get(content.entry)
     if (sighting?.consumer !== consumer || sighting.deliveries !== deliveries) {
@@ -54,8 +54,8 @@ export class GoEntries {
   }
 
   /**
-   * Called when a sweep ends. If it stopped early, `last` is the last entry that it covered. Forgets the entries that
-   * the sweep covered but did not find, because they are no longer pending.
+   * Called when a sweep ends. If the sweep stopped early, `last` is the last entry that it covered. Forgets the entries
+   * that the sweep covered but did not find, because they are no longer pending.
    */
   endSweep(last?: EntryId): void {
     for (const [entry, { pass }] of this.sightings) {

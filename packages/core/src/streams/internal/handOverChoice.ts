@@ -1,13 +1,13 @@
 /**
  * Chooses which data streams a member hands over, once `rebalancePlan` has decided how many. `rebalancer` revokes them.
- * Data streams whose handlers are waiting for messages come first: such a handler can stop immediately, and no message
+ * Data streams whose handlers are waiting for messages come first: those handlers can stop immediately, and no message
  * is processed twice.
  */
 import type { OwnedStream } from "./ownedStream.ts"
 
 type Candidate = Pick<OwnedStream, "arrival" | "hasRead" | "isBusy">
 
-/** The order of preference. A handler that never read through its lease may or may not be processing a message. */
+/** In order of preference. A handler that never read through its lease may or may not be processing a message. */
 const ranks = ["waits", "never read", "processing"] as const
 
 const rankOf = ({ hasRead, isBusy }: Candidate): typeof ranks[number] =>
@@ -20,8 +20,8 @@ const ofRank = <C extends Candidate>(movable: ReadonlyArray<C>, rank: typeof ran
 }
 
 /**
- * Chooses at most `count` data streams. Those that are processing a message are added only while fewer than `busy` are
- * chosen. `movable` is sorted by lease, oldest first.
+ * Chooses at most `count` data streams. Streams that are processing a message are added only while fewer than `busy`
+ * streams are chosen. `movable` is sorted by lease, oldest first.
  */
 export const choose = <C extends Candidate>(
   movable: ReadonlyArray<C>,

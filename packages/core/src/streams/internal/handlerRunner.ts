@@ -1,6 +1,6 @@
 /**
- * Runs the handler of a data stream, with retries, until its lease ends or is lost. `client` forks a fiber for each
- * data stream that it takes under `run`. `leaseEnds` ends the lease.
+ * Runs a data stream's handler, with retries, until the lease ends or is lost. `client` forks a fiber for each data
+ * stream that it takes under `run`. `leaseEnds` ends the lease.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -90,8 +90,8 @@ export const runHandler = <A, E, R, RS, RH>(
     )
 
   /**
-   * `onError` is interrupted like the handler: by a loss, or after the grace period. If the handler was already
-   * stopped, `onError` still runs, for at most `releaseTimeout`.
+   * `onError` is interrupted like the handler: by a loss, or after the grace period. If the handler has already been
+   * stopped, `onError` still runs for at most `releaseTimeout`.
    */
   const reportFailure = (restore: Restore, failure: HandlerFailure) =>
     Effect.catchCause(
@@ -137,7 +137,7 @@ export const runHandler = <A, E, R, RS, RH>(
         if (failures >= config.maxFailures && isForLong) {
           return yield* deadLetter(cause)
         }
-        // If the count did not grow, a commit has reset it: the schedule starts over
+        // If the count did not grow, a commit has reset it: start the schedule over
         const isNew = step === undefined || failures <= last
         last = failures
         const decided = yield* Effect.exit(restore(Effect.gen(function*() {
@@ -159,7 +159,7 @@ export const runHandler = <A, E, R, RS, RH>(
   return Effect.uninterruptibleMask((restore) =>
     Effect.withFiber((fiber) => {
       table.workBegan(owned, fiber)
-      // `onError` and `retry` get the lease too, so that `done` and `release` called there do not wait for this fiber
+      // `onError` and `retry` get the lease too: if they call `done` or `release`, these do not wait for this fiber
       return Effect.ensuring(
         Effect.provideService(runUntilEnd(restore), StreamLease, lease),
         Effect.sync(() => table.workEnded(owned))

@@ -1,4 +1,4 @@
-/** Reports the lag of the owned data streams as metrics, every 30 seconds. `client` runs it. */
+/** Reports the lag of the owned data streams as metrics, every 30 seconds. Run by `client`. */
 import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import type { ClientContext } from "./context.ts"
 
 const interval = "30 seconds"
 
-/** How many data streams are measured before other fibers may run. */
+/** How many data streams to measure before other fibers may run. */
 const stepSize = 200
 
 export const report = ({ config, metrics, store, table }: ClientContext): Effect.Effect<never> => {
@@ -25,8 +25,8 @@ export const report = ({ config, metrics, store, table }: ClientContext): Effect
     })
 
   /**
-   * Returns undefined if the backend refuses, for example because the key has the wrong type. The other data streams
-   * are still measured.
+   * Returns undefined if the backend refuses the request, for example because the key has the wrong type: the other
+   * data streams are still measured.
    */
   const lagOf = (stream: StreamName) =>
     Effect.catchIf(
@@ -48,7 +48,7 @@ export const report = ({ config, metrics, store, table }: ClientContext): Effect
     }
     yield* update(messages, age)
   }).pipe(
-    // Keep the last value: an outage is reported elsewhere
+    // Keep the last value. Outages are reported elsewhere
     Effect.catch((error) => log.debug(`Cannot read the lag: ${error.message}`))
   )
   return Effect.forever(Effect.andThen(Effect.sleep(interval), measure)).pipe(Effect.ensuring(update(0, 0)))

@@ -1,28 +1,28 @@
 /**
  * The ids of the messages that a reader received most recently. After a failover, `messageReader` compares them with
- * the new primary's messages. The new primary may lack the newest messages, and messages that were added since have
- * other ids.
+ * the messages on the new primary, which may lack the newest ones. Messages added there since the failover have
+ * different ids.
  */
 import { EntryId } from "../StreamName.ts"
 import type { Extent, RawMessage } from "../StreamState.ts"
 import { compareEntryIds } from "../StreamStore.ts"
 
-/** Ids are kept for this long. Replicas are assumed to lag by less. */
+/** How long ids are kept. Replicas are assumed to lag by less. */
 const periodMillis = 10_000
 
-/** The minimum and maximum number of ids that are kept for each data stream. */
+/** Minimum and maximum number of ids kept for each data stream. */
 const [least, most] = [10, 1000]
 
-/** The timestamp in an id. */
+/** The timestamp in an id, in milliseconds. */
 const timeOf = (id: EntryId) => Number(id.split("-")[0])
 
 /**
- * Whether the id contains a timestamp. Ids that producers choose, such as `1-0`, may be reused when a data stream is
+ * Whether the id contains a timestamp. Ids chosen by producers, such as `1-0`, may be reused when a data stream is
  * recreated.
  */
 export const isTime = (id: EntryId) => timeOf(id) > 1e12
 
-/** The largest id below this one. Returns `0-0` for `0-0`, which no message can have. */
+/** The largest smaller id. Returns `0-0` for `0-0`, which no message can have. */
 export const before = (id: EntryId): EntryId => {
   const [millis, sequence] = id.split("-").map(BigInt) as [bigint, bigint]
   if (sequence > 0n) return EntryId.make(`${millis}-${sequence - 1n}`)
@@ -45,8 +45,8 @@ export class LatestIds {
   }
 
   /**
-   * The range that must be read to find out which of the ids still exist. It starts at the oldest id. Undefined if such
-   * a read would prove nothing.
+   * The range to read to find out which of the ids still exist, starting at the oldest id. Undefined if reading it
+   * would prove nothing.
    */
   range({ first, last, lastDeleted }: Extent): { readonly after: EntryId; readonly count: number } | undefined {
     const oldest = this.ids[0]
@@ -56,7 +56,7 @@ export class LatestIds {
     return isThere ? { after: before(oldest), count: 2 * this.ids.length } : undefined
   }
 
-  /** How many of the found messages the reader had already received: those before the first id that differs. */
+  /** How many of the found messages the reader had already received: all messages before the first id that differs. */
   countRead(found: ReadonlyArray<Pick<RawMessage, "id">>): number {
     const other = found.findIndex(({ id }, i) => id !== this.ids[i])
     return other === -1 ? found.length : other

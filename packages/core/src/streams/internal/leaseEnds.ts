@@ -1,7 +1,7 @@
 /**
- * Ends the lease of a data stream: marks the stream as done, releases it, hands it over, or moves its announcement to
- * the dead letters. The lease is renewed until the backend has replied. `handlerRunner`, `ownerEnds`, `revocation` and
- * `client` call it.
+ * Ends a data stream's lease: marks the stream as done, releases it, hands it over, or dead-letters its announcement.
+ * The lease is renewed until the backend has replied. Called by `handlerRunner`, `ownerEnds`, `revocation` and
+ * `client`.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -29,17 +29,17 @@ export interface LeaseEnds {
   readonly handOver: (owned: OwnedStream, to: Member) => Effect.Effect<void, LeaseLost | StoreError>
   readonly deadLetter: (owned: OwnedStream, reason: string) => Effect.Effect<void, LeaseLost | StoreError>
   /**
-   * Counts a handler failure, once per `attempt`. Returns the number of consecutive failures and how long they have
+   * Counts a handler failure once per `attempt`. Returns the number of consecutive failures and how long they have
    * lasted.
    */
   readonly fail: (owned: OwnedStream, attempt: number) => Effect.Effect<Failures, LeaseLost | StoreError>
   /**
-   * Called when a reply says that this consumer no longer has the lease. Reads the reason, marks the lease as lost, and
+   * Called when a reply says that this consumer no longer has the lease. Finds out why, marks the lease as lost, and
    * fails with `LeaseLost`.
    */
   readonly refused: (owned: OwnedStream) => Effect.Effect<never, LeaseLost>
   /**
-   * Retries while this consumer has the lease. Once the handler has been stopped, makes only one more attempt. Logs
+   * Retries while this consumer has the lease, but makes only one more attempt once the handler has been stopped. Logs
    * failures. Returns `None` if no attempt succeeded.
    */
   readonly retry: <A>(
@@ -50,8 +50,8 @@ export interface LeaseEnds {
     otherwise?: string
   ) => Effect.Effect<Option.Option<A>>
   /**
-   * Retries a request that ends the lease. If no attempt succeeds, marks the lease as lost, so that another consumer
-   * can take the data stream.
+   * Retries a request that ends the lease. If no attempt succeeds, marks the lease as lost: another consumer can take
+   * the data stream after it expires.
    */
   readonly endOrLose: (
     owned: OwnedStream,
@@ -61,14 +61,14 @@ export interface LeaseEnds {
   readonly yield: (owned: OwnedStream) => Effect.Effect<void>
 }
 
-/** Logged whenever failed handlers send an announcement to the dead letters. Alerts match this line. */
+/** Logged whenever an announcement is dead-lettered because its handlers failed. Alerts match this message. */
 export const logDeadLettered = (subject: Parameters<typeof annotations>[0], failures: number) =>
   Effect.annotateLogs(
     log.error(`Data stream is in the dead letters now: its handlers failed ${failures} time(s)`),
     annotations(subject)
   )
 
-/** Maximum concurrent requests. The timeout of a request starts when it is sent, not while it waits here. */
+/** Maximum concurrent requests. A request's timeout starts when it is sent, not while it waits here. */
 const maxUnderWay = 400
 
 /** The pause between attempts doubles from the minimum up to the maximum. */
@@ -89,7 +89,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     return yield* owned.over
   })
 
-  /** Uninterruptible: a command that was sent may take effect even without a reply. */
+  /** Uninterruptible: once a command has been sent, it may take effect even without a reply. */
   const attempt = <A>(
     owned: OwnedStream,
     operation: string,
@@ -108,7 +108,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
         Effect.onExit((exit) =>
           Effect.sync(() => {
             if (how === undefined) return
-            // End and decrement in one step: a yield in between would let a renewal report the ended lease as lost
+            // End and decrement in one step: if this yielded, a renewal could report the ended lease as lost
             if (Exit.isSuccess(exit) && exit.value !== "NotOwner") table.end(owned, how)
             owned.endings--
           })
@@ -123,7 +123,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     how: EndOutcome,
     call: Effect.Effect<string, StoreError>
   ): Effect.Effect<void, LeaseLost | StoreError> => {
-    // An earlier attempt that got no reply may have ended the lease. The store itself recognizes a repeated `done`
+    // An earlier attempt without a reply may have ended the lease. The store itself recognizes a repeated `done`
     const reply = Effect.map(
       call,
       (reply) => reply === "NotOwner" && how !== "done" && owned.attempted?.how === how ? how : reply

@@ -1,5 +1,5 @@
 /**
- * Implements `StreamLease`, the operations that a handler has on its data stream. `ownedStream` has the state.
+ * Implements `StreamLease`, a handler's operations on its data stream. `ownedStream` contains the state.
  * `handlerRunner` and `client` create the handles.
  */
 import * as Effect from "effect/Effect"
@@ -46,7 +46,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
 
   get revoked() {
     const { lease: owned } = this
-    // If the revocation has been withdrawn by now, the handler may still yield because of it
+    // Even if the revocation has been withdrawn by now, the handler may still yield because of it
     return Effect.map(owned.revoked, () => {
       if (owned.isRevoked) owned.hasHeard = true
       else owned.isKept = true
@@ -79,7 +79,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
     })
   }
 
-  /** Restarts the progress timeout. Does not reset the count of failures, because nothing was committed. */
+  /** Restarts the progress timeout. Does not reset the failure count, because nothing was committed. */
   get advance() {
     return Effect.sync(() => this.progressed())
   }
@@ -117,7 +117,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
   readonly messagesAfter: StreamLease["messagesAfter"] = (after, count) =>
     Effect.andThen(
       this.ensure,
-      // An interruption between the increment and the finalizer would count this reader as waiting forever
+      // After an interruption between the increment and the finalizer, this reader would count as waiting forever
       Effect.uninterruptibleMask((restore) => {
         const { client, lease: owned } = this
         owned.waiting++
@@ -136,13 +136,13 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
     )
 
   /**
-   * Runs the work on one message. Meanwhile the handler counts as busy and must make progress, even if its loop is
-   * waiting for other messages.
+   * Runs the work on one message. During this work, the handler counts as busy and must make progress, even if its loop
+   * is waiting for other messages.
    */
   readonly inHand = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.uninterruptibleMask((restore) => {
       const { client, lease: owned } = this
-      // Until now, no handler was working
+      // No handler was working before
       if (owned.inHand++ === owned.pausing) {
         this.progressed()
         client.table.watch(owned)
@@ -150,7 +150,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
       return Effect.ensuring(restore(work), Effect.sync(() => owned.inHand--))
     })
 
-  /** Runs a pause between two attempts at a message. Afterwards, the progress timeout restarts. */
+  /** Runs a pause between two attempts at a message, then restarts the progress timeout. */
   readonly pausing = <A, E, R>(pause: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.uninterruptibleMask((restore) => {
       const { client, lease: owned } = this

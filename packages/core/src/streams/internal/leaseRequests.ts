@@ -1,6 +1,6 @@
 /**
  * Shared by the requests that handlers make through their leases: the error type, retries during an outage, and the
- * reason of a dead letter. `messageReader`, `messageCommits`, `messageAttempts` and others use it.
+ * reason for a dead letter. Used by `messageReader`, `messageCommits`, `messageAttempts` and others.
  */
 import * as Effect from "effect/Effect"
 import { isTransient } from "../../internal/lease/storeFailure.ts"
@@ -19,8 +19,8 @@ export const retryOutages = <A>(effect: Effect.Effect<A, LeaseError>): Effect.Ef
   Effect.retry(effect, { schedule: retry, while: isTransient })
 
 /**
- * Reads messages that may have been deleted: returns none if the read has no reply a second after the backend has replied
- * to another request. An outage therefore does not count as a lack of messages.
+ * Reads messages that may have been deleted. Returns none if the read still has no reply one second after the backend
+ * has replied to another request. An outage therefore does not count as a lack of messages.
  */
 export const messagesIfAny = (
   lease: StreamLease,
@@ -32,5 +32,5 @@ export const messagesIfAny = (
     Effect.as(Effect.andThen(retryOutages(lease.extent), Effect.sleep("1 second")), [])
   )
 
-/** Limits the reason of a dead letter to 1,000 characters. */
+/** Limits the reason for a dead letter to 1,000 characters. */
 export const reasonOf = (text: string): string => text.slice(0, 1000)

@@ -1,6 +1,6 @@
 /**
  * Claims data streams in batches, and adds the granted leases to the table. `announcementReader`, `orphanSweep`,
- * `orphanSignals` and `client` supply the candidates, and the store decides. `rebalancer` adds data streams that were
+ * `orphanSignals` and `client` supply candidates, and the store decides. `rebalancer` adds data streams that were
  * handed over.
  */
 import * as Duration from "effect/Duration"
@@ -20,9 +20,7 @@ import { type Acquisition, annotations, OwnedStream, type Source } from "./owned
 
 export interface Candidate extends Announcement {
   readonly entry: EntryId
-  /**
-   * The entry is taken only if it has been idle for this long. Otherwise another consumer may still be working on it.
-   */
+  /** How long the entry must have been idle. Otherwise another consumer may still be working on it. */
   readonly minIdle: Duration.Duration
 }
 
@@ -30,39 +28,40 @@ export type Malformed = Extract<Entry, { readonly _tag: "Malformed" }>
 
 export interface LeaseTaker {
   /**
-   * Claims the first candidates, up to `batchSize` and the free capacity, and returns a result for each of them. A
-   * claim by name ignores capacity. Fails if the backend refuses, or does not reply for the duration of a lease.
+   * Claims as many candidates as fit into `batchSize` and the free capacity, in order, and returns a result for each of
+   * them. A claim by name ignores capacity. Fails if the backend refuses the request, or does not reply for the
+   * duration of a lease.
    */
   readonly take: (
     candidates: ReadonlyArray<Candidate>,
     source: Source,
     deliver: Deliver
   ) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
-  /** Adds leases that were claimed, or handed over and confirmed. Releases those that the table refuses. */
+  /** Adds leases that were claimed, or handed over and confirmed. Releases the leases that the table refuses. */
   readonly add: (acquisitions: ReadonlyArray<Acquisition>, deliver: Deliver) => Effect.Effect<void>
   /** Completes when no claim is in flight. */
   readonly idle: Effect.Effect<void>
   /**
-   * Moves an unreadable announcement to the dead letters. If that fails, it stays pending, and a later sweep tries
+   * Dead-letters an unreadable announcement. If that fails, the announcement stays pending, and a later sweep tries
    * again.
    */
   readonly deadLetter: (entry: Malformed, consumer: ConsumerName) => Effect.Effect<void>
-  /** False for streams that are paused, that this client still uses, or that it skips for now. */
+  /** False if the stream is paused, still used by this client, or skipped for now. */
   readonly mayTake: (candidate: Pick<Candidate, "entry" | "stream">) => boolean
   /**
-   * Leaves the entry to other members for a while, but no longer than a lease lasts: a later sweep must take it if nobody
-   * else does.
+   * Leaves the entry to other members for a while, but for no longer than a lease lasts: if nobody else takes it, a
+   * later sweep must.
    */
   readonly skipFor: (entry: EntryId, period: Duration.Duration) => void
 }
 
 /**
- * The minimum time between two log lines about refusals. A server that is out of memory may repeatedly refuse thousands
+ * Minimum time between two log messages about refusals. A server that is out of memory may repeatedly refuse thousands
  * of claims.
  */
 const logIntervalMillis = 10_000
 
-/** The maximum number of data streams in one request. */
+/** Maximum number of data streams in one request. */
 export const batchSize = 200
 
 const outcomes = {
@@ -75,7 +74,7 @@ const outcomes = {
   Failed: "failed"
 } as const
 
-/** Logs one line for all data streams of a batch, because a dead consumer may leave thousands. */
+/** Logs one message for a whole batch, because a dead consumer may leave thousands of data streams behind. */
 const logTakeOver = ([first, ...others]: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   first === undefined
     ? Effect.void
@@ -85,11 +84,11 @@ const logTakeOver = ([first, ...others]: ReadonlyArray<OwnedStream>): Effect.Eff
 
 export const make = (client: ClientContext): LeaseTaker => {
   const { config, ends, metrics, store, table } = client
-  /** Skipped entries, and the monotonic time in milliseconds at which each may be taken again. */
+  /** Skipped entries, and the monotonic time in milliseconds when each may be taken again. */
   const skipped = new Map<EntryId, number>()
   const lease = Duration.toMillis(config.leaseDuration)
   let pruned = 0
-  /** The number of refusals since the last log line, and the monotonic time of that line in milliseconds. */
+  /** The number of refusals since the last log message, and the monotonic time of that message in milliseconds. */
   let refusals = 0
   let loggedAt = -Infinity
   let underWay = 0
@@ -107,7 +106,7 @@ export const make = (client: ClientContext): LeaseTaker => {
 
   const mayTake: LeaseTaker["mayTake"] = ({ entry, stream }) => {
     if (client.pauses.has(stream)) return false
-    // This client's handler of an earlier lease may still be running, and two must not run at once
+    // This client's handler from an earlier lease may still be running, and two handlers must not run at the same time
     if (table.has(entry) || table.isInUse(stream)) return false
     const until = skipped.get(entry)
     if (until === undefined) return true
@@ -119,9 +118,7 @@ export const make = (client: ClientContext): LeaseTaker => {
   const release = (owned: OwnedStream) =>
     ends.retry(owned, "Releasing a data stream", Effect.timeoutOption(store.release(owned), lease))
 
-  /**
-   * Starts all handlers before it releases refused leases. A release that gets no reply takes as long as a lease lasts.
-   */
+  /** Starts all handlers before releasing refused leases: a release without a reply takes as long as a lease lasts. */
   const add: LeaseTaker["add"] = (acquisitions, deliver) =>
     Effect.suspend(() => {
       const added: Array<OwnedStream> = []
@@ -132,8 +129,8 @@ export const make = (client: ClientContext): LeaseTaker => {
           added.push(owned)
           deliver(owned)
         } else {
-          // The table is closed, this client still uses the data stream, or the lease has already expired. A stopped
-          // lease is released with a single attempt
+          // The table is closed, this client still uses the data stream, or the lease has already expired. For a
+          // stopped lease, only one attempt to release is made
           refused.push(owned)
           owned.stop()
         }
@@ -150,8 +147,8 @@ export const make = (client: ClientContext): LeaseTaker => {
     })
 
   /**
-   * A lost reply may have been a grant. A retry with the same epochs returns the same token and a full lease, measured
-   * from that attempt.
+   * A lost reply may have contained a grant. A retry with the same epochs returns the same token and a full lease,
+   * measured from the retry.
    */
   const send = (requests: ReadonlyArray<TakeRequest>) =>
     Effect.suspend(() => {
@@ -240,7 +237,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     add,
     idle: idle.await,
     deadLetter,
-    // Uninterruptible, so that reserved capacity is always freed
+    // Uninterruptible: reserved capacity is always freed
     take: (candidates, source, deliver) =>
       Effect.uninterruptible(Effect.suspend(() => {
         const kept = table.isClosed ? 0 : table.reserve(Math.min(candidates.length, batchSize), source === "name")

@@ -1,11 +1,11 @@
 /**
- * Decides in which order the members of the fleet try to take an orphan, and which member does the work that only one
- * should do. Pure functions of the last heartbeat's reply, for `orphanSignals` and `reaper`.
+ * Decides in which order the fleet's members try to take an orphan, and which member does the work for the whole fleet.
+ * Pure functions of the last heartbeat's reply, used by `orphanSignals` and `reaper`.
  */
 import type { EntryId } from "../StreamName.ts"
 import type { ConsumerName, Member } from "../StreamStore.ts"
 
-/** FNV-1a with additional mixing. All members compute the same hash for a pair of entry and member. */
+/** FNV-1a with additional mixing. All members compute the same hash for an entry and a member. */
 const hash = (text: string): number => {
   let value = 0x811c9dc5
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193)
@@ -16,8 +16,8 @@ const hash = (text: string): number => {
 }
 
 /**
- * The number of members with free capacity that try this entry before this member does. Each entry has an order of its
- * own, and members that know the same fleet agree on it. Undefined while the members are unknown.
+ * How many members with free capacity try this entry before this member does. The order differs from entry to entry,
+ * and members that know the same fleet agree on it. Undefined while the members are unknown.
  */
 export const rank = (members: ReadonlyArray<Member>, session: string, entry: EntryId): number | undefined => {
   if (!members.some((member) => member.session === session)) return undefined
@@ -29,6 +29,6 @@ export const rank = (members: ReadonlyArray<Member>, session: string, entry: Ent
   return before
 }
 
-/** Whether this consumer does the work that one member should do for all. True while the members are unknown. */
+/** Whether this consumer does the work for the whole fleet. True while the members are unknown. */
 export const isFirst = (members: ReadonlyArray<Member>, consumer: ConsumerName): boolean =>
   members.every((member) => consumer <= member.consumer)

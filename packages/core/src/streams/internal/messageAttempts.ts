@@ -1,6 +1,6 @@
 /**
- * Runs a handler on messages, retries it if it fails, and finally moves a message to the dead letters of its data
- * stream. `messageLoop` calls it for each batch, and `concurrentLoop` for each message.
+ * Runs a handler on messages, retries it if it fails, and finally dead-letters the message. `messageLoop` calls it for
+ * each batch, and `concurrentLoop` for each message.
  */
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Cause from "effect/Cause"
@@ -27,15 +27,15 @@ export const defaultBackoff: Schedule.Schedule<unknown, unknown> = Schedule.min(
   Schedule.spaced("30 seconds")
 ]).pipe(Schedule.jittered)
 
-/** Errors that are about the lease or the backend, not about the message. */
+/** Errors that concern the lease or the backend, not the message. */
 const own = [StreamYielded, LeaseLost, StaleToken, BackendError, ProtocolError, AcquireTimeout]
 
 const isOwn = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isFailReason(reason) && own.some((type) => reason.error instanceof type))
 
 /**
- * Runs the handler on messages until they are processed, or until a single message is in the dead letters. Returns
- * false if all attempts at a batch failed. The caller then tries its messages one by one.
+ * Runs the handler on messages until they are processed or, for a single message, dead-lettered. Returns false if all
+ * attempts at a batch failed. The caller then tries the messages one by one.
  */
 export type Attempts = <M extends RawMessage, E, R>(
   messages: NonEmptyReadonlyArray<M>,
@@ -61,14 +61,14 @@ export const make = (
     message: first.id
   })
 
-  // Progress would also reset the failure count, so it is not reported after a failure: the next attempt may kill this
-  // process. Another implementation of the `StreamLease` service has only `progress`
+  // Reporting progress would reset the failure count. After a failure, progress is therefore not reported, because the
+  // next attempt may kill this process. Other implementations of the `StreamLease` service have only `progress`
   const pausing = <A, E>(pause: Effect.Effect<A, E>) =>
     lease instanceof LeaseImpl
       ? lease.pausing(pause)
       : Effect.andThen(lease.failures === 0 ? lease.progress : Effect.void, pause)
 
-  /** Returns undefined after a success, and the last cause if all attempts failed. */
+  /** Returns undefined after a success, or the last cause if all attempts failed. */
   const trying = <E, R>(messages: NonEmptyReadonlyArray<RawMessage>, work: Effect.Effect<unknown, E, R>) =>
     Effect.gen(function*() {
       let step: Step | undefined

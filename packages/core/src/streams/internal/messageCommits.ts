@@ -15,7 +15,7 @@ import type { EntryId } from "../StreamName.ts"
 import { LeaseImpl } from "./leaseHandle.ts"
 import { type LeaseError, retryOutages } from "./leaseRequests.ts"
 
-/** The last message that a commit covers. */
+/** The last message covered by a commit. */
 export interface Processed {
   readonly id: EntryId
   readonly offset: number | undefined
@@ -23,8 +23,8 @@ export interface Processed {
 }
 
 /**
- * The messages that are processed but not committed: the last one, how many there are, and the monotonic time in
- * milliseconds at which the first was processed.
+ * The messages that are processed but not committed: the last one, their number, and the monotonic time in milliseconds
+ * when the first one was processed.
  */
 interface Uncommitted {
   readonly last: Processed
@@ -42,10 +42,10 @@ export class MessageCommits {
   private readonly now: () => number
   private readonly every: number
   private readonly within: number
-  /** Excludes the messages of a commit in flight. */
+  /** Excludes messages covered by a commit in flight. */
   private uncommitted: Uncommitted | undefined
   private readonly turn = Semaphore.makeUnsafe(1)
-  /** Opened when a message is added. `whenDue` closes it when nothing is uncommitted. */
+  /** Opened when a message is added. Closed by `whenDue` when nothing is uncommitted. */
   private readonly added = Latch.makeUnsafe(false)
 
   constructor(lease: StreamLease, clock: Clock.Clock, { commitEvery, commitWithin }: CommitOptions = {}) {
@@ -63,17 +63,17 @@ export class MessageCommits {
   }
 
   /**
-   * Commits if enough messages are uncommitted, or if the oldest has waited long enough. Otherwise only restarts the
-   * progress timeout. The count of failures does not change, because an earlier message may fail repeatedly and only a
-   * commit proves progress.
+   * Commits if enough messages are uncommitted, or if the oldest one has waited long enough. Otherwise only restarts
+   * the progress timeout, and keeps the failure count: an earlier message may be failing repeatedly, and only a commit
+   * proves progress.
    */
   get afterMessage(): Effect.Effect<void, LeaseError> {
     return Effect.suspend(() => {
       const isDue = this.uncommitted !== undefined &&
         (this.uncommitted.count >= this.every || this.now() - this.uncommitted.since >= this.within)
       if (isDue) return retryOutages(this.flush)
-      // `progress` would also reset the count of failures. Another implementation of the `StreamLease` service, by a
-      // test or an application, has only `progress`
+      // `progress` would reset the failure count. Other implementations of the `StreamLease` service, in tests or
+      // applications, have only `progress`
       return this.lease instanceof LeaseImpl ? this.lease.advance : this.lease.progress
     })
   }
@@ -91,7 +91,7 @@ export class MessageCommits {
     }))
   }
 
-  /** Called after a failed commit, so that the next commit covers its messages too. */
+  /** Called after a failed commit. The next commit then covers its messages too. */
   private restore(sent: Uncommitted): void {
     const { uncommitted } = this
     this.uncommitted = uncommitted === undefined
@@ -101,8 +101,8 @@ export class MessageCommits {
   }
 
   /**
-   * Waits for the commit in flight, and forgets the messages that are still uncommitted, because the reader moves back to
-   * before them.
+   * Waits for the commit in flight, and forgets the messages that are still uncommitted: the reader is about to move
+   * back and read them again.
    */
   get settle(): Effect.Effect<void> {
     return this.turn.withPermit(Effect.sync(() => {
@@ -112,7 +112,7 @@ export class MessageCommits {
 
   /**
    * Commits messages once `commitWithin` has passed. One loop serves all messages: it sleeps until the oldest
-   * uncommitted one is due. If a commit by count comes first, it sleeps again.
+   * uncommitted message is due. If a commit by count comes first, it goes back to sleep.
    */
   get whenDue(): Effect.Effect<never, LeaseError> {
     if (this.within === Infinity) return Effect.never
@@ -122,13 +122,14 @@ export class MessageCommits {
         return this.added.await
       }
       const left = this.uncommitted.since + this.within - this.now()
-      // Timers have a resolution of one millisecond. Rounded down, the sleep would end too early
+      // Timers have a resolution of one millisecond. If rounded down, the sleep would end too early
       return left > 0 ? Effect.sleep(Duration.millis(Math.ceil(left))) : retryOutages(this.flush)
     }))
   }
 
   /**
-   * The last commit. It never fails, so that it cannot hide another failure, and takes no longer than the lease lasts.
+   * The last commit. It never fails, because it must not hide another failure, and takes no longer than the lease
+   * lasts.
    */
   get atLast(): Effect.Effect<void> {
     return Effect.flatMap(

@@ -1,7 +1,7 @@
 /**
- * Decodes the messages of a data stream, and determines whether each is the last one. Decoding fails if a message does
- * not match the schema, or if user code throws, because it would throw in every attempt. `messageReader` then moves the
- * message to the dead letters.
+ * Decodes a data stream's messages, and determines whether each one is the last. Decoding fails if a message does not
+ * match the schema, or if user code throws, as it would on every attempt. `messageReader` then dead-letters the
+ * message.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -15,7 +15,7 @@ import { reasonOf } from "./leaseRequests.ts"
 
 const thrown = (what: string, error: unknown): string => reasonOf(`${what} failed: ${failureText(Cause.die(error))}`)
 
-/** Calls a user function that should not throw. If it does, fails with a text for the dead letter. */
+/** Calls a user function that should not throw. If it throws, fails with a text for the dead letter. */
 export const calling = <A>(option: "until" | "key", call: () => A): Result.Result<A, string> =>
   Result.try({ try: call, catch: (error) => thrown(`\`${option}\``, error) })
 

@@ -1,6 +1,6 @@
 /**
- * Processes the messages of a data stream in batches, one after another. `StreamMessages` uses it for `processBatches`,
- * and for `process` without concurrency.
+ * Processes a data stream's messages in batches, one after another. `StreamMessages` uses it for `processBatches`, and
+ * for `process` without concurrency.
  */
 import { isReadonlyArrayNonEmpty, type NonEmptyReadonlyArray } from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -15,7 +15,7 @@ import type { Attempts } from "./messageAttempts.ts"
 import type { MessageCommits, Processed } from "./messageCommits.ts"
 import { type Delivery, type MessageReader, sizeOf } from "./messageReader.ts"
 
-/** The parts that this loop and `concurrentLoop` work with. */
+/** The parts used by this loop and by `concurrentLoop`. */
 export interface Loop<A, RD> {
   readonly lease: StreamLease
   readonly reading: MessageReader<A, RD>
@@ -37,11 +37,11 @@ export const processedOf = <A>(delivery: Extract<Delivery<A>, { readonly _tag: "
 export interface Limits {
   readonly count: number
   readonly bytes: number
-  /** How long the first message of a batch waits for others, in milliseconds. */
+  /** How long the first message in a batch waits for others, in milliseconds. */
   readonly waitMillis: number
 }
 
-/** Commits after each batch. If batches have one message, the commit options decide. */
+/** Commits after each batch or, if batches consist of single messages, according to the commit options. */
 export const inBatches = <A, RD, E, R>(
   { attempt, commits, lease, reading }: Loop<A, RD>,
   limits: Limits,
@@ -57,8 +57,8 @@ export const inBatches = <A, RD, E, R>(
     reading.settled = commits.settle
 
     /**
-     * Retries the messages of a failed batch one by one, and commits each before the next one starts. After the reader
-     * has moved back, these messages must not be committed.
+     * Retries the messages in a failed batch one by one, and commits each message before the next one starts. After the
+     * reader has moved back, these messages must not be committed.
      */
     const oneByOne = Effect.fnUntraced(function*(messages: ReadonlyArray<Message<A>>, isRewound: boolean) {
       for (const [index, message] of messages.entries()) {

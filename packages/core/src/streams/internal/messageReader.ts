@@ -1,6 +1,6 @@
 /**
- * Reads the messages of a data stream one by one, starting after the checkpoint. `StreamMessages` creates a reader for
- * each handler. `readPosition` decides whether messages are missing.
+ * Reads a data stream's messages one by one, starting after the checkpoint. `StreamMessages` creates a reader for each
+ * handler. `readPosition` decides whether messages are missing.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -24,7 +24,7 @@ import * as readPosition from "./readPosition.ts"
 import { startOf } from "./startPosition.ts"
 
 /**
- * The minimum time between two reads of the extent while messages arrive. The extent is also read when no message has
+ * Minimum time between two reads of the extent while messages arrive. The extent is also read when no message has
  * arrived for this long.
  */
 const checkAfterMillis = 1000
@@ -32,7 +32,7 @@ const checkAfterMillis = 1000
 const monotonic = Clock.clockWith((clock) => Effect.succeed(instant(clock).monotonic))
 
 /**
- * How often the extent is read while no message arrives. An idle reader has no other way to notice that the data stream
+ * How often the extent is read while no messages arrive. An idle reader cannot otherwise notice that the data stream
  * was deleted and recreated.
  */
 const idleCheck = Duration.seconds(30)
@@ -56,9 +56,9 @@ const warnOfGap = (gap: Gap) =>
  * - `Waited`: `meanwhile` ended the wait.
  * - `Rewritten`: the data stream was deleted and recreated. The reader is back at its beginning.
  * - `LostEnd`: a failover lost the newest messages. The reader is back at the last delivered message that still exists,
- *   or at the checkpoint if it does not know which one that is.
+ *   or at the checkpoint if that message is unknown.
  *
- * After the last two, the loop calls `turnBack`.
+ * After `Rewritten` and `LostEnd`, the loop calls `turnBack`.
  */
 export type Delivery<A> =
   | { readonly _tag: "Message"; readonly message: Message<A> }
@@ -72,34 +72,34 @@ export const sizeOf = ({ fields }: RawMessage): number =>
   fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
 
 /**
- * The position in a data stream, and the messages that were read ahead. `R` has the services that the decoder and
- * `onGap` need.
+ * The position in a data stream, and the messages that were read ahead. `R`: the services that the decoder and `onGap`
+ * need.
  */
 export class MessageReader<A, R> {
   private readonly lease: StreamLease
   private readonly options: ReadOptions<A, R>
   private readonly decode: Decoder<A, R>
-  /** Where the next read starts: after all messages that were read ahead. */
+  /** Where the next read starts: after the messages that were read ahead. */
   private position: readPosition.ReadPosition | undefined
   private origin: readPosition.Origin | undefined
   private ahead: ReadonlyArray<RawMessage> = []
   private readonly latestIds = new LatestIds()
   private index = 0
-  /** In monotonic milliseconds, so that setting back the wall clock does not delay the next check. */
+  /** In monotonic milliseconds: setting back the wall clock must not delay the next check. */
   private checkedAt = -Infinity
   /** Whether messages have arrived since the last check. */
   private isUnchecked = true
   private isOver = false
   /**
-   * Whether the data stream was announced again after its end. If so, it is over once it is deleted, unless a message
-   * arrives first.
+   * Whether the data stream was announced again after its end. If so, reading ends when the stream is deleted, unless a
+   * message arrives first.
    */
   private isReopened = false
   /** The average message size in the last read, in bytes. */
   private messageSize: number | undefined
   /**
-   * Completes when no commit of a delivered message can follow. The loops set it. In `concurrentLoop`, handlers may run
-   * during a read.
+   * Completes when no delivered message can be committed any more. Set by the loops. In `concurrentLoop`, handlers may
+   * run during a read.
    */
   settled: Effect.Effect<void> = Effect.void
 
@@ -114,9 +114,9 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * Returns the next message, or undefined after the last one. Checks the lease each time, because the handler of the
-   * previous message may have blocked the process until the lease expired. `meanwhile` runs while the reader waits, and
-   * ends the wait when it completes.
+   * Returns the next message, or undefined after the last one. Checks the lease each time, because the previous
+   * message's handler may have blocked the process until the lease expired. `meanwhile` runs while the reader waits,
+   * and ends the wait when it completes.
    */
   next(meanwhile: Effect.Effect<void, LeaseError> = Effect.never): Effect.Effect<
     Delivery<A> | undefined,
@@ -133,7 +133,7 @@ export class MessageReader<A, R> {
           if (turn !== undefined) return turn
           continue
         }
-        // The index is incremented last: if this call is interrupted before that, the next one returns the same message
+        // Increment the index last: if this call is interrupted before, the next one returns the same message
         const raw = this.ahead[this.index]!
         const decoded = yield* Effect.result(this.decode(raw, this.offsetBefore(this.index + 1)))
         if (decoded._tag === "Success") {
@@ -148,7 +148,7 @@ export class MessageReader<A, R> {
     })
   }
 
-  /** Moves a message to the dead letters because it cannot be decoded or its key cannot be computed. */
+  /** Dead-letters a message that cannot be decoded, or whose key cannot be computed. */
   reject(raw: RawMessage, reason: string): Effect.Effect<void, LeaseError> {
     return log.warning(`A message cannot be decoded; moving it to the dead letters: ${reason}`).pipe(
       Effect.annotateLogs({ stream: this.lease.stream, message: raw.id }),
@@ -211,7 +211,7 @@ export class MessageReader<A, R> {
     return this.index === this.ahead.length
   }
 
-  /** How many messages to read: at most 16 until their size is known. */
+  /** How many messages to read: at most 16 as long as their size is unknown. */
   private get readSize(): number {
     const { batch = 100, batchBytes = 1_048_576 } = this.options
     const fitting = this.messageSize === undefined ? 16 : Math.floor(batchBytes / Math.max(1, this.messageSize))
@@ -257,7 +257,8 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * The last delivered message that the data stream still has. Undefined if the known ids do not show which one it is.
+   * The last delivered message that still exists in the data stream. Undefined if the known ids do not show which one
+   * that is.
    */
   private lastLeft(extent: Extent): Effect.Effect<Checkpoint | undefined, LeaseError> {
     return Effect.gen({ self: this }, function*() {
@@ -267,7 +268,7 @@ export class MessageReader<A, R> {
         const after = found.at(-1)?.id ?? range.after
         if (compareEntryIds(after, extent.last) >= 0) break
         const size = Math.min(this.readSize, range.count - found.length)
-        // The messages up to the end may have been deleted since: do not wait for new ones
+        // The messages up to the end may have been deleted in the meantime: do not wait for new ones
         const more = yield* messagesIfAny(this.lease, after, size)
         if (more.length === 0) break
         for (const { id } of more) found.push({ id })
@@ -306,9 +307,9 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * Reads the extent while the reader waits. Messages after the position may still be on their way to this reader, so
-   * they prove nothing. Ends the wait if the data stream now ends before the position, if everything after the position
-   * was deleted, or if messages are missing: a message could interrupt `onGap` if it ran during the wait.
+   * Reads the extent while the reader waits. Messages after the position prove nothing, because they may still be on
+   * their way to this reader. Ends the wait if the data stream now ends before the position, if everything after the
+   * position was deleted, or if messages are missing: during the wait, an arriving message could interrupt `onGap`.
    */
   private get watch(): Effect.Effect<ReadonlyArray<RawMessage>, LeaseError, R> {
     return Effect.gen({ self: this }, function*() {
@@ -331,8 +332,8 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * Checks for gaps before the last message is delivered, because no read follows it. Its commit then has the right
-   * offset.
+   * Checks for gaps before the last message is delivered, because no read follows. The last message's commit then has
+   * the right offset.
    */
   private get checkLast() {
     return Effect.gen({ self: this }, function*() {
@@ -354,8 +355,8 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * Derives the offset of the start from the checkpoint's. If that is not possible, the first check counts the
-   * remaining messages.
+   * Derives the starting offset from the checkpoint's. If that is not possible, the first check counts the remaining
+   * messages.
    */
   private positionAt(start: Checkpoint, checkpoint: Checkpoint | undefined) {
     if (start.offset !== undefined || checkpoint?.offset === undefined) return Effect.succeed(readPosition.at(start))
@@ -372,8 +373,8 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * Whether the message at the application's own position is the last one. If so, commits it, because that commit may
-   * have been lost.
+   * Whether the message at the application's position is the last one. If so, commits it, because the earlier commit
+   * may have been lost.
    */
   private isLast(processed: RawMessage, { id, offset }: Checkpoint) {
     return Effect.gen({ self: this }, function*() {
@@ -385,8 +386,8 @@ export class MessageReader<A, R> {
   }
 
   /**
-   * A reopened data stream without new messages is over when it is deleted. No event reports a deletion, so this polls
-   * for it.
+   * If a reopened data stream has no new messages, reading ends when the stream is deleted. No event reports the
+   * deletion, so this polls for it.
    */
   private get deletion() {
     const end = Effect.delay(retryOutages(this.lease.end), "10 seconds")

@@ -1,6 +1,6 @@
 /**
- * Queues notifications in order without dropping any. A full queue makes `announcementReader` wait. `client` creates
- * one queue for each reader of `notifications`.
+ * Queues notifications in order and drops none. While the queue is full, `announcementReader` waits. `client` creates a
+ * queue for each reader of `notifications`.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -14,9 +14,9 @@ import type { EntryId, StreamName } from "../StreamName.ts"
 import type { StreamNotification } from "../StreamNotification.ts"
 
 export interface NotificationQueue {
-  /** Adds a notification without waiting. The number of owned data streams limits how many there can be. */
+  /** Adds a notification without waiting. There cannot be many, because the number of owned data streams is limited. */
   readonly push: (notification: StreamNotification) => void
-  /** Waits for room, then adds `StreamExpired`, unless the queue already has one for this entry. */
+  /** Waits for room, then adds `StreamExpired` unless the queue already contains one for this entry. */
   readonly expired: (stream: StreamName, entry: EntryId) => Effect.Effect<void>
   /** Waits until the queue has room. */
   readonly ready: Effect.Effect<void>
@@ -24,7 +24,7 @@ export interface NotificationQueue {
   readonly end: (reason: string) => Effect.Effect<void>
   /** Fails the reader. */
   readonly fail: (cause: Cause.Cause<InvalidConfig>) => Effect.Effect<void>
-  /** Drops all notifications, because the reader is gone. */
+  /** Drops all notifications: the reader is gone. */
   readonly abandon: Effect.Effect<void>
   readonly stream: Stream.Stream<StreamNotification, InvalidConfig>
 }

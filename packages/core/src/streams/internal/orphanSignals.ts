@@ -1,7 +1,7 @@
 /**
  * Takes orphaned data streams as soon as a member signals a release or a lease expires, without waiting for the next
- * sweep. `consumption` runs it. Signals are only hints: `orphanSweep` finds orphans whose signals were lost. See
- * `goEntries` for the entries of Go consumers (processes that run redis-stream-client-go).
+ * sweep. Run by `consumption`. Signals are only hints: `orphanSweep` finds orphans whose signals were lost. `goEntries`
+ * explains the entries of Go consumers (processes that run redis-stream-client-go).
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -39,8 +39,8 @@ export interface SignalListener {
  * The state of an entry that this member will try to take.
  *
  * - `Signaled`: it was released, or its lease expired.
- * - `Claimed`: a Go consumer may have claimed it after that, and may never lock it.
- * - `Unlocked`: the Go consumer that claimed it has no lock on it. It may be finishing the entry.
+ * - `Claimed`: a Go consumer may have claimed it since then, and may never lock it.
+ * - `Unlocked`: the Go consumer that claimed it has no lock on it. That consumer may be finishing the entry.
  */
 type Step = "Signaled" | "Claimed" | "Unlocked"
 
@@ -50,7 +50,7 @@ interface Due {
   readonly step: Step
 }
 
-/** The delay between the attempts of two members on the same data stream. */
+/** The delay between two members' attempts to take the same data stream. */
 const staggerMillis = 30
 
 /** Above this number of due entries, a sweep is cheaper. */
@@ -66,7 +66,10 @@ export const make = (
   const { config, metrics, session, store, table } = client
   const due = new Map<EntryId, Due>()
   const changed = Latch.makeUnsafe(false)
-  /** When the first of the entries is due. A later one wakes nobody, because each wake-up scans all of them. */
+  /**
+   * When the first entry is due. Adding an entry that is due later does not wake the loop, because each wake-up scans
+   * all entries.
+   */
   let nextAt = Infinity
 
   const note = (entry: EntryId, stream: StreamName, source: Source) =>
@@ -86,7 +89,7 @@ export const make = (
     due.set(entry, { at: table.now().monotonic + Duration.toMillis(delay) + staggerMillis, source: "expiry", step })
   }
 
-  /** Takes the entries that are pending and have been idle for `minIdle`, oldest first. Returns the others. */
+  /** Takes the entries that are pending and have been idle for `minIdle`, oldest first. Returns the remaining ones. */
   const takeDue = (entries: ReadonlyArray<EntryId>, source: Source, steps: ReadonlyMap<EntryId, Step>) =>
     Effect.gen(function*() {
       const wanted = new Set(entries)
@@ -105,11 +108,11 @@ export const make = (
         for (const { content, deliveries, goConsumer } of page.entries) {
           if (content._tag !== "Announced" || !wanted.delete(content.entry) || !taking.mayTake(content)) continue
           if (goConsumer === undefined) found.push({ ...content, minIdle: leaseDuration })
-          // An entry that a Go consumer has locked, or has claimed since a release signal, is left to the sweeps
+          // Leave an entry to the sweeps if a Go consumer has locked it, or has claimed it since a release signal
           else if (source === "expiry" && goConsumer.lease === undefined) {
             const step = steps.get(content.entry)
             if (step !== "Claimed") found.push({ ...content, minIdle: goLease })
-            // A Go consumer may be about to lock an entry that was delivered only once. If the lock fails, that
+            // If an entry was delivered only once, a Go consumer may be about to lock it. If the lock fails, that
             // consumer never reads again
             else if (deliveries > 1) recheck(content.entry, "Unlocked", secondCheck)
           }
@@ -152,7 +155,7 @@ export const make = (
           const young = yield* takeDue(entries.sort(compareEntryIds), source, steps)
           for (const entry of source === "expiry" ? young : []) {
             // The entry was delivered less than a lease duration ago, so the event is about an earlier lease. By the
-            // recheck, the new owner will have locked it
+            // time of the recheck, the new owner will have locked the entry
             if (steps.get(entry) === "Signaled") recheck(entry, "Claimed", goLease)
           }
         }
@@ -161,7 +164,7 @@ export const make = (
     config.sweepInterval
   ))
 
-  /** Starts a sweep, which also adopts data streams that were handed over. */
+  /** Starts a sweep. It also adopts data streams that were handed over. */
   const gap = Effect.sync(() => {
     metrics.update(StreamMetrics.stream.signals.gap, 1)
     sweep.wake()
@@ -175,7 +178,7 @@ export const make = (
 
   const hints = Effect.scoped(Effect.gen(function*() {
     const hints = yield* store.signals
-    // Signals that were sent before the subscription were missed
+    // Signals sent before the subscription were missed
     yield* gap
     return yield* Effect.forever(Effect.flatMap(next(hints), (hint) =>
       hint._tag === "Released"
@@ -203,7 +206,7 @@ export const make = (
   }))
 
   const listen = (what: string, loop: Effect.Effect<never, StoreError>) =>
-    // Sweeps work without signals, so even a permanent refusal is not fatal
+    // Sweeps need no signals, so even a permanent refusal is not fatal
     Effect.catch(persist(what, loop), (error) =>
       Effect.andThen(log.warning(`${what} was refused: ${error.message}`), Effect.never))
 

@@ -1,10 +1,9 @@
 /**
- * Finds orphans (announced data streams without an owner) without relying on events: lists the announcements' entries
- * that have been idle for at least the duration of a lease. `consumption` runs it, and `leaseTaker` claims what it
- * finds.
+ * Finds orphans (announced data streams without an owner) without relying on events: it lists the entries that have
+ * been idle for at least the duration of a lease. `consumption` runs it, and `leaseTaker` claims the entries.
  *
- * The entry of a Go consumer (a process that runs redis-stream-client-go) has no lease between its delivery and its
- * lock. `goEntries` decides when such an entry may be taken.
+ * After an entry is delivered to a Go consumer (a process that runs redis-stream-client-go), it has no lease until that
+ * consumer locks it. `goEntries` decides when such an entry may be taken.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -22,23 +21,21 @@ import { batchSize, type Candidate, type LeaseTaker } from "./leaseTaker.ts"
 
 export interface OrphanSweep {
   /**
-   * Takes the entries that an earlier process with this name left pending. Other consumers must wait for the duration
-   * of a lease first.
+   * Takes the entries that an earlier process with this name left pending. Other consumers must first wait for the
+   * duration of a lease.
    */
   readonly own: Effect.Effect<void, StoreError>
   /**
    * Whether orphans may be waiting for free capacity, and the last sweep with free capacity began at least
-   * `minDistanceMillis` ago. If so, `announcementReader` sweeps before it reads new announcements, because orphans have
+   * `minDistanceMillis` ago. If so, `announcementReader` sweeps before reading new announcements, because orphans have
    * waited longer.
    */
   readonly isRequested: () => boolean
-  /**
-   * Called by `announcementReader` and `orphanSignals` when they find more data streams than they have capacity for.
-   */
+  /** Called by `announcementReader` and `orphanSignals` when they find more data streams than fit into the capacity. */
   readonly request: () => void
   /** Adopts the data streams that were handed over to this member, then sweeps once. */
   readonly once: Effect.Effect<void, StoreError>
-  /** Makes `loop` sweep now. `orphanSignals` calls it when it may have missed signals, or has too many. */
+  /** Makes `loop` sweep now. Called by `orphanSignals` when it may have missed signals or has too many. */
   readonly wake: () => void
   readonly loop: Effect.Effect<never, StoreError>
 }
@@ -46,12 +43,14 @@ export interface OrphanSweep {
 type Source = "start" | "sweep"
 
 /**
- * Minimum time from the start of one sweep to the start of the next. Without it, handlers that end quickly could cause
- * one sweep after another.
+ * Minimum time between the starts of two sweeps. Otherwise handlers that end quickly could cause one sweep after
+ * another.
  */
 const minDistanceMillis = 50
 
-/** `adoptHandOvers` confirms the data streams that other members handed over to this one, and starts their handlers. */
+/**
+ * `adoptHandOvers` confirms the data streams that other members handed over to this member, and starts their handlers.
+ */
 export const make = (
   client: ClientContext,
   taking: LeaseTaker,
@@ -83,7 +82,7 @@ export const make = (
     return true
   })
 
-  /** Runs one sweep. With source `start`, when the consumer starts, it reads only this consumer's own entries. */
+  /** Runs one sweep. When the consumer starts (source `start`), reads only this consumer's entries. */
   const sweepOnce = (source: Source) =>
     Effect.gen(function*() {
       requested = false
@@ -130,7 +129,7 @@ export const make = (
 
   const once = permit.withPermit(Effect.suspend(() => {
     last = table.now().monotonic
-    // A sweep without free capacity takes nothing, so it must not delay a requested sweep once capacity is free
+    // A sweep without free capacity takes nothing, so it must not delay a requested sweep when capacity becomes free
     if (table.free() > 0) lastWithRoom = last
     metrics.update(StreamMetrics.stream.sweeps, 1)
     return Effect.andThen(adoptHandOvers, sweepOnce("sweep"))
@@ -149,7 +148,7 @@ export const make = (
       yield* sleepUntil(table.now().monotonic + Duration.toMillis(config.sweepInterval) * factor, woken)
       woken.closeUnsafe()
       yield* Effect.sleep(Math.max(0, last + minDistanceMillis - table.now().monotonic))
-      // Retries at least as often as it sweeps, so that orphans do not wait long after an outage
+      // Retry at least as often as sweeping, or orphans would wait too long after an outage
       yield* persist("Sweeping", once, config.sweepInterval)
     }))
   }

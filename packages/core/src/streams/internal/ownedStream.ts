@@ -1,6 +1,6 @@
 /**
- * One owned data stream, without a fiber or timer of its own. `streamTable` renews and ends it, `handlerRunner` runs
- * its handler, and `ownedStreamStates` defines its states.
+ * The state of one owned data stream; contains no fiber or timer. `streamTable` renews and ends it, `handlerRunner`
+ * runs its handler, and `ownedStreamStates` defines its states.
  */
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
@@ -41,48 +41,52 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
   readonly source: Source
   failures: number
   private state: OwnedState = "owned"
-  /** Whether the stream was revoked before it ended or was lost. */
+  /** Whether the stream was revoked before its lease ended or was lost. */
   private wasRevoked = false
   readonly onRevoked = new Listeners<void>()
   /** Notified when the lease ends or is lost. */
   readonly onEnd = new Listeners<void>()
   /** How the lease ended, unless it was lost. */
   outcome: EndOutcome | undefined
-  /** The number of requests in flight that end the lease. Their replies decide the outcome, not a renewal's. */
+  /**
+   * The number of requests in flight that end the lease. Their replies decide the outcome, not the reply to a renewal.
+   */
   endings = 0
   /**
-   * Set when a request to end the lease fails without a reply, with the time of the failure. The lease may have ended
-   * anyway.
+   * The last request to end the lease that failed without a reply, and the time of its failure. The lease may have
+   * ended anyway.
    */
   attempted: { readonly how: EndOutcome; readonly at: number } | undefined
   /** Set when `done` is called outside the handler. The handler is stopped first. */
   isMarkedDone = false
-  /** The member that the stream was revoked for. */
+  /** The member for which the stream was revoked. */
   receiver: Member | undefined
   /** Whether the handler was notified of the revocation. */
   hasHeard = false
   /**
-   * Set if the handler was notified of a revocation that has been withdrawn. If the handler yields, it runs again on
+   * Whether the handler was notified of a revocation that has been withdrawn. If the handler yields, it runs again on
    * this client.
    */
   isKept = false
-  /** Set if another member handed the stream over to this one. */
+  /** Whether another member handed the stream over to this one. */
   arrival: Arrival | undefined
   /** True from the delivery of the data stream until the handler ends. */
   hasHandler = false
   /** The handler's fiber, once it has started. */
   handler: Fiber.Fiber<unknown, unknown> | undefined
-  /** The number of requests to end the lease that are in flight or waiting for protected work. */
+  /** How many requests to end the lease are in flight or waiting for protected work. */
   private workEndings = 0
   /** When the handler last made progress, in monotonic milliseconds. Undefined while no progress timeout applies. */
   progressedAt: number | undefined
-  /** How many readers are waiting for messages. Waiting is not a lack of progress. */
+  /** How many readers are waiting for messages. Waiting does not count as a lack of progress. */
   waiting = 0
   /** How many messages are being processed while the loop may be waiting for others. */
   inHand = 0
-  /** How many handlers of messages pause between two attempts. A pause is not a lack of progress. */
+  /** How many message handlers are pausing between two attempts. Pausing does not count as a lack of progress. */
   pausing = 0
-  /** Whether the handler has read messages through the lease. If not, it is unknown whether it is processing one. */
+  /**
+   * Whether the handler has read messages through the lease. If not, it is unknown whether it is processing a message.
+   */
   hasRead = false
   /** Whether the handler reported progress that the backend has not confirmed yet. */
   hasProgressed = false
@@ -116,7 +120,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return this.isOpen() && this.workEndings === 0
   }
 
-  /** Runs `end`, a request that ends the lease, after protected work has ended (L4 in docs/protocol.md). */
+  /** Runs `end`, a request to end the lease, after protected work has ended (L4 in docs/protocol.md). */
   afterWork<A, E>(end: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.uninterruptibleMask((restore) => {
       this.workEndings++
@@ -125,7 +129,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     })
   }
 
-  /** The monotonic instant at which the handler counts as stalled. */
+  /** When the handler counts as stalled, in monotonic milliseconds. */
   stallsAt(): number {
     return this.progressedAt === undefined || !this.isBusy || this.pausing >= Math.max(1, this.inHand)
       ? Infinity
@@ -160,7 +164,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
 
   override extend(sent: Instant): void {
     super.extend(sent)
-    // This renewal was sent after the request that got no reply, so that request did not end the lease
+    // This renewal was sent after the request without a reply, so that request did not end the lease
     if (this.attempted !== undefined && this.attempted.at < sent.monotonic) this.attempted = undefined
   }
 
@@ -172,7 +176,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return this.state !== "ended" && this.state !== "lost"
   }
 
-  /** Whether the data stream is revoked, or was revoked when its lease ended. */
+  /** Whether the data stream is revoked, or was when its lease ended. */
   get isRevoked(): boolean {
     return this.state === "revoked" || this.state === "stopped" || this.wasRevoked
   }
@@ -182,7 +186,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return this.state === "stopped"
   }
 
-  /** Makes the transition if the state allows it. Returns whether it did. */
+  /** Makes the transition if the state allows it. Returns whether it was allowed. */
   private move(transition: keyof typeof transitions): boolean {
     const next = after(this.state, transition)
     if (next === undefined) return false
@@ -197,7 +201,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
   }
 
   /**
-   * Interrupts the handler before the protected work. A handler that waits for that work must not continue when it
+   * Interrupts the handler before the protected work: a handler that waits for the work must not continue when the work
    * ends.
    */
   protected override interruptWork(): void {
@@ -210,7 +214,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     this.onEnd.notify()
   }
 
-  /** Ends the lease normally, as its owner requested. */
+  /** Ends the lease normally, at its owner's request. */
   end(how: EndOutcome): void {
     this.move("end")
     this.outcome = how
@@ -227,7 +231,7 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
     return this.onRevoked.next(() => this.isRevoked ? Effect.void : undefined)
   }
 
-  /** Revokes the data stream so that it can be handed over to `receiver`. */
+  /** Revokes the data stream in order to hand it over to `receiver`. */
   recall(receiver: Member): void {
     this.receiver = receiver
     this.revoke()

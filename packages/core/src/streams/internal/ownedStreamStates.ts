@@ -1,6 +1,6 @@
 /**
- * The states of an owned data stream, and the transitions that `ownedStream` makes between them. docs/protocol.md has a
- * diagram of them, and a test compares the two.
+ * The states of an owned data stream, and the transitions that `ownedStream` makes between them. A test compares them
+ * with the diagram in docs/protocol.md.
  */
 
 /**
@@ -8,14 +8,14 @@
  * - `revoked`: the owner was asked to release the stream. The handler has the grace period to finish its current
  *   message.
  * - `stopped`: the handler was interrupted, and the lease will end.
- * - `ended`: the owner ended the lease: the stream is done, released, handed over or in the dead letters.
+ * - `ended`: the owner ended the lease: the stream is done, released, handed over or dead-lettered.
  * - `lost`: the lease was lost before its owner ended it.
  */
 export type OwnedState = "owned" | "revoked" | "stopped" | "ended" | "lost"
 
 type Transitions = { readonly [From in OwnedState]?: OwnedState }
 
-/** In any other state, a transition has no effect. `ended` and `lost` are final. */
+/** A transition from any other state has no effect. `ended` and `lost` are final. */
 export const transitions = {
   revoke: { owned: "revoked" },
   keep: { revoked: "owned" },

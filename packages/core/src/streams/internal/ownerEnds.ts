@@ -20,8 +20,8 @@ export const done: (client: ClientContext, owned: OwnedStream) => ReturnType<Cli
   function*({ ends, table }, owned) {
     yield* table.ensure(owned)
     if (!owned.hasHandler || (yield* isHandlerOf(owned))) return yield* ends.done(owned)
-    // Mark and stop in one step: after an interruption in between, the handler would continue, and the stream would be
-    // marked as done even if the handler failed
+    // Mark and stop in one step: if an interruption came between the two, the handler would continue, and the stream
+    // would be marked as done even if the handler failed
     owned.isMarkedDone = true
     owned.stop()
     yield* owned.ended

@@ -1,6 +1,6 @@
 /**
- * Polls which data streams operators have paused, and revokes those that this client owns. `consumption` runs it, and
- * `pauses` has the last known state.
+ * Polls which data streams operators have paused, and revokes the paused streams that this client owns. `consumption`
+ * runs it, and `pauses` contains the last known state.
  */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
@@ -28,8 +28,8 @@ const read = ({ pauses, store }: ClientContext) =>
 const logFailure = (error: StoreError) => log.debug(`Cannot read the pauses: ${error.message}`)
 
 /**
- * Waits until an outage is over and the pauses are read, and returns the loop that keeps polling them. In a later
- * outage, the last known state remains in effect. Data streams that were acquired by name are not revoked.
+ * Reads the pauses, waiting out any outage, and returns the loop that keeps polling them. In a later outage, the last
+ * known state remains in effect. Data streams that were acquired by name are not revoked.
  */
 export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never>, StoreError, Scope.Scope> =>
   FiberSet.makeRuntime<never, void>().pipe(
@@ -48,7 +48,7 @@ export const follow = (client: ClientContext): Effect.Effect<Effect.Effect<never
       return Effect.forever(Effect.gen(function*() {
         yield* Effect.sleep(client.config.heartbeatInterval)
         yield* Effect.catch(read(client), logFailure)
-        // Includes streams that are already revoked for another consumer, because that does not interrupt a busy
+        // Includes streams already revoked for another consumer, because that revocation does not interrupt a busy
         // handler
         const paused = [...client.table.all()].filter((owned) =>
           owned.source !== "name" && client.pauses.has(owned.stream) && !revoking.has(owned)

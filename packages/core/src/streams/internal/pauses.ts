@@ -1,5 +1,5 @@
 /**
- * The service and the data streams that operators have paused. `pauseFollower` keeps them up to date, and `leaseTaker`
+ * What operators have paused: the service, or data streams. `pauseFollower` keeps this up to date, and `leaseTaker`
  * takes nothing that is paused.
  */
 import type { StreamName } from "../StreamName.ts"

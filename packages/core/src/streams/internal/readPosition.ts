@@ -1,10 +1,10 @@
 /**
- * Compares the position of a `messageReader` with the extent of its data stream. The result shows whether messages are
- * missing, how many, and whether the stream was deleted and recreated or lost its newest messages.
+ * Compares the position of a `messageReader` with the extent of its data stream. The result shows how many messages are
+ * missing, if any, and whether the stream was deleted and recreated or lost its newest messages.
  *
- * `Extent.added` counts every message that was ever added, and `offset` counts those up to the position. If the number
- * of messages after the position is known, `added` minus that number is the true offset. If the true offset exceeds the
- * reader's, the difference is the number of messages that the reader never received.
+ * `Extent.added` counts all messages that were ever added, and `offset` counts the messages up to the position. If the
+ * number of messages after the position is known, `added` minus that number is the true offset. If the true offset
+ * exceeds the reader's offset, the difference is the number of messages that the reader never received.
  */
 import * as Option from "effect/Option"
 import { EntryId } from "../StreamName.ts"
@@ -23,7 +23,7 @@ export interface ReadPosition {
 /** How a stream begins. */
 export interface Origin {
   readonly first: EntryId | undefined
-  /** Whether nothing was ever deleted from it. */
+  /** Whether nothing was ever deleted from the stream. */
   readonly isWhole: boolean
 }
 
@@ -34,9 +34,7 @@ export interface Missing {
   readonly count: Option.Option<number>
 }
 
-/**
- * An extent, and how many messages were left in a range at the same instant. Each function says which range it expects.
- */
+/** An extent, and how many messages were left in a range at the same instant. Each function documents the range. */
 export type Counted = Extent & { readonly counted: number | undefined }
 
 /** The position before the first message. */
@@ -50,14 +48,14 @@ export const isPast = (after: EntryId, { last }: Extent): boolean => compareEntr
 export const originOf = ({ added, first, length }: Extent): Origin => ({ first, isWhole: added === length })
 
 /**
- * Whether a stream that ends before the position is a different one, created after the reader's was deleted. No commit
- * passes the last message, so a checkpoint beyond it belongs to another stream. So does an `origin` that differs from
- * the beginning of the present stream, if nothing was deleted from that stream.
+ * Whether a stream that ends before the position is a different stream, created after the reader's stream was deleted.
+ * No commit passes the last message, so a checkpoint beyond the last message belongs to another stream. So does an
+ * `origin` that differs from the beginning of the present stream, if nothing was deleted from the present stream.
  *
- * This relies on two facts. The caller awaits `MessageReader.settled`, so no commit is in flight. A failover that loses
- * messages also loses their commits.
+ * This relies on two facts: no commit is in flight, because the caller awaits `MessageReader.settled`, and a failover
+ * that loses messages also loses their commits.
  *
- * `origin` is undefined if no check has read how the stream began. Then the checkpoint decides. If the stream still
+ * If no check has read how the stream began, `origin` is undefined and the checkpoint decides. If the stream still
  * reaches the checkpoint, the commit was made in this stream, and only messages after it were lost. Without a
  * checkpoint, nothing shows that this is the same stream, and reading from the beginning undoes no commit.
  */
@@ -76,14 +74,14 @@ export const isRewritten = (
 const isTrimmed = ({ after }: Pick<ReadPosition, "after">, { first }: Extent): boolean =>
   first === undefined || compareEntryIds(first, after) > 0
 
-/** How many messages are left after the position. Undefined if neither the extent nor a count shows it. */
+/** How many messages are left after the position. Undefined if neither the extent nor a count shows this. */
 const remaining = (position: ReadPosition, extent: Extent & Partial<Counted>): number | undefined => {
   if (isTrimmed(position, extent)) return extent.length
   if (compareEntryIds(extent.last, position.after) === 0) return 0
   return extent.first === position.after ? extent.length - 1 : extent.counted
 }
 
-/** Whether messages may have been deleted after a position whose offset is unknown. Their number stays unknown. */
+/** Whether messages may have been deleted after a position with an unknown offset. Their number stays unknown. */
 const mayMiss = (position: ReadPosition, extent: Extent): boolean => {
   const { added, first, last, lastDeleted, length } = extent
   if (compareEntryIds(last, position.after) <= 0) return false
@@ -92,13 +90,13 @@ const mayMiss = (position: ReadPosition, extent: Extent): boolean => {
 }
 
 /**
- * The position of a reader that starts before or after the checkpoint. `counted` is the number of messages between the
- * two.
+ * The position of a reader that starts before or after the checkpoint. `counted`: the number of messages between the
+ * start and the checkpoint.
  *
- * Between the checkpoint and a later start, the remaining messages have been processed. Messages that were deleted
- * there, or that the checkpoint's offset does not include, count as missing, because they may not have been reported.
- * Between a start and a later checkpoint, all messages were processed once, so only trimming past the start counts as
- * missing.
+ * Between the checkpoint and a later start, the remaining messages have been processed. Messages in this range that
+ * were deleted, or that the checkpoint's offset does not include, count as missing, because they may not have been
+ * reported. Between a start and a later checkpoint, all messages were processed once, so only trimming past the start
+ * counts as missing.
  *
  * For example, with a checkpoint at message 5, offset 5:
  * - start 8, and 6 was deleted: 2 are counted, so the offset is 7. `check` computes 8, and reports one missing after 5.
@@ -113,7 +111,7 @@ export const beside = (start: EntryId, checkpoint: Checkpoint, extent: Counted):
 }
 
 /**
- * Compares the position with the extent of the same stream, while no read is in flight. `counted` is the number of
+ * Compares the position with the extent of the same stream, while no read is in flight. `counted`: the number of
  * messages after the position.
  */
 export const check = (
@@ -123,7 +121,7 @@ export const check = (
   const left = remaining(position, extent)
   if (left === undefined) return { position, missing: undefined }
   const offset = extent.added === undefined ? undefined : extent.added - left
-  // If all messages were deleted, new ones can only arrive after the last id
+  // If all messages were deleted, new messages can only arrive after the last id
   const after = extent.first === undefined ? extent.last : position.after
   const next = isTrimmed(position, extent) ? extent.first : after
   // False if individual messages may have been deleted after the position

@@ -11,8 +11,8 @@ import type { ClientContext } from "./context.ts"
 import { isFirst } from "./memberOrder.ts"
 
 /**
- * Extends the retention of the checkpoints of owned data streams once a day. Without this, a checkpoint could expire
- * while its stream is owned but rarely committed to.
+ * Extends the retention of owned data streams' checkpoints once a day. Otherwise a checkpoint could expire while the
+ * stream is owned but has few commits.
  */
 export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<never> =>
   Effect.forever(Effect.gen(function*() {
@@ -25,8 +25,8 @@ export const keepCheckpoints = ({ store, table }: ClientContext): Effect.Effect<
   }))
 
 /**
- * Removes dead consumers and finished entries, at long intervals. One member of the fleet does this for all. A client
- * without `rebalance` does not know the other members, so it always does.
+ * Removes dead consumers and finished entries, at long intervals. One member does this for the whole fleet. A client
+ * without `rebalance` does not know the other members, so it always does this.
  */
 export const reap = (client: ClientContext): Effect.Effect<never> =>
   Effect.forever(

@@ -1,24 +1,24 @@
 /**
- * Decides how many data streams this member hands over, and to which other member. Each member decides for itself, from
- * the reply to its last heartbeat. `rebalancer` executes the decisions.
+ * Decides how many data streams this member hands over, and to which member. Each member decides for itself, from the
+ * reply to its last heartbeat. `rebalancer` executes the decisions.
  *
  * A member's fair share is its fraction of the total capacity, applied to all owned streams and rounded down (floor) or
- * up (ceiling). A member above its ceiling hands over to one below its ceiling. Once nobody has been above a ceiling
- * for a while, a member above its floor hands over to one below its floor. So a donor never drops below its share, and
- * a receiver never exceeds its own. Each hand-over reduces the sum of all surpluses above ceilings and deficits below
- * floors. That sum limits the number of hand-overs, and when it is zero, nothing moves.
+ * up (ceiling). A member above its ceiling hands over to a member below its ceiling. Once nobody has been above the
+ * ceiling for a while, a member above its floor hands over to a member below its floor. A donor therefore never drops
+ * below its share, and a receiver never exceeds its share. Each hand-over reduces the sum of all surpluses above
+ * ceilings and deficits below floors. This sum limits the number of hand-overs, and when it is zero, nothing moves.
  *
- * A member's view of the fleet is always slightly out of date. These rules keep members from handing over too much
- * because of that:
+ * A member's view of the fleet is always slightly out of date. The following rules prevent members from handing over
+ * too much as a result:
  *
  * - all members derive the same pairs of donors and receivers from one view, and each acts only for itself;
- * - a stream that was handed over stays registered as the donor's until the receiver is sure to have registered it. So
- *   it is counted twice rather than not at all, and shares are estimated too large rather than too small;
+ * - a stream that was handed over stays registered as the donor's until the receiver must have registered it. The
+ *   stream is counted twice rather than not at all, so shares are estimated too large rather than too small;
  * - the donor immediately counts the stream as the receiver's;
  * - a stream that was handed over is not handed on for a while, unless the membership changes (see `isMovable`);
- * - a large surplus moves a quarter at a time, so that the last streams move one by one.
+ * - a large surplus moves a quarter at a time, and the last streams move one by one.
  *
- * Streams without an owner are not part of any share. Members take them regardless of this plan.
+ * Streams without an owner belong to no share. Members take them regardless of this plan.
  */
 import type { Member } from "../StreamStore.ts"
 
@@ -26,8 +26,8 @@ import type { Member } from "../StreamStore.ts"
  * - `settle`: the pause after a membership change. Also how long all members must have been at or below their ceilings
  *   before one of them hands over.
  * - `rest`: the pause after a hand-over.
- * - `transit`: how long a stream that was handed over stays registered as the donor's. By then the receiver has adopted
- *   and registered it, or it is an orphan.
+ * - `transit`: how long a stream that was handed over stays registered as the donor's. By then, either the receiver has
+ *   adopted and registered the stream, or it is an orphan.
  * - `stay`: how long a stream that was handed over must not be handed on.
  * - `batch`: the maximum number of data streams in one decision.
  */
@@ -51,7 +51,7 @@ export const settingsFor = (heartbeat: number, confirm: number): Settings => ({
 export interface State {
   readonly membership: string
   readonly quietUntil: number
-  /** The time since which nobody has been above a ceiling. Infinity while a member is above its ceiling. */
+  /** Since when nobody has been above the ceiling. Infinity while a member is above its ceiling. */
   readonly levelSince: number
   readonly sent: ReadonlyArray<{ readonly to: string; readonly until: number }>
 }
@@ -59,7 +59,7 @@ export interface State {
 export const initial: State = { membership: "", quietUntil: -Infinity, levelSince: Infinity, sent: [] }
 
 /**
- * - `members`: from the reply to the last heartbeat. This member's own `owned` in it is ignored.
+ * - `members`: from the reply to the last heartbeat. Its `owned` for this member is ignored.
  * - `owned`: how many streams this member owns now.
  * - `leaving`: for each owned stream that is revoked and expected to end soon, the session of its receiver.
  * - `movable`: how many owned streams may be handed over.
@@ -96,7 +96,7 @@ const partiesOf = (view: View, sent: State["sent"]): ReadonlyArray<Party> => {
   }))
   const capacity = counted.reduce((sum, { member }) => sum + member.capacity, 0)
   const owned = counted.reduce((sum, party) => sum + party.owned, 0)
-  // Streams beyond the total capacity are not part of any share, and stay where they are
+  // Streams beyond the total capacity belong to no share, and stay where they are
   const shared = Math.min(owned, capacity)
   return counted.map((party) => {
     const share = capacity === 0 ? 0 : shared * party.member.capacity / capacity
@@ -116,8 +116,8 @@ const amounts = (parties: ReadonlyArray<Party>, streams: (party: Party) => numbe
   )
 
 /**
- * Assigns the surplus of the donors to the receivers, both in order. Returns the first receiver of the donor with this
- * session, and how many streams it gets.
+ * Assigns the donors' surplus to the receivers, both in order. Returns the first receiver for the donor with this
+ * session, and how many streams that receiver gets.
  */
 const pairOf = (
   session: string,
@@ -163,7 +163,10 @@ export interface Arrival {
   readonly at: number
 }
 
-/** Whether a stream may be handed over. One that was handed over under the present membership must stay for a while. */
+/**
+ * Whether a stream may be handed over. A stream that was handed over under the present membership must stay for a
+ * while.
+ */
 export const isMovable = (state: State, arrival: Arrival | undefined, now: number, settings: Settings): boolean =>
   arrival === undefined || arrival.membership !== state.membership || now - arrival.at >= settings.stay
 
@@ -181,7 +184,7 @@ export const observe = (state: State, view: View, now: number, settings: Setting
   }
 }
 
-/** The state after one stream was handed to the member with this session. */
+/** The state after one stream was handed over to the member with this session. */
 export const handedOver = (state: State, to: string, now: number, settings: Settings): State => ({
   ...state,
   quietUntil: Math.max(state.quietUntil, now + settings.rest),

@@ -1,6 +1,6 @@
 /**
  * Registers this member in the fleet, adopts data streams that are handed over to it, and hands over its surplus.
- * `rebalancePlan` decides how many go to which member, and `handOverChoice` which ones. `consumption` runs it.
+ * `rebalancePlan` decides how many streams go to which member, and `handOverChoice` chooses them. Run by `consumption`.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -40,9 +40,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   const expiry = Duration.max(Duration.times(config.heartbeatInterval, 4), config.leaseDuration)
   const grace = Duration.toMillis(config.gracePeriod)
   const adopting = Semaphore.makeUnsafe(1)
-  /**
-   * Data streams that were revoked for other members, each with the time of the revocation in monotonic milliseconds.
-   */
+  /** Data streams revoked for other members, each with the time of its revocation in monotonic milliseconds. */
   const recalled = new Map<OwnedStream, number>()
   let state = plan.initial
 
@@ -63,7 +61,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
 
   /**
    * Revoked streams that are still owned after the grace period, because a message is being processed or the handler
-   * cannot be interrupted. Excludes paused ones, whose revocations must not be withdrawn.
+   * cannot be interrupted. Excludes paused streams: their revocations must not be withdrawn.
    */
   const overdue = (now: number) =>
     [...recalled].flatMap(([owned, since]) =>
@@ -71,8 +69,8 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     )
 
   /**
-   * Chooses data streams and revokes them in one step. Withdraws the revocation of an overdue stream if another one can
-   * take its place.
+   * Chooses data streams and revokes them in one step. Withdraws the revocation of an overdue stream if another stream
+   * can take its place.
    */
   const recall = ({ count, to }: plan.Decision) =>
     Effect.suspend(() => {
@@ -118,8 +116,8 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
   })
 
   /**
-   * Releases streams that were offered to this member. If the leases expired, failures would be counted although no
-   * handler has started.
+   * Releases streams that were offered to this member. If their leases expired instead, failures would be counted even
+   * though no handler has started.
    */
   const refuse = (offered: ReadonlyArray<Ownership>) =>
     Effect.forEach(

@@ -1,6 +1,6 @@
 /**
- * Revokes data streams: notifies the handler, interrupts it after the grace period, and waits for it to end.
- * `rebalancer`, `pauseFollower`, `ownerEnds`, `consumption` and `client` call it.
+ * Revokes data streams: notifies the handler, interrupts it after the grace period, and waits for it to end. Called by
+ * `rebalancer`, `pauseFollower`, `ownerEnds`, `consumption` and `client`.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -15,7 +15,8 @@ const awaitEnds = (holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>
   Effect.forEach(holdings, (owned) => owned.ended, { discard: true })
 
 /**
- * A notified handler runs immediately, so thousands of notifications are spread over several turns of the event loop.
+ * A notified handler resumes immediately, so thousands of notifications are spread over several turns of the event
+ * loop.
  */
 const inSlices = Effect.fnUntraced(function*(
   table: StreamTable,
@@ -40,7 +41,7 @@ export const stop = (table: StreamTable, holdings: ReadonlyArray<OwnedStream>) =
   )
 
 /**
- * Waits for the lease of a revoked stream to end. After the grace period the handler is interrupted, but never while it
+ * Waits for a revoked stream's lease to end. Interrupts the handler after the grace period, but never while it
  * processes a message that it read through the lease. Also completes if the revocation is withdrawn.
  */
 export const awaitRecall = (client: ClientContext, owned: OwnedStream): Effect.Effect<void> =>
@@ -59,8 +60,8 @@ export const awaitRecall = (client: ClientContext, owned: OwnedStream): Effect.E
   })
 
 /**
- * Revokes data streams and waits for their leases to end. A lease without a handler is released after the grace period,
- * once its protected work has ended, unless its user releases it earlier. If the backend does not reply to a batch of
+ * Revokes data streams and waits for their leases to end. A lease without a handler is released after the grace period
+ * and its protected work have ended, unless its user releases it earlier. If the backend does not reply to a batch of
  * releases within `releaseTimeout`, the remaining leases end only locally.
  */
 export const revokeAll = (client: ClientContext, holdings: ReadonlyArray<OwnedStream>): Effect.Effect<void> =>

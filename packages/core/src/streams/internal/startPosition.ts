@@ -1,6 +1,6 @@
 /**
- * Determines where a reader of a data stream starts, from the user's options. `messageReader` uses it, and
- * `administration` for `seek`.
+ * Determines from the user's options where a reader of a data stream starts. Used by `messageReader` and, for `seek`,
+ * by `administration`.
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -17,7 +17,10 @@ import { before, isTime } from "./latestIds.ts"
 import { type LeaseError, messagesIfAny, retryOutages } from "./leaseRequests.ts"
 import { beginning } from "./readPosition.ts"
 
-/** The first remaining message, the next one to arrive, a message by its id, or the first one at or after a time. */
+/**
+ * The first remaining message, the next message to arrive, a message by its id, or the first message at or after a
+ * time.
+ */
 export type StartPosition = "beginning" | "now" | (string & {}) | DateTime.DateTime
 
 export const problemOf = (position: StartPosition): string | undefined =>
@@ -27,8 +30,8 @@ export const problemOf = (position: StartPosition): string | undefined =>
     : "it is neither \"beginning\", \"now\", an id <milliseconds>-<sequence> nor a DateTime"
 
 /**
- * The checkpoint for a reader that starts at this position. Messages that were deleted before the position do not count
- * as missing.
+ * The checkpoint for a reader that starts at this position. Deleted messages before the position do not count as
+ * missing.
  */
 export const resolve = (position: StartPosition, extent: Option.Option<Extent>): Checkpoint => {
   if (Option.isNone(extent)) return { id: EntryId.make("0-0"), offset: 0 }
@@ -40,9 +43,9 @@ export const resolve = (position: StartPosition, extent: Option.Option<Extent>):
     : before(
       EntryId.make(DateTime.isDateTime(position) ? `${Math.max(0, DateTime.toEpochMillis(position))}-0` : position)
     )
-  // A reader whose position is beyond the end would conclude that the data stream was recreated
+  // If its position were beyond the end, a reader would conclude that the data stream was recreated
   if (compareEntryIds(id, last) >= 0) return end
-  // Messages that were deleted after the start count as missing, but an offset would hide them
+  // Deleted messages after the start count as missing, but an offset would hide them
   const isWhole = lastDeleted === undefined || first === undefined || compareEntryIds(lastDeleted, first) < 0
   const isBeforeFirst = first !== undefined && added === length && compareEntryIds(id, first) < 0
   const isKnown = position === "beginning" ? isWhole && added !== undefined : isBeforeFirst
@@ -55,7 +58,7 @@ interface StartOptions {
   readonly until?: unknown
 }
 
-/** Stores the start as the checkpoint, so that the next owner starts there too. */
+/** Stores the start as the checkpoint: the next owner starts there too. */
 const startFrom = (lease: StreamLease, from: StartPosition) =>
   Effect.gen(function*() {
     const start = resolve(from, yield* retryOutages(lease.extent))
@@ -81,8 +84,8 @@ const warnOfExpiry = (lease: StreamLease) =>
   })
 
 /**
- * The message at the position that the application keeps. If the message may have been deleted, waits only briefly.
- * Otherwise waits for it: without it, a reader would wait for an end that it has passed.
+ * Reads the message at the application's position. If the message may have been deleted, waits only briefly. Otherwise
+ * waits for the message: without it, the reader could wait for an end that it has already passed.
  */
 const messageAt = (lease: StreamLease, id: EntryId) =>
   Effect.gen(function*() {
@@ -98,9 +101,9 @@ const messageAt = (lease: StreamLease, id: EntryId) =>
   })
 
 /**
- * Starts after the position that the application keeps, otherwise after the checkpoint, otherwise at `from`. `end` says
- * whether the data stream has ended there. `processed` is the message at the application's position: only `until` can
- * decide whether it is the last one.
+ * Starts after the application's position, otherwise after the checkpoint, otherwise at `from`. `end`: whether the data
+ * stream has ended there. `processed`: the message at the application's position; only `until` can decide whether it is
+ * the last one.
  */
 export const startOf = (
   lease: StreamLease,
@@ -117,7 +120,7 @@ export const startOf = (
       after,
       (id): Checkpoint => ({ id: EntryId.make(id), offset: checkpoint?.id === id ? checkpoint.offset : undefined })
     )
-    // An application that keeps its own position but has none yet has processed nothing
+    // The application keeps its own position but has none yet: it has processed nothing
     const start = own && (Option.isSome(own) || from === "beginning") ? Option.getOrUndefined(own) : checkpoint
     if (start !== undefined) {
       // A start before the checkpoint leaves messages to process

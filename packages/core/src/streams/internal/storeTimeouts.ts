@@ -1,5 +1,5 @@
 /**
- * Adds timeouts to the requests of background loops, so that a backend that hangs blocks neither a retry nor a close.
+ * Adds timeouts to requests from background loops: if the backend hangs, neither retries nor closing are blocked.
  * `client` wraps its store with them.
  */
 import * as Duration from "effect/Duration"
@@ -12,7 +12,7 @@ import type { Service } from "../StreamStore.ts"
 import type { StreamConfig } from "./config.ts"
 
 /**
- * Adds a timeout to the last requests of a leaving consumer. The fleet works without them, so failures are only logged.
+ * Adds a timeout to a leaving consumer's last requests. The fleet does not depend on them, so failures are only logged.
  */
 export const leaving = (
   problem: string,
@@ -29,8 +29,9 @@ export const leaving = (
   )
 
 /**
- * Adds timeouts to the requests of background loops, and to `find`. Requests that claim a data stream, renew its lease
- * or end it have their own timeouts. The others, such as subscriptions and the requests of handlers, have none.
+ * Adds timeouts to requests from background loops, and to `find`. Requests that claim a data stream, or renew or end
+ * its lease, have separate timeouts. All other requests, such as subscriptions and those from handlers, have no
+ * timeout.
  */
 export const make = (store: Service, config: StreamConfig): Service => {
   const within = <A>(operation: string, call: Effect.Effect<A, StoreError>, limit = config.commandTimeout) =>

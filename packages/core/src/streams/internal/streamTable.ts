@@ -1,6 +1,6 @@
 /**
  * The data streams that one client owns, and its free capacity. Renews the leases until they end or are lost.
- * `leaseTaker` adds them, and `dueLeases` orders their deadlines.
+ * `leaseTaker` adds leases, and `dueLeases` orders their deadlines.
  */
 import * as Arr from "effect/Array"
 import type * as Clock from "effect/Clock"
@@ -25,7 +25,7 @@ import { annotations, type OwnedStream, type StreamPeriods } from "./ownedStream
 
 type Lost = keyof typeof StreamMetrics.stream.losses
 
-/** The maximum number of data streams that a log line about losses names. */
+/** How many data streams a log message about losses names at most. */
 const namesLogged = 5
 
 const periodsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamConfig): StreamPeriods => {
@@ -48,9 +48,9 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
   private readonly metrics: Recorder
   readonly periods: StreamPeriods
   private reserved = 0
-  /** Set when the client closes: data streams that are taken from then on are released. */
+  /** Set when the client closes. Data streams taken after that are released. */
   isClosed = false
-  /** Data streams that are no longer owned but whose handlers are still running. They use up capacity. */
+  /** Data streams that are no longer owned, but whose handlers are still running and use up capacity. */
   private readonly lingering = new Set<StreamName>()
   /** Losses that have not been logged yet. */
   private readonly losses: Array<LeaseLost> = []
@@ -92,8 +92,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
             ))
         }),
       attributes: () => ({}),
-      // If a request that ends the lease is in flight, it may have been processed before the renewal: wait for its
-      // reply
+      // A request in flight to end the lease may have been processed before the renewal: wait for its reply
       lost: (owned, { reason }) => {
         if (!owned.isEnding) this.lose(owned, reason)
       }
@@ -104,7 +103,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return this.entries.size
   }
 
-  /** The data streams that are owned now. Marks those whose deadline has passed as lost. */
+  /** The data streams that are owned now. Marks a stream as lost if its deadline has passed. */
   owned(): ReadonlyArray<OwnedStream> {
     const now = this.now()
     return [...this.entries.values()].filter((owned) => this.isHeld(owned, now))
@@ -123,7 +122,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return this.streams.get(stream)
   }
 
-  /** Whether this client owns the data stream, or still runs a handler of an earlier lease. */
+  /** Whether this client owns the data stream, or is still running a handler from an earlier lease. */
   isInUse(stream: StreamName): boolean {
     return this.streams.has(stream) || this.lingering.has(stream)
   }
@@ -136,10 +135,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return Math.max(0, this.config.capacity - this.entries.size - this.lingering.size - this.reserved)
   }
 
-  /**
-   * Reserves capacity for up to `wanted` data streams, and returns the number of those that fit. Claims by name ignore
-   * capacity.
-   */
+  /** Reserves capacity for up to `wanted` data streams, and returns how many fit. Claims by name ignore capacity. */
   reserve(wanted: number, isClaimed: boolean): number {
     const kept = isClaimed ? wanted : Math.min(wanted, this.free())
     this.reserved += kept
@@ -158,14 +154,13 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
   }
 
   /**
-   * Adds a lease and returns true. Refuses it and returns false if its deadline has passed, the client is closed, an
-   * earlier lease of the data stream is ending, or a handler from one is still running. The caller releases a refused
-   * lease.
+   * Adds a lease and returns true. Returns false and refuses the lease if its deadline has passed, the client is
+   * closed, or an earlier lease of the data stream is ending or its handler is still running. The caller releases a
+   * refused lease.
    */
   add(owned: OwnedStream): boolean {
     const former = this.streams.get(owned.stream)
-    // The backend has granted a newer lease, so this one is lost, unless the reply to a request that ends it is still
-    // to come
+    // The backend has granted a newer lease, so this one is lost, unless a request to end it is still without a reply
     if (former !== undefined && !former.isEnding) this.lose(former, "TakenOver")
     if (this.isClosed || this.isInUse(owned.stream) || owned.left(this.now()) <= 0) return false
     this.entries.set(owned.entry, owned)
@@ -177,7 +172,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return true
   }
 
-  /** Starts watching the progress of the handler. */
+  /** Starts watching the handler's progress. */
   watch(owned: OwnedStream): void {
     if (owned.isOpen() && owned.progressedAt !== undefined) this.deadlines.place(owned)
   }
@@ -188,14 +183,14 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     this.entries.delete(owned.entry)
     super.remove(owned)
     if (this.streams.get(owned.stream) === owned) this.streams.delete(owned.stream)
-    // Mark it as lingering before the handler is interrupted, because the handler may end immediately
+    // Mark the stream as lingering before interrupting the handler, because the handler may end immediately
     if (owned.hasHandler) this.lingering.add(owned.stream)
     this.metrics.modify(StreamMetrics.stream.owned, -1)
     this.metrics.update(StreamMetrics.stream.holdTime, this.now().monotonic - owned.since.monotonic)
     return true
   }
 
-  /** Ends the lease normally, as its owner requested. */
+  /** Ends the lease normally, at its owner's request. */
   end(owned: OwnedStream, how: keyof typeof StreamMetrics.stream.ends): void {
     if (!this.remove(owned)) return
     owned.end(how)
@@ -215,9 +210,9 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     this.onLost(owned, reason)
   }
 
-  /** Logs one line for each reason, because under overload thousands of data streams may be lost within moments. */
+  /** Logs one message for each reason, because under overload thousands of data streams may be lost within moments. */
   private readonly logLosses = Effect.gen({ self: this }, function*() {
-    // Wait for more losses, because data streams that were renewed in different batches have different deadlines
+    // Wait for more losses: data streams renewed in different batches have different deadlines
     yield* Effect.sleep("500 millis")
     const byReason = Arr.groupBy(this.losses.splice(0), ({ reason }) => reason._tag)
     for (const [reason, [loss, ...others]] of Object.entries(byReason)) {
