@@ -1,4 +1,6 @@
-/** The Lua scripts for jobs: random operations compare them to the in-memory store, and their keys expire. */
+/**
+ * Compares the Lua scripts for jobs with the in-memory store by random operations, and tests the expiry of their keys.
+ */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { ClaimRequest, JobOrder, JobsRecord, JobStore } from "@effect-simba/core/JobStore"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
@@ -116,7 +118,7 @@ const claimOf = (
     id: ids[by]!,
     token: owned + token as FencingToken,
     claim: String(claim),
-    // A claim for the wanted instant is a manual run
+    // A claim for the wanted instant is for a manual run
     mode: at === "wanted" && off === 0 ? "manual" : mode,
     at: instants[at] + off,
     missed,
@@ -197,7 +199,7 @@ const steps = (...tags: ReadonlyArray<Step["_tag"]>) =>
     ]
   )
 
-describe("the job scripts and the in-memory store return the same for", () => {
+describe("the job scripts and the in-memory store return the same results for", () => {
   it.effect.prop(
     "claims and ends of runs",
     [steps("Claim", "Claim", "Claim", "End", "End", "Pass", "Pass")],
@@ -206,7 +208,7 @@ describe("the job scripts and the in-memory store return the same for", () => {
   )
 
   it.effect.prop(
-    "reads and operators' requests",
+    "reads and operator requests",
     [steps("Read", "Read", "Steer", "Steer", "Claim", "Pass", "Own")],
     ([steps]) => run(steps),
     { arbitrary: { runs: 25, seed: "orders" } }
@@ -221,7 +223,7 @@ describe("the job scripts and the in-memory store return the same for", () => {
 })
 
 describe("a run", () => {
-  /** Runs the operations on the scripts and on the in-memory store. */
+  /** Runs the operations with the scripts and with the in-memory store. */
   const onBoth = (
     play: (store: MutexStore.MutexStore["Service"], token: FencingToken) => Effect.Effect<void, unknown>
   ) =>
@@ -264,7 +266,7 @@ describe("a run", () => {
       })
     ))
 
-  it.effect("that was scheduled and did not start does not repeat an earlier request", () =>
+  it.effect("does not repeat an earlier request if it was scheduled but did not start", () =>
     onBoth((store, token) =>
       Effect.gen(function*() {
         const { jobs } = store
@@ -284,7 +286,7 @@ describe("a run", () => {
     ))
 })
 
-it.effect("a former schedule is dropped when its instants are settled up to its last millisecond", () =>
+it.effect("a former schedule is dropped once its instants are settled up to its last millisecond", () =>
   Effect.gen(function*() {
     const { real } = yield* setup
     const model = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
@@ -308,7 +310,7 @@ describe("the hash of a mutex's jobs", () => {
   const month = 30 * 24 * 60 * 60 * 1000
   const job = (name: string, keep: number) => ({ name, schedule: "every 1000", keep: Duration.millis(keep) })
 
-  it.effect("expires with the job that is kept longest, but not while a job is paused", () =>
+  it.effect("expires with the job that is kept longest, but never while a job is paused", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       const { read, steer } = real.jobs
@@ -320,25 +322,25 @@ describe("the hash of a mutex's jobs", () => {
         assert.strictEqual(yield* expiry, -1)
         yield* read({ mutex, jobs: [] })
         assert.strictEqual(yield* expiry, -1)
-        // A month leaves enough time for the next read, which sets the exact expiry
+        // The next read sets the exact expiry, and a month leaves enough time for it
         yield* steer(mutex, { _tag: "Resume", job: name })
         assert.strictEqual(yield* expiry, month)
         yield* read({ mutex, jobs: [] })
         assert.strictEqual(yield* expiry, 3000)
       }
-      // Resuming one job while all are paused does not let the hash expire
+      // Resuming one job while all are paused does not give the hash an expiry
       yield* steer(mutex, { _tag: "Pause" })
       yield* steer(mutex, { _tag: "Resume", job: "a" })
       yield* read({ mutex, jobs: [] })
       assert.strictEqual(yield* expiry, -1)
       yield* steer(mutex, { _tag: "Resume" })
       yield* read({ mutex, jobs: [] })
-      // A shorter retention does not replace a longer one
+      // A shorter retention does not shorten the expiry
       yield* read({ mutex, jobs: [job("b", 10)] })
       assert.strictEqual(yield* expiry, 3000)
     }))
 
-  it.effect("does not expire after one job is resumed while another is paused", () =>
+  it.effect("does not expire if one job is resumed while another is paused", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       const { read, steer } = real.jobs
@@ -353,7 +355,7 @@ describe("the hash of a mutex's jobs", () => {
       }
     }))
 
-  it.effect("can be read, paused and resumed although two jobs are malformed; running one and resuming the other repairs them", () =>
+  it.effect("can be read, paused and resumed despite two malformed jobs, which are repaired by running one and resuming the other", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       const { read, steer } = real.jobs
@@ -369,7 +371,7 @@ describe("the hash of a mutex's jobs", () => {
       }
     }))
 
-  it.effect("has no expiry if the retention of a job is unknown", () =>
+  it.effect("has no expiry if a job's retention is unknown", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* send("HSET", key, "at:a", "1")
@@ -378,7 +380,7 @@ describe("the hash of a mutex's jobs", () => {
       assert.strictEqual(yield* send("PTTL", key), -1)
     }))
 
-  it.effect("does not count as paused because a schedule, a cause or an id contains that word", () =>
+  it.effect("does not count as paused merely because a schedule, a cause or an id contains that word", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* real.jobs.read({ mutex, jobs: [{ ...job("a", 1000), schedule: "paused" }] })
@@ -387,7 +389,7 @@ describe("the hash of a mutex's jobs", () => {
       assert.strictEqual(yield* send("PTTL", key), 2000)
     }))
 
-  it.effect("keeps the last decided instant if a job is paused and resumed after the clock was set back", () =>
+  it.effect("keeps a job's last decided instant if the job is paused and resumed after the clock was set back", () =>
     Effect.gen(function*() {
       const { real, send, server } = yield* setup
       for (const name of ["a", undefined]) {
@@ -403,7 +405,7 @@ describe("the hash of a mutex's jobs", () => {
       assert.strictEqual((yield* real.jobs.read({ mutex, jobs: [] })).jobs.get("a")!.at, Number.MAX_SAFE_INTEGER)
     }))
 
-  it.effect("has no job that was forgotten, even if the next process that declares it is the first to read the hash", () =>
+  it.effect("does not contain a forgotten job, even if the first process to read the hash declares that job", () =>
     Effect.gen(function*() {
       const { real } = yield* setup
       const model = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
@@ -416,12 +418,12 @@ describe("the hash of a mutex's jobs", () => {
         const after = yield* jobs.read({ mutex, jobs: [job("a", 1000), job("b", 1000)] })
         assert.sameMembers([...after.jobs.keys()], ["a", "b"])
         assert.deepInclude(after.jobs.get("a"), { at: now + 1001, wanted: undefined })
-        // A paused job is not forgotten
+        // A paused job is never forgotten
         assert.deepInclude(after.jobs.get("b"), { at: now, isPaused: true })
       }
     }))
 
-  it.effect("is named in the error if its key has the wrong type", () =>
+  it.effect("is named in the error if it has the wrong type", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       yield* send("RPUSH", key, "x")

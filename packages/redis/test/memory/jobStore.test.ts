@@ -1,4 +1,4 @@
-/** The job store: how it decodes the hash of a mutex's jobs, and which arguments it passes to the scripts. */
+/** How the job store decodes the hash of a mutex's jobs, and which arguments it passes to the scripts. */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -7,7 +7,7 @@ import * as jobStore from "../../src/internal/mutex/jobStore.ts"
 
 const mutex = "m" as MutexName
 
-/** A store whose scripts return `reply`. `last` returns the keys and arguments of the latest call. */
+/** A store whose scripts return `reply`. `last` returns the keys and arguments of the last call. */
 const storeOf = Effect.fnUntraced(function*(reply: unknown) {
   const sent: Array<ReadonlyArray<string>> = []
   const redis = {
@@ -52,7 +52,7 @@ const whole = {
 }
 
 describe("the job store", () => {
-  it.effect("decodes all fields of a job, whose name may contain colons", () =>
+  it.effect("decodes all fields of a job even if the job's name contains colons", () =>
     Effect.gen(function*() {
       const { jobs, ...rest } = yield* poll({ ...whole, paused: "1", leaving: "2-bbbbbbbbbbbb:q" })
       assert.deepStrictEqual(rest, {
@@ -84,7 +84,7 @@ describe("the job store", () => {
       }]])
     }))
 
-  it.effect("returns a record for each registered job, and its run only if all required fields exist", () =>
+  it.effect("returns a record for each registered job, with a run only if all required fields exist", () =>
     Effect.gen(function*() {
       const { isPaused, jobs, leaving } = yield* poll({ "at:a": "10" })
       assert.deepStrictEqual([isPaused, leaving], [false, undefined])
@@ -99,7 +99,7 @@ describe("the job store", () => {
       }
     }))
 
-  it.effect("reads the other jobs if some cannot be decoded, and names those with the reason", () =>
+  it.effect("reads the other jobs if some cannot be decoded, and reports why each of those failed", () =>
     Effect.gen(function*() {
       const { jobs, malformed } = yield* poll({
         ...whole,
@@ -119,7 +119,7 @@ describe("the job store", () => {
       assert.deepStrictEqual([jobs.get("a")!.former, malformed], [[], new Map()])
     }))
 
-  it.effect("passes the owner and the jobs to a read, with a period only for rates", () =>
+  it.effect("passes the owner and the jobs to a read, with periods only for rates", () =>
     Effect.gen(function*() {
       const { last, store } = yield* storeOf(["1", []])
       const job = { name: "a", schedule: "0 * * * *", keep: "1 second" as never }
@@ -134,7 +134,7 @@ describe("the job store", () => {
       ])
     }))
 
-  it.effect("passes an operator's request for one job or all, and a schedule only to reschedule", () =>
+  it.effect("passes an operator's request for one job or all jobs, with a schedule only to reschedule", () =>
     Effect.gen(function*() {
       const { last, store } = yield* storeOf("1")
       const order = (order: Parameters<typeof store.steer>[1]) =>
@@ -146,7 +146,7 @@ describe("the job store", () => {
       const reschedule = { _tag: "Reschedule", job: "a" } as const
       assert.deepStrictEqual(yield* order({ ...reschedule, schedule: "rate 5" }), ["Reschedule", "a", "rate 5"])
       assert.deepStrictEqual(yield* order({ ...reschedule, schedule: undefined }), ["Reschedule", "a", ""])
-      // Without types, a program may pass additional fields
+      // An untyped program may pass additional fields
       assert.deepStrictEqual(yield* order({ _tag: "Run", job: "a", schedule: "rate 5" } as never), ["Run", "a", ""])
     }))
 })

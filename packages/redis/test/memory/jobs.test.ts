@@ -1,4 +1,4 @@
-/** Jobs of a leader on the fake Redis, where the record of a job has limits that the in-memory store lacks. */
+/** A leader's jobs on the fake Redis, which limits a job's record more than the in-memory store does. */
 import { Leadership } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { TestRedis } from "@effect-simba/testkit"
@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 
 const server = RedisMutex.layerRedis().pipe(Layer.provide(TestRedis.layer()))
 
-it.effect("a job runs even if its catchUp is practically unlimited", () =>
+it.effect("a job runs even if its catchUp is practically infinite", () =>
   Effect.gen(function*() {
     const runs: Array<string> = []
     const job = (name: string, catchUp: Duration.Input) => ({

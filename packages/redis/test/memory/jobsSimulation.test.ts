@@ -1,4 +1,4 @@
-/** The plan for jobs on the simulator, and defects that its checker must find. */
+/** Simulates the plan for jobs, and stores with defects that its checker must find. */
 import type { JobRecord, JobStore } from "@effect-simba/core/JobStore"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
@@ -21,7 +21,7 @@ const mistaken = (wrong: (jobs: JobStore) => Partial<JobStore>) =>
     )
   ).pipe(Layer.provide(RedisMutex.layerStore))
 
-/** Returns the first violation that a few seeds find. */
+/** Returns the first violation found with a few seeds. */
 const violation = (store: ReturnType<typeof mistaken>, isOperated = false) =>
   Effect.gen(function*() {
     for (const seed of seeds(1, 20)) {
@@ -43,7 +43,7 @@ describe("simulations of jobs", () => {
     }
   )
 
-  it.effect("violate no rule after a failover that loses the end of a run and the next claim", () =>
+  it.effect("violate no rule after a failover that loses the end of one run and the claim of the next", () =>
     Effect.forEach([100309, 100776], (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
 
   it.effect("reveal a store that does not report missed instants", () => {
@@ -51,7 +51,7 @@ describe("simulations of jobs", () => {
     return Effect.map(violation(silent), (found) => assert.include(found, "missed"))
   })
 
-  it.effect("reveal a store whose runs start long after the last fault", () => {
+  it.effect("reveal a store whose first runs after the last fault start late", () => {
     const slow = (client: Simulation.Client) =>
       mistaken((jobs) => ({
         claim: (request) =>
@@ -65,7 +65,7 @@ describe("simulations of jobs", () => {
     })
   })
 
-  /** A store whose leaders read the records of jobs with a defect. */
+  /** A store that returns records with these wrong values when leaders read jobs. */
   const misread = (wrong: Partial<JobRecord>) =>
     mistaken((jobs) => ({
       read: (request) =>
@@ -75,19 +75,19 @@ describe("simulations of jobs", () => {
         }))
     }))
 
-  it.effect("reveal a store that hides the runs that operators request", () =>
+  it.effect("reveal a store that hides runs requested by operators", () =>
     Effect.map(
       violation(misread({ wanted: undefined }), true),
       (found) => assert.match(found, /a requested run of \w+ has not started/)
     ))
 
-  it.effect("reveal a store that hides the schedules that operators set", () =>
+  it.effect("reveal a store that hides schedules set by operators", () =>
     Effect.map(
       violation(misread({ override: undefined }), true),
       (found) => assert.match(found, /which is not an instant of its schedule|missed instants instead of/)
     ))
 
-  it.effect("reveal a store that lets a job run twice for an instant", () => {
+  it.effect("reveal a store that lets a job run twice for one instant", () => {
     const generous = mistaken((jobs) => ({
       read: (request) =>
         Effect.map(jobs.read(request), (observed) => ({

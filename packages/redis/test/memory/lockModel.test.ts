@@ -1,4 +1,4 @@
-/** The simulator's model of mutex scripts, which derives who requested, queued, released or lost a mutex. */
+/** The simulator's model of the mutex scripts, which infers who requested, queued for, released or lost a mutex. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import * as lockModel from "../../src/internal/mutex/lockModel.ts"
@@ -18,7 +18,7 @@ const [one, other] = ["1-aaaaaaaaaaaa:p", "2-aaaaaaaaaaaa:p"]
 const refused = (ticket: number) => [["them@@400", ticket, 0, 0, 5, 7]]
 
 describe("the simulator's model of mutexes", () => {
-  it("recognizes who requests which mutex, even within a release", () => {
+  it("recognizes who requests which mutex, even as part of a release", () => {
     assert.deepInclude(asked(call("m", "w", one), [])[0], { resource: "m", id: one })
     assert.deepInclude(asked(call("n", "a", one, "try", "4500", "500", ""), [])[0], { resource: "n" })
     const requeueing = asked(call("m", "d", one, "500", "4500", other, "4500"), [])
@@ -28,13 +28,13 @@ describe("the simulator's model of mutexes", () => {
     assert.deepStrictEqual(asked(call("foreign", "w", one), []), [])
   })
 
-  it("reads places from refusals and from releases that requeue, but not from grants, tries or errors", () => {
+  it("reads places from refusals and requeuing releases, but not from grants, tries or errors", () => {
     const place = [{ resource: "m", id: one, place: 12_000_001 }]
     assert.deepStrictEqual(queued(call("m", "w", one), refused(12_000_001)), place)
     assert.deepStrictEqual(queued(call("m", "t", one), refused(0)), [])
     assert.deepStrictEqual(queued(call("m", "w", one), ["1700"]), [])
     assert.deepStrictEqual(queued(call("m", "w", one), [["error", "12.000001"]]), [])
-    // A reply of three items is a place for an acquire, but a grant for a release
+    // A reply of three items means a place for an acquire, but a grant for a release
     assert.deepStrictEqual(queued(call("m", "w", one), [["them@@400", 12_000_001, 0]]), place)
     const requeue = call("m", "q", other, one)
     assert.deepStrictEqual(queued(requeue, [["@@", 12_000_001, 0, 5, 7]]), place)
@@ -43,13 +43,13 @@ describe("the simulator's model of mutexes", () => {
     assert.deepStrictEqual(queued(call("foreign", "w", one), refused(12_000_001)), [])
   })
 
-  it("recognizes who released, but not if the release failed", () => {
+  it("recognizes who released, unless the release failed", () => {
     assert.deepInclude(released(call("m", "r", one), [1])![0], { resource: "m", id: one })
     assert.isUndefined(released(call("m", "r", one), new Error("READONLY")))
     assert.deepStrictEqual(released(call("m", "w", one), ["@@"]), [])
   })
 
-  it("recognizes whose mutex a forced release took, and ignores other scripts", () => {
+  it("recognizes from whom a forced release took a mutex, and ignores other scripts", () => {
     const force = (id: string) => ["EVALSHA", "sha", "4", ...keysOf("m"), "500", "1", id]
     // Ids may contain the separator
     for (const id of [one, "a@@b", "a"]) {
@@ -65,7 +65,7 @@ describe("the simulator's model of mutexes", () => {
     assert.deepStrictEqual(forced(force(one).with(3, "simba:{foreign}"), `${one}@@400`), [])
   })
 
-  it("has separate channels and lines for effect-simba layers and Simba contenders", () => {
+  it("separates the channels and lines of effect-simba layers from those of Simba contenders", () => {
     assert.strictEqual(channel("m", one), "simba:inbox:aaaaaaaaaaaa")
     assert.strictEqual(channel("m", "1:1@host"), "simba:{m}:1:1@host")
     assert.strictEqual(line(one), line(other))
@@ -73,7 +73,7 @@ describe("the simulator's model of mutexes", () => {
     assert.strictEqual(line("1:1@host"), "1:1@host")
   })
 
-  it("allows only keys with an expiry to remain", () => {
+  it("lets only keys with an expiry remain", () => {
     for (const key of ["simba:{m}:fence", "simba:{n}:contender", "simba:{m}:jobs"]) {
       assert.isTrue(keep(key, true), key)
       assert.isFalse(keep(key, false), key)
@@ -82,7 +82,7 @@ describe("the simulator's model of mutexes", () => {
     assert.isFalse(keep("simba:{other}:fence", true))
   })
 
-  it.effect("bounds a waiter's sleep by two confirm periods plus a retry, and by another lease after a loss", () =>
+  it.effect("limits a waiter's sleep to two confirm periods plus a retry, and another lease after a loss", () =>
     Effect.gen(function*() {
       const periods = { ttl: 10_000, transition: 6000, confirmTimeout: 1500, commandTimeout: 1000 }
       const bounds = yield* lockModel.bounds(periods)

@@ -1,4 +1,4 @@
-/** Texts on the wire: keys, channels, messages and the replies of scripts. Malformed ones are refused and reported. */
+/** Texts on the wire: keys, channels, messages and script replies. Malformed texts are refused and reported. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -63,7 +63,7 @@ describe("ownership: <owner>@@<milliseconds>", () => {
     ["x@@0", { _tag: "Held", owner: "x", timeLeft: Duration.zero }],
     ["x@@16000", { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) }],
     ["x@@999999999999999", { _tag: "Held", owner: "x", timeLeft: Duration.millis(999_999_999_999_999) }],
-    // S20: the owner's key has no expiry
+    // S20: an owner's key without an expiry
     ["x@@-1", { _tag: "Held", owner: "x" }],
     // The id of a Simba contender
     ["1:4711@192.168.0.1@@9999", {
@@ -175,7 +175,7 @@ const badInboxMessages = [
   ...badMessages.map((text) => `7@@${text}`)
 ]
 
-/** Formats a message as the scripts do. */
+/** Formats a message like the scripts. */
 const write = (message: RedisWire.InboxMessage): string => {
   if (message._tag === "Forced") return `forced@@${message.id}`
   switch (message._tag) {
@@ -208,7 +208,7 @@ describe("the channel of a layer", () => {
   })
 
   const Part = Schema.Literals([..."@@|7|0|07|1500|granted|released|look|forced|x|-1|1.5".split("|")])
-  it.prop("a text that can be decoded is encoded to the same text", [Schema.Array(Part)], ([parts]) => {
+  it.prop("encoding a decoded text restores the text", [Schema.Array(Part)], ([parts]) => {
     const text = parts.join("@@")
     const message = read(text)
     if (Result.isSuccess(message)) assert.strictEqual(write(message.success), text)
@@ -341,14 +341,14 @@ const badClaims: ReadonlyArray<unknown> = [
   ["Claimed", "1", "1", -1]
 ]
 
-describe("the replies of scripts", () => {
+describe("script replies", () => {
   const read = (reader: (reply: unknown) => Exit.Exit<unknown, ProtocolError>, reply: unknown) =>
     Exit.match(reader(reply), { onSuccess: (value) => value, onFailure: () => "refused" })
 
   it.each(badAcquires.map((reply) => ({ reply })))("reply to an acquire: $reply is refused", ({ reply }) => {
     assert.strictEqual(read(replies.readAcquire, reply), "refused")
   })
-  it("a reply to an acquire is a token, a refused try, or a place", () => {
+  it("a reply to an acquire is a token, a refused try or a place", () => {
     const ownership = { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) }
     assert.deepStrictEqual(read(replies.readAcquire, "7"), { _tag: "Granted", token: 7 })
     assert.deepStrictEqual(read(replies.readAcquire, ["@@", 0, 0, 1]), {
@@ -363,7 +363,7 @@ describe("the replies of scripts", () => {
   it.each(badReleases.map((reply) => ({ reply })))("reply to a release: $reply is refused", ({ reply }) => {
     assert.strictEqual(read(replies.readRelease, reply), "refused")
   })
-  it("a reply to a release may contain the grant or the place of a requeued id", () => {
+  it("a reply to a release may contain a requeued id's grant or place", () => {
     const requeued = {
       ownership: { _tag: "Held", owner: "x", timeLeft: Duration.seconds(16) },
       ticket: "1700000000.000001"
@@ -427,7 +427,7 @@ describe("names on the wire", () => {
     )
   })
 
-  it("the keys of the owner and of the queue identify a mutex, and no other keys do", { tags: ["B59"] }, () => {
+  it("only the owner key and the queue identify a mutex", { tags: ["B59"] }, () => {
     for (const name of ["jobs", "a}b{c", "{", "x}:contender", "line\nbreak", "x}:fence", "{braces}"]) {
       const odd = MutexName.make(name)
       assert.strictEqual(RedisKeys.mutexOf(RedisKeys.owner(odd)), name)
@@ -446,7 +446,7 @@ describe("names on the wire", () => {
     }
   })
 
-  it.prop("all keys of a mutex have the same hash tag, for any name", [MutexName], ([name]) => {
+  it.prop("all keys of a mutex share a hash tag, for any name", [MutexName], ([name]) => {
     const tag = (key: string) => {
       const open = key.indexOf("{")
       const close = key.indexOf("}", open + 1)
@@ -458,7 +458,7 @@ describe("names on the wire", () => {
   }, { tags: ["S19"] })
 })
 
-/** A Redis that replies to every script with `reply`, and whose channels deliver `notices`. */
+/** A Redis whose scripts all return `reply` and whose channels deliver `notices`. */
 const storeOver = (reply: unknown, notices: ReadonlyArray<Notice> = []) =>
   RedisMutex.layerStore.pipe(
     Layer.provide(Layer.mock(Redis.Redis, {
@@ -533,7 +533,7 @@ describe("the store fails with a ProtocolError for a malformed reply to", () => 
   )
 
   it.effect.each(badJobs.map((fields) => ({ fields })))(
-    "a read of jobs, for the malformed job alone: $fields",
+    "a read of jobs, only for the malformed job: $fields",
     ({ fields }) =>
       readingFails(
         fields,
@@ -613,7 +613,7 @@ describe("a malformed message", () => {
 
   it.effect("to a waiter is logged with its text, and the wait continues", () => {
     const lines: Array<string> = []
-    // Messages for other waiters (8 and 1) are ignored
+    // Messages to other waiters (8 and 1) are ignored
     const texts = [
       "8@@look@@1",
       "7@@granted@@7@@1@@1500",

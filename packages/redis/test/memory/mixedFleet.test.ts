@@ -1,6 +1,6 @@
 /**
- * effect-simba waiters in a queue with Simba contenders. A Simba contender's release removes the first waiter from the
- * queue and notifies only this waiter.
+ * effect-simba waiters share a queue with Simba contenders. A Simba contender's release removes the first waiter from
+ * the queue and notifies only that waiter.
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { RedisMutex } from "@effect-simba/redis"
@@ -14,8 +14,8 @@ import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 const confirm = 1500
 
 /**
- * A Simba contender that leads `leaderships` times for 20 milliseconds and contends again immediately. `leave` waits
- * until it leads once more, and then ends it.
+ * A Simba contender that leads `leaderships` times, for 20 milliseconds each, and immediately contends again. `leave`
+ * waits for one more leadership, then ends the contender.
  */
 const briefSimba = (leaderships: number) =>
   Effect.gen(function*() {
@@ -55,7 +55,7 @@ const simbaLeader = Effect.fnUntraced(function*(options: {
 
 describe("alongside Simba contenders", () => {
   it.effect.each(["1 second", "2 seconds", "5 seconds"] as const)(
-    "an observer that polls every %s reports renewals, and no expiry of a lease that was renewed and released",
+    "an observer polling every %s reports renewals, but no expiry of a lease that was renewed and released",
     (pollInterval) =>
       Effect.forEach(
         [0, 130, 480, 760],
@@ -78,7 +78,7 @@ describe("alongside Simba contenders", () => {
     { tags: ["S16"] }
   )
 
-  it.effect("a Simba contender without a transition alternates with an effect-simba lease of the same length", () =>
+  it.effect("a Simba contender without a transition alternates with an effect-simba contender of the same lease duration", () =>
     Effect.gen(function*() {
       const process = TestMutex.layerClient(RedisMutex.layerStore, {
         name: "us",
@@ -101,7 +101,7 @@ describe("alongside Simba contenders", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect.each([2, 3, 12])(
-    "%s waiters that queued before a Simba contender arrived get the mutex soon after it leaves",
+    "%s waiters that queued before a Simba contender arrived get the mutex soon after the contender leaves",
     (count) =>
       Effect.gen(function*() {
         const server = yield* FakeRedis.FakeRedis

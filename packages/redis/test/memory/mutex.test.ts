@@ -1,6 +1,6 @@
 /**
- * The scenarios in `support/mutexScenarios.ts` on the fake Redis, in virtual time. `server/single/mutex.test.ts` runs
- * them on a real server.
+ * Runs the scenarios in `support/mutexScenarios.ts` on the fake Redis, in virtual time. `server/single/mutex.test.ts`
+ * runs them on a real server.
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { RedisFence, RedisMutex } from "@effect-simba/redis"
@@ -32,7 +32,7 @@ const stage = Effect.gen(function*() {
   return {
     open: ({ clientTimeout, name = `process-${names.length}`, ...options } = {}) => {
       names.push(name)
-      // The mutex and its client both have a `commandTimeout` option
+      // Both the mutex and its client have a `commandTimeout` option
       const commandTimeout = clientTimeout ?? options.commandTimeout
       const process = TestMutex.layerClient(RedisMutex.layerStore, { ...options, name, commandTimeout })
       return here(Effect.map(Layer.build(process), Context.get(Mutex.Mutex)))
@@ -52,7 +52,7 @@ const stage = Effect.gen(function*() {
 const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>) =>
   Effect.gen(function*() {
     const playing = yield* Effect.forkChild(Effect.flatMap(stage, scenario))
-    // A scenario that hangs would never yield to the event loop, so Vitest's timeout could not end it
+    // A hanging scenario never yields to the event loop, so Vitest's timeout could not end it
     for (let turns = 0; playing.pollUnsafe() === undefined; turns++) {
       assert.isBelow(turns, 6000, "the scenario ends within ten minutes of virtual time")
       yield* TestClock.adjust("100 millis")
@@ -61,14 +61,14 @@ const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>
   }).pipe(Effect.provide(FakeRedis.layer()))
 
 describe("a mutex on the fake Redis", () => {
-  it.effect("code that fences its writes can use the same Redis as its mutexes", () =>
+  it.effect("fenced writes can go to the Redis that stores the mutexes", () =>
     Effect.gen(function*() {
       yield* Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "42"))
       const { dump } = yield* FakeRedis.FakeRedis
       assert.deepStrictEqual(yield* dump("report:latest"), { type: "string", value: "42" })
     }).pipe(Effect.provide(TestMutex.layerFakeRedis(RedisMutex.layerStore))))
 
-  it.effect("fifteen fibers of three processes exclude each other", () => fake(scenarios.exclusion))
+  it.effect("fifteen fibers in three processes exclude each other", () => fake(scenarios.exclusion))
 
   it.effect("waiters in different processes are served in order of arrival", () => fake(scenarios.order), {
     tags: ["H1"]
@@ -84,7 +84,7 @@ describe("a mutex on the fake Redis", () => {
     { tags: ["B18"] }
   )
 
-  it.effect("if the owner's key is overwritten, the loss names the new owner, and the key is not changed", () =>
+  it.effect("if the owner's key is overwritten, the loss names the new owner and the key stays unchanged", () =>
     fake(scenarios.overwritten))
 
   it.effect("a lease is renewed for as long as its work takes", () => fake(scenarios.renewed), { tags: ["L2"] })
@@ -94,27 +94,28 @@ describe("a mutex on the fake Redis", () => {
   })
 
   it.effect(
-    "an acquire that is interrupted at any moment leaves nothing behind",
+    "an acquire leaves nothing behind, no matter when it is interrupted",
     () => fake(scenarios.interruptedAnywhere),
     { tags: ["H7"] }
   )
 
   it.effect(
-    "an acquire that times out leaves nothing behind, and its error names the owner",
+    "an acquire that times out names the owner in its error and leaves nothing behind",
     () => fake(scenarios.timedOut),
     { tags: ["H7"] }
   )
 
-  it.effect("with a timeout of zero, an acquire makes one attempt and awaits its reply", () => fake(scenarios.oneTry))
+  it.effect("with a timeout of zero, an acquire makes a single attempt and waits for the reply", () =>
+    fake(scenarios.oneTry))
 
   it.effect("closing a layer interrupts its work, waits for it, and releases its mutexes", () => fake(scenarios.closed))
 
   it.effect("a waiter that leaves does not delay the one behind it", () => fake(scenarios.leaving), { tags: ["H3"] })
 })
 
-describe("a mutex on a fake Redis that fails", () => {
+describe("a mutex when the fake Redis fails", () => {
   it.effect(
-    "if the server restarts without its data, a waiter gets the mutex, and the holder loses it",
+    "if the server restarts without its data, the holder loses the mutex and a waiter gets it",
     () => fake(scenarios.restarted),
     { tags: ["B2"] }
   )
@@ -125,10 +126,10 @@ describe("a mutex on a fake Redis that fails", () => {
     { tags: ["L1"] }
   )
 
-  it.effect("an outage that is shorter than the transition does not end a lease", () => fake(scenarios.shortOutage), {
+  it.effect("an outage shorter than the transition does not end a lease", () => fake(scenarios.shortOutage), {
     tags: ["L2", "B13"]
   })
 
-  it.effect("an acquire waits through an outage, and fails with a BackendError if it lasts longer than a lease", () =>
+  it.effect("acquire rides out an outage, but fails with a BackendError if the outage outlasts a lease", () =>
     fake(scenarios.outage))
 })

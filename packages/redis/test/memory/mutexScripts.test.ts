@@ -1,4 +1,4 @@
-/** Single mutex scripts on the fake server: their replies, keys, expiries and messages in edge cases. */
+/** Edge cases of single mutex scripts on the fake server: their replies, keys, expiries and messages. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -19,7 +19,7 @@ const server = Layer.fresh(
 const send = (command: string, ...args: ReadonlyArray<string>) =>
   Redis.use((redis) => redis.send<unknown>(command, ...args))
 
-/** Runs one operation of `acquireAndRelease.lua`. `skipDead` says which dead waiters the script may skip. */
+/** Runs one operation with `acquireAndRelease.lua`. `skipDead` says which dead waiters the script may skip. */
 const operateWith = (skipDead: string, code: string, ...operands: ReadonlyArray<string>) =>
   Effect.map(
     send("EVAL", scripts.acquireAndRelease.text.lua, "4", ...keys, `${code} ${skipDead} 9000 1500`, ...operands),
@@ -28,7 +28,7 @@ const operateWith = (skipDead: string, code: string, ...operands: ReadonlyArray<
 
 const operate = (code: string, ...operands: ReadonlyArray<string>) => operateWith("1", code, ...operands)
 
-/** Releases the mutex by force if `by` owns it. An empty `by` means that it should be free. */
+/** Releases the mutex by force if `by` owns it, or if `by` is empty and the mutex is unowned. */
 const force = (by: string) => send("EVAL", scripts.forceRelease.text.lua, "4", ...keys, "1500", "1", by)
 
 const tryIt = (by: string) => Effect.map(operate("t", by), String)
@@ -37,7 +37,7 @@ const wait = (by: string, lease: number, ticket = "") =>
   Effect.map(operate("a", by, "wait", String(lease), "1500", ticket, "0"), (reply) => reply as Array<string | number>)
 
 describe("a waiter", () => {
-  it.effect("extends the queue's expiry beyond its own sleep, and never shortens it", () =>
+  it.effect("extends the queue's expiry beyond its sleep and never shortens it", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       yield* wait(id(2), 3000)
@@ -47,7 +47,7 @@ describe("a waiter", () => {
       yield* TestClock.adjust("2 seconds")
       yield* wait(id(3), 6000)
       assert.strictEqual(yield* send("PTTL", queue), 7000 + 6000 + 2 * 1500)
-      // An extension by less than a confirm period is skipped
+      // Extensions by less than a confirm period are skipped
       yield* wait(id(4), 7000)
       assert.strictEqual(yield* send("PTTL", queue), 7000 + 6000 + 2 * 1500)
       yield* wait(id(4), 7501)
@@ -63,7 +63,7 @@ describe("a waiter", () => {
       assert.deepStrictEqual(yield* send("ZRANGE", queue, "0", "-1"), [id(2), id(3)])
     }).pipe(Effect.provide(server)))
 
-  it.effect("counts the waiters before it, and detects a Simba contender that is the first waiter", () =>
+  it.effect("counts the waiters ahead of it, and detects whether the first one is a Simba contender", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       const place = (n: number) => Effect.map(wait(id(n), 1000), (reply) => reply.slice(2, 4))
@@ -76,14 +76,14 @@ describe("a waiter", () => {
       assert.deepStrictEqual(yield* place(4), [4, 0])
     }).pipe(Effect.provide(server)))
 
-  it.effect("has no ticket of a whole second, because those belong to Simba contenders", () =>
+  it.effect("never has a whole second as its ticket, because those belong to Simba contenders", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       const [, ticket] = yield* wait(id(2), 1000, "1700000000.000000")
       assert.strictEqual(ticket, 1700000000000001)
     }).pipe(Effect.provide(server)))
 
-  it.effect("leaves a free mutex to the Simba contender that has a reservation, until that contender owns it", () =>
+  it.effect("leaves a free mutex to the Simba contender with the reservation until that contender owns the mutex", () =>
     Effect.gen(function*() {
       yield* send("SET", reserved, simba, "PX", "1500")
       const [ownership, , , holdsBack] = yield* wait(id(2), 1000)
@@ -102,7 +102,7 @@ describe("a waiter", () => {
       [8, "not notified"]
     ] as const
   )(
-    "that holds back for a Simba contender behind %s others is %s",
+    "holding back for a Simba contender behind %s others is %s",
     ([ahead]) =>
       Effect.scoped(Effect.gen(function*() {
         const inbox = yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
@@ -119,7 +119,7 @@ describe("a waiter", () => {
       })).pipe(Effect.provide(server))
   )
 
-  it.effect("gets the mutex by its ticket after a Simba release has removed it from the queue", () =>
+  it.effect("gets the mutex thanks to its ticket after a Simba release has removed it from the queue", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       const [, ticket] = yield* wait(id(2), 1000)
@@ -159,7 +159,7 @@ describe("a reservation", () => {
 })
 
 describe("an inspection", () => {
-  it.effect("returns how long each waiter has waited, which is never negative", () =>
+  it.effect("returns how long each waiter has been waiting, which is never negative", () =>
     Effect.gen(function*() {
       yield* tryIt(id(1))
       yield* wait(id(2), 3000)
@@ -172,7 +172,7 @@ describe("an inspection", () => {
 })
 
 describe("renewals", () => {
-  it.effect("report a key of the wrong type, and renew the others", () =>
+  it.effect("report a key of the wrong type and renew the other leases", () =>
     Effect.gen(function*() {
       yield* send("RPUSH", "k1", "x")
       yield* send("SET", "k2", id(2), "PX", "100")
@@ -200,7 +200,7 @@ describe("a forced release", () => {
       assert.include(JSON.stringify([...messages]), `released@@${simba}`)
     })).pipe(Effect.provide(server)))
 
-  it.effect("notifies the next Simba waiter, and names the previous owner or nobody", () =>
+  it.effect("notifies the next Simba waiter and names the previous owner, if any", () =>
     Effect.scoped(Effect.gen(function*() {
       const received = yield* (yield* Subscriber).subscribe(`${owner}:${simba}`)
       for (const [by, from] of [[id(1), id(1)], [undefined, "nobody"]] as const) {
@@ -213,7 +213,7 @@ describe("a forced release", () => {
       }
     })).pipe(Effect.provide(server)))
 
-  it.effect("raises the fence even if nobody waits", () =>
+  it.effect("raises the fence even if nobody is waiting", () =>
     Effect.gen(function*() {
       const token = Number(yield* tryIt(id(1)))
       yield* force(id(1))
@@ -261,7 +261,7 @@ describe("a confirmation", () => {
 })
 
 describe("tokens", () => {
-  /** The time of the fake server at its start. Its clock moves only with the test clock. */
+  /** The fake server's time at its start. Its clock moves only with the test clock. */
   const began = 1_750_000_000_000_000
 
   const grants = (count: number) =>
@@ -311,8 +311,8 @@ describe("the grant of a waiter", () => {
   const waiter = id(2, "bbbbbbbbbbbb")
 
   /**
-   * Returns the length of the grant that a waiter of about this age gets from a release, in milliseconds, and its exact
-   * age at the grant, in microseconds.
+   * Returns the length of the grant that a release gives a waiter of about this age, in milliseconds, and the waiter's
+   * exact age at the grant, in microseconds.
    */
   const grantOf = (age: number, skipDead = "1", by: ReadonlyArray<string> = ["r", id(1)]) =>
     Effect.scoped(Effect.gen(function*() {
@@ -345,7 +345,7 @@ describe("the grant of a waiter", () => {
       assert.includeMembers(grants.map(({ micros }) => micros), [-1, 0, confirm, confirm + 1])
     }))
 
-  it.effect("lasts a whole lease if the waiter queued at most a confirm period ago, otherwise a confirm period", () =>
+  it.effect("lasts a whole lease if the waiter queued within the last confirm period, otherwise a confirm period", () =>
     Effect.gen(function*() {
       const ages = [-1, 0, 1, 1400, 1499, 1501, 60_000]
       const periods = [1500, 9000, 9000, 9000, 9000, 1500, 1500]
@@ -372,7 +372,7 @@ describe("the grant of a waiter", () => {
       assert.deepStrictEqual([yield* send("GET", owner), yield* send("PTTL", owner)], [waiter, 1500])
     })).pipe(Effect.provide(server)))
 
-  it.effect("is a reservation for a confirm period if it is a Simba waiter", () =>
+  it.effect("is a reservation for a confirm period if the waiter is a Simba contender", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe(`${owner}:${simba}`)
       yield* tryIt(id(1))
@@ -386,7 +386,7 @@ describe("the grant of a waiter", () => {
 describe("a release", () => {
   const layers = ["bbbbbbbbbbbb", "cccccccccccc"] as const
 
-  /** Queues these waiters behind an owner. `received` returns the messages on each channel. */
+  /** Queues these waiters behind an owner. `received` returns the messages sent on each channel. */
   const stage = Effect.fnUntraced(function*(waiters: ReadonlyArray<string>, listening: ReadonlyArray<string>) {
     const { subscribe } = yield* Subscriber
     const heard = yield* Effect.forEach(listening, (channel) => subscribe(channel))
@@ -407,7 +407,7 @@ describe("a release", () => {
   const polls = (messages: ReadonlyArray<string>) => messages.filter((message) => message.includes("@@look@@"))
   const counted = (messages: ReadonlyArray<ReadonlyArray<string>>) => messages.map((all) => polls(all).length)
 
-  it.effect("grants the mutex and notifies the next eight to poll, if dead waiters cannot be detected", () =>
+  it.effect("grants the mutex and makes the next eight waiters poll if dead waiters cannot be detected", () =>
     Effect.scoped(Effect.gen(function*() {
       const { received } = yield* stage(crowd(12), inboxes)
       yield* operateWith("0", "r", id(1))
@@ -415,7 +415,7 @@ describe("a release", () => {
       assert.deepStrictEqual(counted(yield* received), [8, 0])
     })).pipe(Effect.provide(server)))
 
-  it.effect("by the first waiter notifies the next one to poll, or eight if dead waiters cannot be detected", () =>
+  it.effect("by the first waiter makes the next one poll, or the next eight if dead waiters cannot be detected", () =>
     Effect.scoped(Effect.gen(function*() {
       const { received } = yield* stage(crowd(12), inboxes)
       yield* operateWith("0", "r", id(2, layers[0]))
@@ -424,7 +424,7 @@ describe("a release", () => {
       assert.deepStrictEqual(counted(yield* received), [1, 0])
     })).pipe(Effect.provide(server)))
 
-  it.effect("notifies the next waiter of another layer to poll, if there is one among the next eight", () =>
+  it.effect("makes the next waiter from another layer poll if there is one among the next eight", () =>
     Effect.scoped(Effect.gen(function*() {
       const { received } = yield* stage([...crowd(4), id(30, layers[1]), id(31, layers[1])], inboxes)
       yield* operate("r", id(1))
@@ -433,7 +433,7 @@ describe("a release", () => {
       assert.include(elsewhere![0]!, "30@@look")
     })).pipe(Effect.provide(server)))
 
-  it.effect("notifies the next waiter to poll if no other layer is among the next eight", () =>
+  it.effect("makes the next waiter poll if no other layer is among the next eight", () =>
     Effect.scoped(Effect.gen(function*() {
       const { received } = yield* stage([...crowd(12), id(30, layers[1])], inboxes)
       yield* operate("r", id(1))
@@ -460,7 +460,7 @@ describe("a release", () => {
     })).pipe(Effect.provide(server)))
 
   it.effect.each([[[`${owner}:${id(2, layers[0])}`], 1500], [[], 0]] as const)(
-    "to a Simba waiter makes the only waiter behind it poll: if it listens to %j, after %s ms",
+    "to a Simba waiter makes the waiter behind it, which listens to %j, poll after %s ms",
     ([listening, millis]) =>
       Effect.scoped(Effect.gen(function*() {
         const { received } = yield* stage([simba, id(2, layers[0])], [inboxes[0]!, `${owner}:${simba}`, ...listening])
@@ -479,7 +479,7 @@ describe("a release", () => {
       assert.strictEqual(yield* send("GET", reserved), null)
     })).pipe(Effect.provide(server)))
 
-  it.effect("by a waiter that a Simba release removed hands the mutex to the next waiter, unless it is reserved", () =>
+  it.effect("by a waiter that a Simba release removed hands the mutex to the next waiter unless the mutex is reserved", () =>
     Effect.scoped(Effect.gen(function*() {
       const next = id(3, layers[0])
       yield* Effect.asVoid(stage([next], inboxes))
@@ -492,7 +492,7 @@ describe("a release", () => {
       assert.strictEqual(yield* send("GET", owner), next)
     })).pipe(Effect.provide(server)))
 
-  it.effect("that reserves for Simba makes eight waiters with their own channel poll after the confirm period", () =>
+  it.effect("that reserves the mutex for Simba makes eight waiters with their own channels poll after the confirm period", () =>
     Effect.scoped(Effect.gen(function*() {
       const own = crowd(12)
       const { received } = yield* stage([simba, ...own], [
@@ -508,7 +508,7 @@ describe("a release", () => {
 })
 
 describe("a failed operation", () => {
-  it.effect("reports that the owner's key has the wrong type", () =>
+  it.effect("reports an owner key of the wrong type", () =>
     Effect.gen(function*() {
       yield* send("RPUSH", owner, "x")
       for (const code of ["t", "w", "r", "i"]) {
@@ -518,7 +518,7 @@ describe("a failed operation", () => {
       assert.include(String(yield* operate("q", id(1), id(2))), "error,WRONGTYPE")
     }).pipe(Effect.provide(server)))
 
-  it.effect("still releases if the queue has the wrong type, even if it should requeue an id", () =>
+  it.effect("still releases the mutex if the queue has the wrong type, even if it should requeue an id", () =>
     Effect.gen(function*() {
       for (const [code, ...more] of [["r"], ["q", id(2)]] as const) {
         yield* send("DEL", ...keys)
@@ -529,7 +529,7 @@ describe("a failed operation", () => {
       }
     }).pipe(Effect.provide(server)))
 
-  it.effect("has an error of its own, unless a replica refuses it, which fails the whole call", () =>
+  it.effect("has its own error, unless the server is a replica, which fails the whole call", () =>
     Effect.gen(function*() {
       yield* send("RPUSH", fence, "x")
       assert.deepStrictEqual(String(yield* operate("t", id(1))).slice(0, 15), "error,WRONGTYPE")

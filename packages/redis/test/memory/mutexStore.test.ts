@@ -1,6 +1,6 @@
 /**
- * Runs the testkit's contract suite for mutex stores on `RedisMutex.layerStore`, with a fake Redis that can count the
- * subscribers of a channel, and with one that cannot.
+ * Runs the testkit's contract suite for mutex stores on `RedisMutex.layerStore`: with a fake Redis that can count a
+ * channel's subscribers, and with one that cannot.
  */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"

@@ -1,4 +1,4 @@
-/** The nemesis reads what servers print for MONITOR. */
+/** The nemesis parses what servers print for MONITOR. */
 import { assert, it } from "@effect/vitest"
 import { parseMonitor } from "../nemesis/history.ts"
 

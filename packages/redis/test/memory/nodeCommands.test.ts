@@ -1,4 +1,4 @@
-/** Tests commands to all primaries of a Cluster, with fake clients that have nothing but a status. */
+/** Commands to all primaries of a Cluster, tested with fake clients that have nothing but a status. */
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Exit } from "effect"
 import type { Cluster } from "ioredis"
@@ -17,7 +17,7 @@ const onePrimary = (status: string) => {
   return { client, cluster: { nodes: () => [client], slots } as unknown as Cluster, sent }
 }
 
-it.live("slots without a node do not count as a primary that is down", () =>
+it.live("slots without a node are not mistaken for a primary that is down", () =>
   Effect.gen(function*() {
     const { cluster, sent } = onePrimary("ready")
     const sends = yield* primaries(cluster, Duration.seconds(1))
@@ -25,7 +25,7 @@ it.live("slots without a node do not count as a primary that is down", () =>
     assert.deepStrictEqual(sent, ["DBSIZE"])
   }))
 
-it.live("a command that times out before its primary is connected is not sent later", () =>
+it.live("a command is not sent later if it times out before its primary is connected", () =>
   Effect.gen(function*() {
     const { client, cluster, sent } = onePrimary("connecting")
     const [send] = yield* primaries(cluster, Duration.millis(50))

@@ -1,4 +1,4 @@
-/** Checks that the dashboard, the alert rules and the monitoring guide name only metrics that are exported. */
+/** The dashboard, the alert rules and the monitoring guide name only exported metrics. */
 import { MutexMetrics } from "@effect-simba/core"
 import { StreamMetrics } from "@effect-simba/core/streams"
 import { IoRedis } from "@effect-simba/redis"
@@ -22,7 +22,7 @@ const metricsIn = (value: unknown): ReadonlyArray<AnyMetric> =>
 
 const metrics = metricsIn([{ ...MutexMetrics }, { ...StreamMetrics }, IoRedis.connectionsDown])
 
-/** All series that can be exported: by name, the possible values of each label. */
+/** All series that can be exported, by name, with the possible values of each label. */
 const exported = Effect.gen(function*() {
   for (const metric of metrics) yield* Metric.update(metric, 1)
   const names = new Set<string>()
@@ -36,7 +36,7 @@ const exported = Effect.gen(function*() {
   return { labels, names }
 }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
 
-/** Returns the series that an expression selects. */
+/** Returns the series selected by an expression. */
 const selected = (expression: string) =>
   [...expression.matchAll(/(simba_\w+)(?:\{([^}]*)\})?/g)].map(([, name, selector = ""]) => ({
     name: name!,
@@ -61,13 +61,13 @@ for (const file of ["grafana/effect-simba.json", "grafana/alerts.yml"]) {
     }))
 }
 
-it("metrics of times say that they are in milliseconds, which OTLP exports as their unit", () => {
+it("time metrics say that they are in milliseconds, which OTLP exports as their unit", () => {
   const times = metrics.filter(({ id }) => /_(?:time|latency|age|at_renewal|since)$|_last_/.test(id))
   assert.isAtLeast(times.length, 10)
   for (const { attributes, id } of times) assert.strictEqual(attributes?.["time_unit"], "milliseconds", id)
 })
 
-it("rules for events that may precede the first scrape also match series that are new", () => {
+it("rules for events that may precede the first scrape match new series too", () => {
   const rules = text("grafana/alerts.yml")
   for (
     const metric of [
@@ -84,7 +84,7 @@ it("rules for events that may precede the first scrape also match series that ar
   }
 })
 
-it.effect("each metric is on the dashboard or in the monitoring guide, and every name there exists", () =>
+it.effect("every metric is on the dashboard or in the monitoring guide, where every name exists", () =>
   Effect.gen(function*() {
     const { names } = yield* exported
     const known = new Set([...names].map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))

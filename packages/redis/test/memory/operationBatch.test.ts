@@ -1,4 +1,4 @@
-/** The batching of requests: those of one event-loop turn share a call to the server. */
+/** Requests from one event-loop turn share a call to the server. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexName } from "@effect-simba/core/MutexName"
@@ -16,7 +16,7 @@ import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import { coalescing } from "../support/commandSink.ts"
 import { contender, exitsOf, freshName, granted, requestOf } from "../support/harness.ts"
 
-/** A store over a command sink that coalesces like ioredis. `state.reply` may reply in place of the server. */
+/** A store on a command sink that coalesces commands like ioredis. `state.reply` may reply in place of the server. */
 const openDirect = Effect.gen(function*() {
   const client = yield* Layer.build(FakeRedis.layerClient({ name: "direct" }))
   const redis = Context.get(client, Redis)
@@ -60,7 +60,7 @@ type Held = ReturnType<typeof requestOf>
 
 const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
-describe("requests of one event-loop turn", () => {
+describe("requests from one event-loop turn", () => {
   it.effect("an interrupted caller does not affect other callers of the batch", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
@@ -93,7 +93,7 @@ describe("requests of one event-loop turn", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
-  it.effect("a confirmation is sent immediately, together with the operations that were waiting", () =>
+  it.effect("a confirmation is sent immediately, together with the operations that are waiting to be batched", () =>
     Effect.gen(function*() {
       const { state, store } = yield* openDirect
       const { id, lease, mutex } = requestOf("confirmed")
@@ -148,7 +148,7 @@ describe("requests of one event-loop turn", () => {
       )
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
-  it.effect("each request in a batch is for its own mutex, even if one name is a prefix of the next", () =>
+  it.effect("each request in a batch reaches its own mutex, even if one name is a prefix of the next", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const { mutex } = requestOf("name")
@@ -164,9 +164,9 @@ describe("requests of one event-loop turn", () => {
 
   it.effect.each<readonly [string, (store: MutexStore["Service"], held: Held) => Effect.Effect<unknown, unknown>]>([
     ["a renewal", (store, held) => store.guard([held])],
-    ["a request for the owner", (store, { mutex }) => store.owner(mutex)],
+    ["asking for the owner", (store, { mutex }) => store.owner(mutex)],
     ["a forced release", (store, { confirm, mutex }) => store.forceRelease(mutex, confirm)]
-  ])("%s is sent after the batch of its turn", ([, ask]) =>
+  ])("%s is sent after the batch from the same turn", ([, ask]) =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const [held, other] = [requestOf("held"), requestOf("other")]
@@ -178,7 +178,7 @@ describe("requests of one event-loop turn", () => {
       assert.include(second!, RedisKeys.owner(held.mutex))
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("inspections share the call with other requests", () =>
+  it.effect("inspections share a call with other requests", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const request = requestOf("inspected")
@@ -194,7 +194,7 @@ describe("requests of one event-loop turn", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a command that cannot be written fails all operations of its call, and the next call works", () =>
+  it.effect("if a command cannot be written, all operations in its call fail but the next call works", () =>
     Effect.gen(function*() {
       const { state, store } = yield* openDirect
       state.reply = () => {
@@ -207,7 +207,7 @@ describe("requests of one event-loop turn", () => {
       granted(yield* store.acquire(requestOf("three")))
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("if the server has forgotten the script, its text is sent without interrupted requests", () =>
+  it.effect("if the server has forgotten the script, the text is sent without the interrupted requests", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const { state, store } = yield* openDirect
@@ -230,7 +230,7 @@ describe("requests of one event-loop turn", () => {
       assert.deepStrictEqual(yield* store.owner(abandoned.mutex), { _tag: "Free" })
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a release is repeated after its connection broke, and does not affect a later owner", () =>
+  it.effect("a release is repeated if its connection breaks, without affecting a later owner", () =>
     Effect.gen(function*() {
       const { openMutex, state, store } = yield* openDirect
       const mutex = yield* openMutex
@@ -240,7 +240,7 @@ describe("requests of one event-loop turn", () => {
         Effect.tap(() => Effect.sync(() => void (state.reply = () => closed))),
         Effect.scoped
       )
-      // The server executed the release. Another contender owns the mutex before the repetition.
+      // The server has executed the release, and another contender acquires the mutex before the repetition.
       yield* TestClock.adjust("10 millis")
       assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
       state.reply = undefined
@@ -250,7 +250,7 @@ describe("requests of one event-loop turn", () => {
       assert.deepStrictEqual(yield* next.guard, { _tag: "Renewed" })
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a release that did not reach the server is repeated until it does", () =>
+  it.effect("a release is repeated until it reaches the server", () =>
     Effect.gen(function*() {
       const { openMutex, state, store } = yield* openDirect
       const mutex = yield* openMutex
@@ -267,7 +267,7 @@ describe("requests of one event-loop turn", () => {
       assert.deepStrictEqual(yield* store.owner(m), { _tag: "Free" })
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a release is awaited unless the connection is ready", () =>
+  it.effect("a release is awaited only if the connection is not ready", () =>
     Effect.gen(function*() {
       const { openMutex, state } = yield* openDirect
       const mutex = yield* openMutex
@@ -282,7 +282,7 @@ describe("requests of one event-loop turn", () => {
       assert.isDefined(yield* server.dump(RedisKeys.owner(other)))
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("READONLY fails the whole call, so that the client disconnects from the replica", () =>
+  it.effect("READONLY fails the whole call, which makes the client disconnect from the replica", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const server = yield* FakeRedis.FakeRedis
@@ -296,7 +296,7 @@ describe("requests of one event-loop turn", () => {
       yield* server.setErrorState(undefined)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a reply with too few items fails all requests of the call", () =>
+  it.effect("a reply with too few items fails all requests in the call", () =>
     Effect.gen(function*() {
       const context = Context.make(Redis, {
         ...Context.get(yield* Layer.build(FakeRedis.layerClient()), Redis),
@@ -316,7 +316,7 @@ describe("requests of one event-loop turn", () => {
       for (const exit of exits) assert.instanceOf(yield* Effect.flip(exit), ProtocolError)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("closing the layer interrupts a command that has no reply", () =>
+  it.effect("closing the layer interrupts a command that is still waiting for its reply", () =>
     Effect.gen(function*() {
       let ended = 0
       const never = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void ended++))

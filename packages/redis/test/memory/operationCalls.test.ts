@@ -1,4 +1,7 @@
-/** How operations are encoded in a call: usual ones as a letter and an id, with their durations once per call. */
+/**
+ * How operations are encoded in a call. With the usual durations, which are sent once per call, an operation is a
+ * letter and an id.
+ */
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { AcquireRequest, ReleaseRequest, Ticket } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -26,7 +29,7 @@ const release = (mutex: MutexName, name: string, rest: Partial<ReleaseRequest> =
   ...rest
 })
 
-/** Returns the arguments of the calls for operations that are requested in one turn of the event loop. */
+/** Returns the arguments of the calls for operations requested in one event-loop turn. */
 const sent = (
   ask: (batch: operationBatch.OperationBatch) => void,
   options: { readonly perSlot: boolean; readonly skipDead: operationBatch.SkipDead } = {
@@ -49,7 +52,7 @@ const sent = (
 const none = () => undefined
 
 describe("a call", () => {
-  it("has the keys and the usual durations once for consecutive operations on one mutex", () => {
+  it("contains keys and usual durations once for consecutive operations on one mutex", () => {
     const calls = sent(({ acquire: ask, inspect, release: end }) => {
       ask(acquire(m, "a", { mode: "try" }), none)
       ask(acquire(m, "b"), none)
@@ -64,7 +67,7 @@ describe("a call", () => {
     ]])
   })
 
-  it("has the durations of each operation whose durations are not the usual ones", () => {
+  it("contains the durations of each operation whose durations are unusual", () => {
     const other = { lease: Duration.millis(8000), confirm: Duration.millis(1400) }
     const calls = sent(({ acquire: ask, release: end }) => {
       ask(acquire(m, "a"), none)
@@ -82,7 +85,7 @@ describe("a call", () => {
     ]])
   })
 
-  it("has at most 64 operations, and on a Cluster only those of one slot", () => {
+  it("contains at most 64 operations, on a Cluster only those for one slot", () => {
     const many = sent(({ release: end }) => {
       for (let i = 0; i < 130; i++) end(release(m, `a${i}`), none)
     })
@@ -99,7 +102,7 @@ describe("a call", () => {
   })
 })
 
-it("the key of a resource's largest token is in the resource's slot", () => {
+it("the key of a resource's largest token is in the same slot as the resource", () => {
   assert.strictEqual(largestToken("orders"), "{orders}:simba-token")
   assert.strictEqual(largestToken("a{b}c"), "a{b}c:simba-token")
   for (const name of ["{}a{b}", "a{b", "a}b"]) assert.strictEqual(largestToken(name), `{${name}}:simba-token`)

@@ -3,7 +3,7 @@ import { createSimba, type Options } from "@effect-simba/redis/promise"
 import { assert, it } from "@effect/vitest"
 import { problemWith } from "../../src/internal/client/optionNames.ts"
 
-it("an unknown option is refused with a message that lists the existing ones", () => {
+it("the error for an unknown option lists the existing ones", () => {
   const names = { ttl: true, timeout: true } as const
   assert.isUndefined(problemWith(undefined, names))
   assert.isUndefined(problemWith({ ttl: undefined }, names))
@@ -16,7 +16,7 @@ it("an unknown option is refused with a message that lists the existing ones", (
   }
 })
 
-it("`createSimba` refuses unknown options, also below `redis`, before it connects", async () => {
+it("`createSimba` refuses unknown options, including those inside `redis`, before connecting", async () => {
   const wrong = [{ leaseTime: 3 }, { redis: { comandTimeout: 1 } }, { connectTimeout: 3 }] as ReadonlyArray<
     object
   > as ReadonlyArray<Options>

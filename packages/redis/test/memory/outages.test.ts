@@ -1,4 +1,4 @@
-/** Servers that are silent, reply with errors, or lose data in a failover. */
+/** Servers that are silent, reply with errors or lose data in a failover. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
@@ -21,7 +21,7 @@ class ReplyError extends Error {
   override readonly name = "ReplyError"
 }
 
-describe("over a provider without timeouts and a server that never replies", () => {
+describe("with a provider without timeouts and a server that never replies", () => {
   const streams = StreamClient.layer({ service: "svc" }).pipe(Layer.provide(RedisStreams.layerStore))
 
   it.effect.each(
@@ -37,7 +37,7 @@ describe("over a provider without timeouts and a server that never replies", () 
     Effect.gen(function*() {
       const context = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
       const redis = Context.get(context, Redis)
-      // If the provider has no Subscriber, subscriptions go through Redis.subscribe
+      // Without a Subscriber, subscriptions go through Redis.subscribe
       const others = silent === "a subscription" ? Context.empty() : Context.add(context, Subscriber, {
         ...Context.get(context, Subscriber),
         listen: (channel, listener) =>
@@ -60,7 +60,7 @@ describe("over a provider without timeouts and a server that never replies", () 
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 })
 
-it("a BackendError does not contain the arguments of the failed command, which may be secrets", () => {
+it("a BackendError does not contain the failed command's arguments, which may be secret", () => {
   const cause = Object.assign(new Error("ERR"), { command: { name: "SET", args: ["key", "hunter2"] } })
   assert.notInclude(inspect(backendError("fenced write", cause), { depth: null, showHidden: true }), "hunter2")
 })
@@ -90,7 +90,7 @@ describe("a server that replies with errors", () => {
     { tags: ["B14"] }
   )
 
-  it.effect("a contender backs off to one poll in ten seconds while the server loads its data, and leads soon afterwards", () =>
+  it.effect("a contender backs off to one poll every ten seconds while the server loads its data, then leads soon", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const us = yield* openFake("a")
@@ -104,8 +104,8 @@ describe("a server that replies with errors", () => {
         yield* TestClock.adjust("1 minute")
         return (yield* server.trace).filter(({ client, role }) => client === "a" && role === "commands").length
       })
-      // At first the contender polls every second for the length of a lease, as any acquire does, and then releases.
-      // Later the contender and its watch both back off.
+      // Like any acquire, the contender first polls every second for the length of a lease, then releases. After that,
+      // both the contender and its watch back off.
       assert.isBelow(yield* asked, 60)
       assert.isBelow(yield* asked, 18)
       assert.isBelow(yield* asked, 18)
@@ -116,7 +116,7 @@ describe("a server that replies with errors", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect(
-    "a permanent refusal fails immediately, and an impossible reply fails with a ProtocolError",
+    "a permanent refusal fails immediately, and an impossible reply causes a ProtocolError",
     () =>
       Effect.gen(function*() {
         let reply: Effect.Effect<never, RedisError> | undefined
@@ -155,7 +155,7 @@ describe("a server that replies with errors", () => {
     { tags: ["B14"] }
   )
 
-  it.effect("the error names the key and the remedy if a lease is lost because its key has the wrong type", () =>
+  it.effect("if a lease is lost because its key has the wrong type, the error names the key and the remedy", () =>
     Effect.gen(function*() {
       const mutex = yield* openFake("a")
       const context = yield* Layer.build(FakeRedis.layerClient({ name: "other" }))
@@ -176,7 +176,7 @@ describe("a server that replies with errors", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect(
-    "after a failover that lost a grant, every contender can acquire the mutex, with growing tokens",
+    "after a failover loses a grant, every contender can acquire the mutex, with growing tokens",
     () =>
       Effect.gen(function*() {
         const server = yield* FakeRedis.FakeRedis
@@ -189,7 +189,7 @@ describe("a server that replies with errors", () => {
         const turn = (mutex: Mutex.Mutex["Service"]) =>
           mutex.withLock("m")((lease) => Effect.sync(() => void tokens.push(lease.token)))
         for (const mutex of [b, c, b, c, b]) yield* turn(mutex)
-        // A waiter behind a holder of the same layer must wait until that holder notices its loss
+        // A waiter behind a holder in the same layer must wait until the holder notices its loss
         const behind = yield* start(turn(a))
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual((yield* Fiber.join(lost)).reason._tag, "Vanished")

@@ -1,11 +1,11 @@
-/** The releases of a layer whose outcome is uncertain, which it may have to repeat. */
+/** A layer's uncertain releases, which it may have to repeat. */
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { PendingReleases } from "../../src/internal/mutex/pendingReleases.ts"
 
 const mutex = MutexName.make("jobs")
-/** An id without its process name, as in messages. */
+/** An id without its process name, as used in messages. */
 const attempt = (n: number) => `${n}-abcdef012345`
 const request = (n: number) => ({
   mutex,
@@ -27,7 +27,7 @@ describe("PendingReleases", () => {
     assert.isUndefined(pending.find(attempt(0)))
   })
 
-  it("forgets a release that succeeded, unless its id was queued before", () => {
+  it("forgets a successful release unless its id was queued before", () => {
     const pending = new PendingReleases()
     pending.settle(request(1), false)
     pending.noteQueued(request(2).id)

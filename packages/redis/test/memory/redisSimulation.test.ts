@@ -1,4 +1,4 @@
-/** Simulations of ordinary programs, which write no notes for the checkers. */
+/** Simulates ordinary programs, which write no notes for the checkers. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { RedisFence } from "@effect-simba/redis"
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
@@ -8,7 +8,7 @@ import { Effect } from "effect"
 
 const mutexes = ["report", "cache", "alice", "bob", "jobs"]
 
-/** An application that holds mutexes in every way: a report, a cache warm-up, a transfer, and a leader's work. */
+/** An application that uses mutexes in every way: a report, a cache warm-up, a transfer and a leader's work. */
 const application = Effect.forEach(
   [
     Effect.sleep("150 millis").pipe(Mutex.withLock("report", { timeout: "3 seconds" }), Effect.ignore),
@@ -65,7 +65,7 @@ describe("RedisSimulation", () => {
       assert.include(found, Checker.rules.workNeverOverlaps.name)
     }))
 
-  it.effect("reports the keys of a program that `keep` does not accept, but no tokens of RedisFence", () =>
+  it.effect("reports keys that the program leaves and `keep` does not accept, except RedisFence's tokens", () =>
     Effect.gen(function*() {
       const writing = Mutex.withLock("report")((lease) => RedisFence.set(lease, "report:latest", "42"))
       const options = { ...optionsOf(1), program: () => Effect.ignore(writing), faults: {} }

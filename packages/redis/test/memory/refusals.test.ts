@@ -1,4 +1,4 @@
-/** How each error reply of a server is reported to the caller, whose connection continues to work. */
+/** How each error reply is reported to the caller, whose connection keeps working. */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis } from "@effect-simba/redis"
@@ -61,7 +61,7 @@ interface Services {
 
 describe("an error reply", () => {
   it.live.each(Object.entries(kinds))(
-    "to %s is reported with its cure, and is retryable if it may pass",
+    "to %s is reported with its remedy, and is retryable if it may be temporary",
     ([, kind]) =>
       Effect.gen(function*() {
         const server = yield* refusingServer

@@ -1,4 +1,4 @@
-/** How renewals of leases share calls to the server. */
+/** How lease renewals share calls to the server. */
 import { type Lease, Mutex, MutexName } from "@effect-simba/core"
 import { MutexStore } from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
@@ -13,8 +13,8 @@ import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as renewals from "../../src/internal/mutex/renewalBatch.ts"
 import { freshId, requestOf } from "../support/harness.ts"
 
-describe("renewals over Effect's Redis service", () => {
-  it.effect("are interrupted together with their caller", () =>
+describe("renewals through Effect's Redis service", () => {
+  it.effect("are interrupted with their caller", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
       const send = (command: string) =>
@@ -31,7 +31,7 @@ describe("renewals over Effect's Redis service", () => {
       assert.deepStrictEqual(log, ["EVALSHA begins", "EVALSHA ends"])
     }))
 
-  it.effect("are not repeated for a caller that has given up, if the server has forgotten the script", () =>
+  it.effect("are not repeated with the script's text for a caller that has given up", () =>
     Effect.gen(function*() {
       const sent: Array<string> = []
       const replies: Array<Parameters<CommandSink["Service"]["send"]>[2]> = []
@@ -69,7 +69,7 @@ it.effect("one call renews leases of different lengths", () =>
     }
   }).pipe(Effect.provide(RedisMutex.layerStore.pipe(Layer.provide(TestRedis.layer())))))
 
-it.effect("if one Cluster node hangs, only its own leases are lost", () => {
+it.effect("if one Cluster node hangs, only the leases on that node are lost", () => {
   let hangs = false
   const hanging = RedisKeys.owner(MutexName.MutexName.make("there")).slice(0, -1)
   const halfDeaf = Layer.effect(
@@ -88,7 +88,7 @@ it.effect("if one Cluster node hangs, only its own leases are lost", () => {
   return Effect.gen(function*() {
     const there: Array<Lease.Lease> = []
     const elsewhere: Array<Lease.Lease> = []
-    // Enough leases for a batch of renewals to contain some of both nodes
+    // Enough leases that a batch of renewals contains some from both nodes
     for (let i = 0; i < 50; i++) {
       there.push(yield* Mutex.acquire(`there ${i}`))
       elsewhere.push(yield* Mutex.acquire(`elsewhere ${i}`))
@@ -96,7 +96,7 @@ it.effect("if one Cluster node hangs, only its own leases are lost", () => {
     hangs = true
     yield* TestClock.adjust("1 minute")
     const held = yield* Effect.filter([...there, ...elsewhere], (lease) => lease.isHeld)
-    // Let pending releases succeed before the layer closes
+    // Lets pending releases succeed before the layer closes
     hangs = false
     yield* TestClock.adjust("10 seconds")
     assert.deepStrictEqual(held, elsewhere)

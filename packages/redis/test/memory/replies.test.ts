@@ -1,4 +1,4 @@
-/** Replies of `acquireAndRelease.lua`: all combinations of items are decoded exactly or refused. */
+/** Replies from `acquireAndRelease.lua`: every combination of items is either decoded exactly or refused. */
 import type { Stamp } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Exit, Schema } from "effect"
@@ -14,13 +14,13 @@ const tokens = ["1", "1763733691000001", "9007199254740991", "9007199254740992",
 
 const write = Schema.encodeUnknownSync(OwnershipText)
 
-/** Format a ticket and a stamp as the scripts do. */
+/** Formats a ticket and a stamp like the scripts. */
 const writeTicket = (ticket: string) => Number(ticket.replace(".", ""))
 const writeStamp = (ticket: string, stamp: Stamp | undefined) =>
   stamp === undefined ? [] : [stamp.micros - writeTicket(ticket), stamp.micros - stamp.token]
 
-describe("replies of `acquireAndRelease.lua`", () => {
-  it("a reply to an acquire is decoded without loss, or refused", () => {
+describe("replies from `acquireAndRelease.lua`", () => {
+  it("a reply to an acquire is either decoded without loss or refused", () => {
     const refusals = owners.flatMap((owner) =>
       tickets.flatMap((ticket) =>
         positions.flatMap((position) =>
@@ -47,14 +47,14 @@ describe("replies of `acquireAndRelease.lua`", () => {
         JSON.stringify(reply)
       )
     }
-    // Count the valid replies. Each refusal has one of 4 owners, 3 positions and 2 flags, and either a place or neither
-    // ticket nor stamp. A place has one of 3 tickets and a stamp: 3 stamps are valid, but only 2 at ticket 1, where the
-    // token would be negative. The 3 other replies are grants.
+    // Count the valid replies. A refusal has one of 4 owners, 3 positions and 2 flags, and either a place or neither
+    // ticket nor stamp. A place has one of 3 tickets and one of 3 stamps, but ticket 1 has only 2 valid stamps, because
+    // the third would make the token negative. The other 3 replies are grants.
     const places = 2 * 3 + 2
     assert.strictEqual(count, 4 * (places + 1) * 3 * 2 + 3)
   })
 
-  it("a reply to a release is decoded without loss, or refused", () => {
+  it("a reply to a release is either decoded without loss or refused", () => {
     const granted = owners.flatMap((owner) =>
       tickets.flatMap((ticket) => tokens.map((token) => [owner, ticket, token]))
     )

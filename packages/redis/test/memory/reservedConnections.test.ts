@@ -1,4 +1,4 @@
-/** The connections that a layer opens for callers who reserve one. */
+/** The connections that a layer opens for reservations. */
 import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
@@ -7,7 +7,7 @@ import { Redis as Client } from "ioredis"
 import { quiet } from "../support/harness.ts"
 import { refusingServer } from "../support/refusingServer.ts"
 
-it.live("reserved connections use the database that the client has selected", () =>
+it.live("reserved connections use the database selected by the client", () =>
   Effect.gen(function*() {
     const server = yield* refusingServer
     const client = yield* Effect.acquireRelease(
@@ -22,7 +22,7 @@ it.live("reserved connections use the database that the client has selected", ()
   }).pipe(Effect.scoped, Effect.provide(quiet)))
 
 it.live.each([0, -1, NaN])(
-  "%d reserved connections are refused, because a reservation would wait forever",
+  "a maximum of %d reserved connections is refused, because a reservation would wait forever",
   (most) =>
     Effect.gen(function*() {
       const server = yield* refusingServer

@@ -1,11 +1,11 @@
-/** Scripts over a `Redis` service without a command sink: the first use loads a script, and concurrent uses wait. */
+/** Scripts on a `Redis` service without a command sink. The first use loads a script; concurrent uses wait for it. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, References } from "effect"
 import type { Redis } from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
 import { call, script } from "../../src/internal/client/script.ts"
 
-it.effect("if the fiber that loads a script is interrupted, the next fiber loads it", () =>
+it.effect("if the fiber loading a script is interrupted, the next fiber loads it", () =>
   Effect.gen(function*() {
     const stuck: Array<number> = []
     for (let ops = 3; ops < 40; ops++) {

@@ -1,4 +1,4 @@
-/** How a layer deals with Sentinels that refuse a connection or do not reply. */
+/** How a layer handles Sentinels that refuse a connection or do not reply. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
@@ -23,7 +23,7 @@ it.live("failovers are reported by a Sentinel that refused the first connection"
     yield* receives("SUBSCRIBE")
   }).pipe(Effect.scoped, Effect.provide(quiet)))
 
-it.live("subscriptions of an application's client are opened although most Sentinels do not reply", () =>
+it.live("subscriptions for an application's client work even if most Sentinels do not reply", () =>
   Effect.gen(function*() {
     const sentinels = [yield* refusingServer, yield* refusingServer, yield* refusingServer]
     for (const silent of sentinels.slice(0, 2)) silent.isSilent = true
@@ -43,7 +43,7 @@ it.live("subscriptions of an application's client are opened although most Senti
   }).pipe(Effect.scoped, Effect.provide(quiet)))
 
 it.live.each([["reconnects", true], ["never reconnects", false]] as const)(
-  "at a failover, an application's client that %s leaves the old primary: %s",
+  "an application's client that %s leaves the old primary after a failover: %s",
   ([, leaves]) =>
     Effect.gen(function*() {
       const [sentinel, primary] = [yield* refusingServer, yield* refusingServer]
@@ -57,10 +57,10 @@ it.live.each([["reconnects", true], ["never reconnects", false]] as const)(
         (client) => Effect.sync(() => client.disconnect())
       )
       yield* Layer.build(IoRedis.layerClient(client))
-      yield* until("the layer listens", Effect.sync(() => sentinel.received.includes("SUBSCRIBE")))
+      yield* until("the layer is listening", Effect.sync(() => sentinel.received.includes("SUBSCRIBE")))
       const { stream } = client
       sentinel.publish("+switch-master", "main 127.0.0.1 1 127.0.0.1 2")
-      if (leaves) yield* until("the client has left", Effect.sync(() => stream.destroyed))
+      if (leaves) yield* until("the client has disconnected", Effect.sync(() => stream.destroyed))
       else {
         yield* Effect.sleep("100 millis")
         assert.strictEqual(client.status, "ready")

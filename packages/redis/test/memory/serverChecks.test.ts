@@ -1,4 +1,4 @@
-/** The findings of a server check, from the server's replies. */
+/** How a server check derives its findings from the server's replies. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fieldsOf, finding, keyspaceEvents, ofInfo, setting, textOf } from "../../src/internal/client/serverChecks.ts"
@@ -23,12 +23,12 @@ describe("a server check", () => {
     return [found.status, found.message, found.advice]
   }
 
-  it("accepts a server with an unknown version", () => {
+  it("accepts a server of unknown version", () => {
     assert.deepStrictEqual(status("version", ""), ["ok", "Redis unknown", undefined])
     assert.deepStrictEqual(status("version", "redis_version:7"), ["ok", "Redis 7", undefined])
   })
 
-  it("names a fork of Redis with its own version", () => {
+  it("names a Redis fork together with the fork's own version", () => {
     const compatible = (fork: string) => ["ok", `${fork}, compatible with Redis 7.2.4`, undefined]
     const valkey = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2"
     assert.deepStrictEqual(status("version", valkey), compatible("Valkey 9.1.2"))
@@ -58,7 +58,7 @@ describe("a server check", () => {
     assert.strictEqual(status("role", "")[0], "ok")
   })
 
-  it("warns about an eviction policy, which may evict a lease", () => {
+  it("warns about an eviction policy that may evict a lease", () => {
     assert.deepStrictEqual(status("eviction", "maxmemory_policy:noeviction"), ["ok", "noeviction", undefined])
     assert.strictEqual(status("eviction", "maxmemory_policy:allkeys-lru")[0], "warning")
     assert.strictEqual(status("eviction", "")[0], "info")
@@ -73,7 +73,7 @@ describe("a server check", () => {
     ])
   })
 
-  it("says what a restart loses", () => {
+  it("says what a restart would lose", () => {
     assert.deepStrictEqual(status("persistence", "aof_enabled:1"), ["ok", "append-only file", undefined])
     assert.include(status("persistence", "")[1], "cannot be read")
     assert.include(status("persistence", "aof_enabled:0", false, "")[1], "nothing is saved")
@@ -82,7 +82,7 @@ describe("a server check", () => {
     }
   })
 
-  it("requires the flag E, and x or A, for expired events", () => {
+  it("requires the flag E and either x or A for expired events", () => {
     const statuses = ["Ex", "AE", "xE", "Kx", "E", "x", "A", "", undefined].map((flags) => keyspaceEvents(flags).status)
     assert.deepStrictEqual(statuses, ["ok", "ok", "ok", ...Array.from({ length: 5 }, () => "warning"), "info"])
   })
@@ -94,7 +94,7 @@ describe("a server check", () => {
     assert.strictEqual(textOf(finding("role", "warning", "replica", "connect")), "replica: connect")
   })
 
-  it.effect("reads a setting from replies of both protocols, or none if the server refuses", () =>
+  it.effect("reads a setting from replies in both protocols, or none if the server refuses", () =>
     Effect.gen(function*() {
       const replies = [["save", "3600 1"], { save: "3600 1" }, [], {}, ["save", 1]]
       const read = yield* Effect.forEach(replies, (reply) => setting((() => Effect.succeed(reply)) as never, "save"))

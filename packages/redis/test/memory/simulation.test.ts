@@ -1,4 +1,7 @@
-/** The plans for mutexes on the simulator, seeds that once found a defect, and defective stores that they must find. */
+/**
+ * Simulates the plans for mutexes: new seeds, seeds that once found a defect, and defective stores that they must
+ * reveal.
+ */
 import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
@@ -29,10 +32,10 @@ const mistaken = (wrong: (store: MutexStore.MutexStore["Service"]) => Partial<Mu
     Effect.map(MutexStore.MutexStore, (store) => MutexStore.MutexStore.of({ ...store, ...wrong(store) }))
   ).pipe(Layer.provide(RedisMutex.layerStore))
 
-/** A store on which exceptions of a tracer reach the caller. */
+/** A store on which exceptions from a tracer reach the caller. */
 const traced = mistaken((store) => ({ acquire: (request) => Effect.withSpan(store.acquire(request), "acquire") }))
 
-/** A store whose waiters sleep until they are notified: it reports endless leases and no gaps. */
+/** A store whose waiters sleep until they are notified, because it reports endless leases and no gaps. */
 const trusting = mistaken((store) => ({
   acquire: (request) =>
     Effect.map(store.acquire(request), (result) =>
@@ -48,7 +51,7 @@ const trusting = mistaken((store) => ({
   }))
 )))
 
-/** Mutexes that send a request without a timeout before each acquire. */
+/** Mutexes that send a request, without a timeout, before each acquire. */
 const unlimited = (options: Mutex.Options) =>
   Layer.effect(
     Mutex.Mutex,
@@ -62,7 +65,7 @@ const unlimited = (options: Mutex.Options) =>
     })
   ).pipe(Layer.provide(Mutex.layer(options)))
 
-/** All faults except `processor`, which would change the histories of seeds from before that fault existed. */
+/** All faults except `processor`, which would change the histories of older seeds. */
 const asBefore = { faults: { ...withoutProcessors, hang } }
 
 type Setup = Parameters<typeof Simulation.run>[0]
@@ -77,21 +80,21 @@ describe("simulations of mutexes", () => {
       { discard: true }
     ), { tags: ["long"] })
 
-  it.effect("violate no rule with seeds that once found a defect", () =>
+  it.effect("violate no rule with seeds that once revealed a defect", () =>
     Effect.forEach(
-      // 1283, 1701, 2693, 3215, 3482 and 5112: several silent waiters of one process blocked live ones behind them.
+      // 1283, 1701, 2693, 3215, 3482 and 5112: several silent waiters of one process blocked live waiters behind them.
       // 18201: a wall clock was set back before a suspension. The others found defects in checkers.
       [1283, 1701, 2693, 3215, 3482, 5112, 297, 541, 970, 6738, 9248, 9302, 9325, 18201, 19873],
       (seed) => Effect.map(Simulation.run(plainPlan(seed, asBefore)), clean),
       { discard: true }
     ))
 
-  it.effect("violate no rule with contenders and fences, with seeds that once found a defect", () =>
+  it.effect("violate no rule with contenders and fences, with seeds that once revealed a defect", () =>
     Effect.forEach(
       [
         // A place that a layer could not release counted as a live waiter
         ...[231, 973, 1159, 1394, 1399, 1495],
-        // A layer had two places in a queue, because its first request after a stall found its own expired lease
+        // A layer had two places in a queue, because its first request after a stall saw its own expired lease
         300254,
         // The others found cases that checkers had not considered. Without a count of subscribers: a dead waiter's
         // place that a failover restored (102, 27, 160, 1107, 1193) or a late request created (1404), and several dead
@@ -105,11 +108,11 @@ describe("simulations of mutexes", () => {
     ))
 
   it.effect(
-    "violate no rule if busy processes hold many of them, with seeds that once found a defect",
+    "violate no rule if busy processes hold many mutexes, with seeds that once revealed a defect",
     () =>
       Effect.forEach(
         // 3, 5, 8, 33 and 36: the timers of lost leases ran after the work that they should have interrupted. 12, 19
-        // and 48: a renewal was scheduled again after its lease had ended, so its loop never ended.
+        // and 48: a renewal was rescheduled after its lease had ended, so its loop never ended.
         [3, 5, 8, 12, 19, 33, 36, 48],
         (seed) => Effect.map(Simulation.run(crowdPlan(seed)), clean),
         { discard: true }
@@ -117,7 +120,7 @@ describe("simulations of mutexes", () => {
     { tags: ["long"] }
   )
 
-  it.effect("violate no rule if processes are busy, with seeds that once found a defect", () =>
+  it.effect("violate no rule if processes are busy, with seeds that once revealed a defect", () =>
     Effect.forEach(
       // 40003532: after a suspension, a waiter started its whole sleep over. The others found cases that checkers had
       // not considered: work that continued in the turn in which its process resumed; fibers whose requests were in a
@@ -130,7 +133,7 @@ describe("simulations of mutexes", () => {
     ))
 
   it.effect(
-    "find stale writes, which fenced resources refuse and others accept",
+    "find stale writes, which only fenced resources refuse",
     () =>
       Effect.gen(function*() {
         const staleWrites = Effect.fnUntraced(function*(writes: "fenced" | "careless", seeds: ReadonlyArray<number>) {
@@ -150,7 +153,7 @@ describe("simulations of mutexes", () => {
             violations: results.flatMap(({ violations }) => violations.map(({ checker }) => checker))
           }
         })
-        // With each seed, a paused owner writes after its successor
+        // With each of these seeds, a paused owner writes after its successor has written
         const seeds = [41, 68, 77, 87, 103]
         const fenced = yield* staleWrites("fenced", seeds)
         assert.deepStrictEqual(fenced.violations, [])
@@ -160,7 +163,7 @@ describe("simulations of mutexes", () => {
       })
   )
 
-  it.effect("reveal a store that does not notify waiters, because grants are wasted", () =>
+  it.effect("reveal a store that does not notify waiters, by wasted grants", () =>
     Effect.gen(function*() {
       const deaf = mistaken((store) => ({
         inbox: (key, onForced) =>
@@ -192,8 +195,8 @@ describe("simulations of mutexes", () => {
     }))
 
   /**
-   * Returns the checkers that a defective program violates in a few seeds, for both plans: with the faults of
-   * `enabled`, and without faults.
+   * Returns the checkers that a defective program fails with a few seeds, for both plans: with the faults in `enabled`,
+   * and without faults.
    */
   const finds = Effect.fnUntraced(function*(
     enabled: Overrides["enabled"],
@@ -232,22 +235,22 @@ describe("simulations of mutexes", () => {
       assert.deepStrictEqual(mixed, [["program"], []])
     }))
 
-  it.effect("reveal a mutex that waits forever for commands that hang", () =>
+  it.effect("reveal a mutex that waits forever for hanging commands", () =>
     Effect.map(finds(["hang"], false, (settings) => program(settings, undefined, unlimited)), ({ alone, mixed }) => {
       assert.deepStrictEqual(alone, [[Checker.rules.everybodyIsServed.name], []])
       assert.deepStrictEqual(mixed, [[Checker.rules.everybodyIsServed.name], []])
     }))
 
-  it.effect("violate no rule with deaf subscriptions and endless leases, because waiters poll", () =>
+  it.effect("violate no rule even with deaf subscriptions and endless leases, because waiters poll", () =>
     Effect.map(finds(["deafen"], false, (settings) => program(settings, trusting)), ({ alone, mixed }) => {
       assert.deepStrictEqual(alone, [[], []])
       assert.deepStrictEqual(mixed, [[], []])
     }))
 
-  it.effect("reveal a store that ignores the queue, because waiters are not served in turn", () =>
+  it.effect("reveal a store that ignores the queue, by waiters served out of turn", () =>
     Effect.gen(function*() {
       const pushing = mistaken((store) => ({
-        // Every request claims the first place
+        // Each request claims the first place
         acquire: (request) => store.acquire({ ...request, ticket: "1.000001" as MutexStore.Ticket }),
         release: (request, done) => store.release({ ...request, requeue: undefined }, done)
       }))
@@ -263,10 +266,11 @@ describe("simulations of mutexes", () => {
     }))
 
   it.effect(
-    "violate no rule alongside Simba contenders without failures: waiters get a free mutex within a confirm period",
+    "without failures, waiters get a free mutex within a confirm period even alongside Simba contenders",
     () =>
       Effect.forEach(
-        // 85 and 121: a waiter that polled during the reservation for an absent Simba contender waited twice as long
+        // 85 and 121: a waiter that polled while the mutex was reserved for an absent Simba contender waited twice as
+        // long
         [...Array.from({ length: 8 }, (_, index) => index + 1), 85, 121],
         (seed) => Effect.map(Simulation.run(calmFleetPlan(seed)), clean),
         { discard: true }
@@ -274,7 +278,7 @@ describe("simulations of mutexes", () => {
     { tags: ["H4"] }
   )
 
-  it.effect("reveal a store that ignores Simba contenders, because its waiters sleep while the mutex is free", () =>
+  it.effect("reveal a store that ignores Simba contenders, by waiters that sleep while the mutex is free", () =>
     Effect.gen(function*() {
       const blind = mistaken((store) => ({
         acquire: (request) =>
@@ -301,7 +305,7 @@ describe("simulations of mutexes", () => {
     }))
 
   it.effect(
-    "a live waiter behind several silent waiters of one process polls after each confirm period",
+    "behind several silent waiters of one process, a live waiter polls after each confirm period",
     () =>
       Effect.gen(function*() {
         const store = yield* MutexStore.MutexStore
@@ -320,7 +324,7 @@ describe("simulations of mutexes", () => {
           yield* silent.wakeUps
           yield* silent.ask("wait")
         }
-        // Wait until no waiter is fresh: a fresh one would get a whole lease, and nobody would be asked to poll
+        // Wait until no waiter is fresh, because a fresh one would get a whole lease and nobody would be asked to poll
         yield* TestClock.adjust("1501 millis")
         const live = party("1-cccccccccccc:c")
         const { next } = yield* live.wakeUps
@@ -337,15 +341,14 @@ describe("simulations of mutexes", () => {
   )
 
   it.effect(
-    "violate no rule alongside Simba contenders, over 40 seeds and those that once found a defect",
+    "violate no rule alongside Simba contenders, over 40 seeds and seeds that once revealed a defect",
     () =>
       Effect.forEach(
         [
           ...Array.from({ length: 40 }, (_, index) => mixedFleetPlan(index + 1)),
-          // 65003021: a fiber that gave up was handed the mutex, which nobody released. Checkers had counted a late
-          // request of a failed wait as a wait (65000513), two Simba contenders that queued in the same second as a
-          // waiter as overtaking it (67004946), and a waiter that had left while a partition lost its release
-          // (87102464).
+          // 65003021: a fiber that gave up was handed the mutex, and nobody released it. Checkers had counted a failed
+          // wait's late request as a wait (65000513), two Simba contenders that queued in the same second as a waiter
+          // as overtaking it (67004946), and a waiter that had left while a partition lost its release (87102464).
           ...[65003021, 65000513, 67004946, 87102464].map((seed) => mixedFleetPlan(seed)),
           // Cases that checkers had not considered: late requests of callers that had given up (307, 387, 525), an
           // abandoned place that a Simba contender removed (601136), and a turn of nine fibers (702369)
@@ -357,14 +360,14 @@ describe("simulations of mutexes", () => {
     { tags: ["long"] }
   )
 
-  it.effect("are fair and leave nothing behind without faults", () =>
+  it.effect("are fair without faults and leave nothing behind", () =>
     Effect.gen(function*() {
       const result = yield* Simulation.run(mutexPlan("calm", { enabled: [] }))
       clean(result)
       assert.isAbove(result.events.filter((event) => event._tag === "Owner" && event.to !== undefined).length, 5)
     }))
 
-  it.effect("have the same history each time a seed is run", () =>
+  it.effect("have the same history whenever a seed is run", () =>
     Effect.gen(function*() {
       const traces = new Set<string>()
       for (let i = 0; i < 20; i++) {

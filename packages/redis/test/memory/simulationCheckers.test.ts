@@ -1,4 +1,4 @@
-/** The checkers in `simulate`, with one hand-written history for each way to be wrong. */
+/** Tests the checkers in `simulate` with a hand-written history for each kind of violation. */
 import { tokenStride } from "@effect-simba/core/MutexStore"
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -21,7 +21,7 @@ const calm: Partial<View> = {
   subscribers: () => 1
 }
 
-/** Returns the violations that a checker finds, also at the end of the history. */
+/** Returns the violations that a checker finds during and at the end of the history. */
 const found = (checker: Checker.Checker, events: ReadonlyArray<Event>, view: Partial<View> = {}) => {
   const messages: Array<string> = []
   const violated = (message: string) => void messages.push(message)
@@ -62,7 +62,7 @@ describe("turns end", () => {
     found(turnsEnd({ localTurn }), events, view)
   const late = (age: number) => `a went to another fiber ${age} ms after its turn began`
 
-  it("finds a hand-off after the turn, by the last note of the old holder and a slow clock", () => {
+  it("finds a hand-off after its turn, from the old holder's last note, and allows for a slow clock", () => {
     const after = (age: number, view?: Partial<View>) =>
       turns([granted(500, 100), step(500 + age), granted(9000, 101)], view)
     assert.strictEqual(after(1021), "")
@@ -78,7 +78,7 @@ describe("turns end", () => {
     assert.strictEqual(after(1022, { resumedAt: () => 499 }), late(1022))
   })
 
-  it("does not count grants, other owners, or the same holder", () => {
+  it("ignores grants, other owners, and the same holder", () => {
     assert.strictEqual(turns([granted(0, 100), step(5000), granted(5001, 100 + tokenStride)]), "")
     assert.strictEqual(turns([granted(0, 100), step(5000), granted(5001, 99 + tokenStride)]), late(5000))
     assert.strictEqual(turns([granted(0, 100), step(5000), granted(5001, 100)]), "")
@@ -103,7 +103,7 @@ describe("forced releases are noticed", () => {
     found(forcedReleasesAreHeard({ within: 100, recovery: 50 }), events, { lock, ...view })
   const late = (millis = 101) => `a relies on its lease ${millis} ms after its forced release`
 
-  it("finds who relies on the lease for too long", () => {
+  it("finds clients that rely on the lease for too long", () => {
     for (const kind of ["ensured", "begin", "step"]) {
       assert.strictEqual(noticed([forced, believes(1100, kind)]), "")
       assert.strictEqual(noticed([forced, believes(1101, kind)]), late())
@@ -118,14 +118,14 @@ describe("forced releases are noticed", () => {
     assert.strictEqual(noticed([forced, believes(1111)], { lateness: () => 10 }), late(111))
   })
 
-  it("counts from the first note about the grant, if it is later", () => {
+  it("starts at the first note about the grant if that is later", () => {
     const granted = (at: number) => note(at, "granted", { id: "a" })
     assert.strictEqual(noticed([forced, granted(1050), believes(1150)]), "")
     assert.strictEqual(noticed([forced, granted(1050), believes(1151)]), late())
     assert.strictEqual(noticed([granted(0), forced, granted(1050), believes(1101)]), late())
   })
 
-  it("excuses clients that may have missed the message, or whose renewal failed", () => {
+  it("excuses clients whose renewal failed or that may have missed the message", () => {
     const subscribe = (channel: string) => command(1010, ["SUBSCRIBE", channel])
     assert.strictEqual(noticed([forced, subscribe("channel:a"), believes(1101)]), "")
     assert.strictEqual(noticed([forced, subscribe("channel:b"), believes(1101)]), late())
@@ -152,7 +152,7 @@ describe("waits for a free mutex", () => {
   const waiting = (at: number, wait = 1, resource = "m") => note(at, "waiting", { wait, resource })
   const waited = (at: number, wait = 1) => note(at, "waited", { wait })
 
-  it("count from the release or the beginning of the wait, and end with a grant or with the wait", () => {
+  it("start with the wait or the release, whichever is later, and end with a grant or the wait", () => {
     const longest = (events: ReadonlyArray<Event>) => {
       const { found, onEvent } = measure()
       return [Math.max(0, ...events.map(onEvent)), found.longest]
@@ -212,7 +212,7 @@ describe("jobs run as scheduled", () => {
     )
   const end = (id: string, outcome: string) => command(0, ["EVALSHA", "sha", "1", "simba:{m}:jobs", "j", id, outcome])
 
-  it("finds runs that start twice, too often, at the same time, or under an older token", () => {
+  it("finds runs that start twice, too often, concurrently, or under an older token", () => {
     assert.strictEqual(kept([run(50_000, 1000), ended(50_001), run(50_002, 2000), ended(50_003)]), "")
     const twice = [run(50_000, 1000), ended(50_001), run(50_002, 1000)]
     assert.strictEqual(kept(twice), "j of 1000, attempt 1 starts twice")
@@ -234,7 +234,7 @@ describe("jobs run as scheduled", () => {
     }
   })
 
-  it("finds instants that are neither run nor missed, and missed ones without a known cause", () => {
+  it("finds instants that are neither run nor missed, and instants missed without a known cause", () => {
     assert.strictEqual(kept([claim(0, "a", 1000), claim(1, "b", 4000, 2)]), "")
     const text = (missed: number, mode = "run", right = 2) =>
       `j goes from 1000 to 4000 (${mode}) with ${missed} missed instants instead of ${right}`
@@ -254,7 +254,7 @@ describe("jobs run as scheduled", () => {
     )
   })
 
-  it("follows operators, who change a schedule, resume a job, or delete its state", () => {
+  it("takes account of operators who change a schedule, resume a job or delete its state", () => {
     const having = (fields: Record<string, string>) => ({ field: (_: string, name: string) => fields[name] })
     const claims = (from: number, to: number, missed: number, fields = {}, between: ReadonlyArray<Event> = []) =>
       kept([claim(0, "a", from), ...between, claim(2, "b", to, missed)], having(fields))
@@ -270,7 +270,7 @@ describe("jobs run as scheduled", () => {
       command(1, ["EVALSHA", "sha", "2", "simba:{m}", "simba:{m}:jobs", order, job, ""], reply)
     const at = { "at:j": "5000" }
     for (const job of ["j", ""]) {
-      // A leader that has not read the resumption counts from its last claim
+      // A leader that does not know about the resumption counts from its last claim
       for (const missed of [0, 4]) assert.strictEqual(claims(1000, 6000, missed, at, [resume("1", job)]), "")
       assert.match(claims(1000, 6000, 5, at, [resume("1", job)]), /with 5 missed instants instead of 0/)
     }
@@ -283,7 +283,7 @@ describe("jobs run as scheduled", () => {
     assert.match(claims(1000, 6000, 0, {}, [forget(1, "other")]), /instead of 4/)
   })
 
-  it("finds a claimed run that never started, but has an end", () => {
+  it("finds a claimed run that has an end but never started", () => {
     const began = "j of 1000 never started, but is recorded as success"
     assert.strictEqual(kept([claim(0, "a", 1000), end("a", "success")]), began)
     assert.strictEqual(kept([claim(0, "a", 1000), end("a", "unstarted")]), "")
@@ -293,7 +293,7 @@ describe("jobs run as scheduled", () => {
     assert.strictEqual(kept([claim(0, "a", 1000), run(1, 2000), end("a", "success")]), began)
   })
 
-  it("finds jobs that do not run again after the faults, or have no record", () => {
+  it("finds jobs that do not run again after the faults or have no record", () => {
     const liveness: Event = { _tag: "Phase", at: 1000, phase: "liveness" }
     const overdue = "j does not run again within 5000 ms after the last fault"
     assert.strictEqual(kept([liveness, run(6000, 1000)]), "")

@@ -1,4 +1,4 @@
-/** The checker in `simulate/staleOwners.ts`, which recognizes commands for owners by their keys and arguments. */
+/** Tests the checker in `simulate/staleOwners.ts`, which recognizes owners' commands by their keys and arguments. */
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { staleOwnersAreRefused } from "../simulate/staleOwners.ts"
@@ -7,7 +7,7 @@ type View = Parameters<Checker.Checker["start"]>[0]
 
 const held = "simba-consumer-c1@@e.1"
 
-/** Returns how many violations a command causes if `owner` is the token of the current owner of "s". */
+/** Returns how many violations a command causes while the current owner of "s" has the token `owner`. */
 const judge = (owner: string | undefined, keys: ReadonlyArray<string>, argv: ReadonlyArray<string>, reply: unknown) => {
   const found: Array<string> = []
   const view = {
@@ -27,7 +27,7 @@ const ends = (owner: string | undefined, reply: unknown, ...more: ReadonlyArray<
     reply
   ])
 
-describe("a command of a stale owner is a violation if it succeeds:", () => {
+describe("a stale owner's command is a violation if it succeeds:", () => {
   it("a script that ends a lease or counts its failures", () => {
     assert.strictEqual(ends("7", "Done"), 0)
     assert.strictEqual(ends("8", "NotOwner"), 0)

@@ -1,4 +1,4 @@
-/** What operators do with data streams while a consumer processes them: seek, lag, trim and pause. */
+/** What operators do with data streams during their processing: seek, lag, trim and pause. */
 import { StreamClient, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { TestStreams } from "@effect-simba/testkit/streams"
@@ -16,7 +16,7 @@ const add = (...numbers: ReadonlyArray<number>) =>
 
 const Live = TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders", gracePeriod: 0 })
 
-/** Starts a consumer. `observed` has the processed numbers, and `ended` the tokens of interrupted handlers. */
+/** Starts a consumer. `observed` collects the processed numbers, and `ended` the tokens of interrupted handlers. */
 const consumer = Effect.fnUntraced(function*(work: (n: number) => Effect.Effect<void> = () => Effect.void) {
   const observed: Array<number> = []
   const ended: Array<number> = []
@@ -32,7 +32,7 @@ const consumer = Effect.fnUntraced(function*(work: (n: number) => Effect.Effect<
 })
 
 describe("seek", () => {
-  it.effect("is refused while a handler runs, but with `force` it ends the handler's lease", () =>
+  it.effect("is refused while a handler is running; with `force`, ends the handler's lease instead", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       yield* add(1, 2, 3)
@@ -51,7 +51,7 @@ describe("seek", () => {
       assert.isAbove(after!.token, before!.token)
     }).pipe(Effect.provide(Live)))
 
-  it.effect("moves a finished data stream to a time, an id, its beginning, or its end", () =>
+  it.effect("moves a finished data stream to a time, an id, its beginning or its end", () =>
     Effect.gen(function*() {
       const ids: Array<string> = []
       for (const n of [1, 2, 3]) {
@@ -102,7 +102,7 @@ describe("lag", () => {
       assert.deepStrictEqual((yield* gauges).map(({ value }) => value), [0, 0])
     }).pipe(Effect.provide(Live)))
 
-  it.effect("is measured for the other data streams if one key has the wrong type", () =>
+  it.effect("is measured for other data streams even if one key has the wrong type", () =>
     Effect.gen(function*() {
       yield* StreamClient.announceAll([{ stream: "orders:eu" }, { stream: "orders:us" }])
       yield* add(1, 2, 3)
@@ -113,7 +113,7 @@ describe("lag", () => {
       assert.strictEqual(lag.value, 3)
     }).pipe(Effect.provide(Live)))
 
-  it.effect("is zero in the metrics after the consumer has closed", () =>
+  it.effect("is zero in the metrics once the consumer has closed", () =>
     Effect.gen(function*() {
       yield* Effect.gen(function*() {
         yield* StreamClient.announce("orders:eu")
@@ -128,7 +128,7 @@ describe("lag", () => {
 })
 
 describe("trim", () => {
-  it.effect("removes processed messages while others are processed, and causes no gap", () =>
+  it.effect("removes processed messages during processing without causing a gap", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       const { observed } = yield* consumer((n) => n % 150 === 0 ? Effect.sleep("5 minutes") : Effect.void)
@@ -148,7 +148,7 @@ describe("trim", () => {
       assert.strictEqual((yield* Metric.value(StreamMetrics.stream.gaps)).count, before.count)
     }).pipe(Effect.provide(Live)))
 
-  it.effect("keeps messages that another program's consumer group has not acknowledged", () =>
+  it.effect("keeps messages not yet acknowledged by another program's consumer group", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       const ids = yield* add(1, 2, 3, 4)
@@ -163,7 +163,7 @@ describe("trim", () => {
       assert.strictEqual(yield* send("XLEN", "orders:eu"), 1)
     }).pipe(Effect.provide(Live)))
 
-  it.effect("does not touch a data stream that was deleted and written again", () =>
+  it.effect("leaves a data stream alone that was deleted and rewritten", () =>
     Effect.gen(function*() {
       for (const id of ["50-0", "60-0"]) yield* send("XADD", "orders:eu", id, "n", "1")
       yield* StreamClient.seek("orders:eu", "now")
@@ -171,7 +171,7 @@ describe("trim", () => {
       yield* send("XADD", "orders:eu", "1-0", "n", "1")
       assert.strictEqual(yield* StreamClient.trim("orders:eu"), 0)
       assert.strictEqual((yield* StreamClient.lag("orders:eu")).messages, 1)
-      // A trim removes nothing even if the new ids are larger than the checkpoint
+      // The trim removes nothing even if the new ids are larger than the checkpoint
       yield* send("XADD", "orders:eu", "70-0", "n", "1")
       yield* send("XDEL", "orders:eu", "1-0")
       assert.strictEqual(yield* StreamClient.trim("orders:eu"), 0)
@@ -183,7 +183,7 @@ describe("pause", () => {
   const announce = StreamClient.announceAll([{ stream: "orders:eu" }, { stream: "orders:us" }])
   const ownedNames = Effect.map(StreamClient.owned, (all) => all.map(({ stream }) => stream as string).sort())
 
-  it.effect("a paused data stream is yielded, and continues after its last commit when it is resumed", () =>
+  it.effect("a paused data stream is yielded, and continues after its last commit when resumed", () =>
     Effect.gen(function*() {
       yield* announce
       const { observed } = yield* consumer()
@@ -204,7 +204,7 @@ describe("pause", () => {
       assert.deepStrictEqual((yield* StreamClient.owned).map(({ failures }) => failures), [0, 0])
     }).pipe(Effect.provide(Live)))
 
-  it.effect("a paused service takes no data streams, even after a restart, until it is resumed", () =>
+  it.effect("a paused service takes no data streams until it is resumed, even after a restart", () =>
     Effect.gen(function*() {
       yield* StreamClient.pause()
       yield* announce

@@ -1,4 +1,4 @@
-/** Handlers that process several messages concurrently. */
+/** Handlers that process messages concurrently. */
 import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { TestStreams } from "@effect-simba/testkit/streams"
@@ -12,7 +12,7 @@ const Step = Schema.Struct({ n: Schema.FiniteFromString })
 const add = (...numbers: ReadonlyArray<number>) =>
   Redis.use((redis) => Effect.forEach(numbers, (n) => redis.send("XADD", "orders:eu", "*", "n", String(n))))
 
-it.effect("a handler that hangs on one message makes no progress, even while the reader waits for others", () =>
+it.effect("a handler that hangs on one message makes no progress, even while its reader waits for more", () =>
   Effect.gen(function*() {
     const failures: Array<number> = []
     yield* StreamClient.announce("orders:eu")
@@ -27,7 +27,7 @@ it.effect("a handler that hangs on one message makes no progress, even while the
     assert.deepStrictEqual(failures, [0])
     yield* TestClock.adjust("10 seconds")
     assert.deepStrictEqual(failures, [0, 1])
-    // The handler waits for messages longer than `progressTimeout`, and keeps its lease
+    // The handler waits for messages longer than `progressTimeout` and keeps its lease
     yield* TestClock.adjust("1 minute")
     assert.lengthOf(failures, 2)
     assert.strictEqual((yield* StreamClient.owned)[0]!.failures, 0)
@@ -41,7 +41,7 @@ it.effect("a handler that hangs on one message makes no progress, even while the
     )
   ))
 
-it.effect("a message that always fails makes its data stream a dead letter, even though later messages succeed", () =>
+it.effect("a data stream is dead-lettered if one message keeps failing, even if later messages succeed", () =>
   Effect.gen(function*() {
     yield* StreamClient.announce("orders:eu")
     yield* add(1, 2, 3)

@@ -1,10 +1,10 @@
-/** Runs all schedules of the data-stream programs in `explore/streamScopes.ts` with two deviations. */
+/** Runs the data-stream programs in `explore/streamScopes.ts` under all schedules with two deviations. */
 import { Simulation } from "@effect-simba/testkit"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { streamScopes } from "../explore/streamScopes.ts"
 
-// Simulations create thousands of errors as values, so stack traces would be expensive
+// Simulations create thousands of errors as values, so stack traces would cost too much
 const { stackTraceLimit } = Error
 Error.stackTraceLimit = 0
 afterAll(() => void (Error.stackTraceLimit = stackTraceLimit))

@@ -1,4 +1,4 @@
-/** How the scripts of data streams treat entries and keys that other programs write, delete or overwrite. */
+/** How the data-stream scripts treat entries and keys that other programs write, delete or overwrite. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -23,7 +23,7 @@ import {
 
 describe("writes by other programs", () => {
   it.effect(
-    "unreadable entries are reported while others are read, and only the consumer of an unreadable entry can dead-letter it",
+    "unreadable entries are reported among others, and only their consumer can dead-letter them",
     () =>
       onFake(Effect.gen(function*() {
         const { pending, read, send, service } = yield* setup()
@@ -62,7 +62,7 @@ describe("writes by other programs", () => {
     { tags: ["G2"] }
   )
 
-  it.effect("finishing a foreign announcement does not forget a later one of the same data stream", () =>
+  it.effect("finishing a foreign announcement does not lose a later one for the same data stream", () =>
     onFake(Effect.gen(function*() {
       const { read, send, service } = yield* setup()
       const stream = streamOf("one")
@@ -86,7 +86,7 @@ describe("writes by other programs", () => {
       assert.deepStrictEqual(yield* service.announce([announcement]), [{ entry: second!.entry, isNew: false }])
     })))
 
-  it.effect("a commit after a redrive does not shorten the checkpoint's retention as a dead letter", () =>
+  it.effect("after a redrive, a commit does not reset the checkpoint's dead-letter retention", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, read, send, service } = yield* setup()
       const held = yield* own("one")
@@ -112,7 +112,7 @@ describe("writes by other programs", () => {
     })))
 
   it.effect(
-    "a deleted entry that is still pending cannot be taken or renewed, and stops being pending",
+    "a deleted entry cannot be taken or renewed, and stops being pending",
     () =>
       onFake(Effect.gen(function*() {
         const { ask, own, pending, send, service, xpending } = yield* setup()
@@ -133,7 +133,7 @@ describe("writes by other programs", () => {
   )
 
   it.effect(
-    "two entries of one data stream are owned one after another",
+    "two entries for one data stream are owned one after another",
     () =>
       onFake(Effect.gen(function*() {
         const { ask, own, send, service } = yield* setup()
@@ -151,7 +151,7 @@ describe("writes by other programs", () => {
     { tags: ["G8"] }
   )
 
-  it.effect("a Go consumer's lock prevents a take, whose reply names the Go consumer", () =>
+  it.effect("a Go consumer's lock prevents a take, and the reply names the Go consumer", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
@@ -163,7 +163,7 @@ describe("writes by other programs", () => {
       assert.strictEqual((yield* ask(streamOf("one"), reply!.entry))._tag, "Taken")
     })))
 
-  it.effect("a lease is lost if another owner has one of its two keys, and its other key expires", () =>
+  it.effect("a lease is lost if another owner has one of its two keys; the other key expires", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const [one, two, three, four] = [yield* own("1"), yield* own("2"), yield* own("3"), yield* own("4")]
@@ -181,7 +181,7 @@ describe("writes by other programs", () => {
         { _tag: "Lost", reason: "Vanished" },
         { _tag: "Lost", reason: "TakenOver" }
       ])
-      // The other key is kept until it expires, because the owner works under it until the reply arrives
+      // The other key stays until it expires, because the owner keeps working until the reply arrives
       const left = (key: string) => send<number>("PTTL", key)
       assert.strictEqual(yield* left(keysOf(one).entryLease), Duration.toMillis(lease))
       assert.strictEqual(yield* left(keysOf(two).streamLease), Duration.toMillis(lease))
@@ -189,7 +189,7 @@ describe("writes by other programs", () => {
       assert.strictEqual(yield* send("EXISTS", keysOf(one).entryLease, keysOf(two).streamLease), 0)
     })))
 
-  it.effect("a repeated, late take of a deleted entry does not end the current lease", () =>
+  it.effect("a late repetition of a take of a deleted entry does not end the current lease", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const [one, two] = [yield* own("one"), yield* own("two")]
@@ -202,7 +202,7 @@ describe("writes by other programs", () => {
       }
     })))
 
-  it.effect("an owner can move a checkpoint that another program has written with additional parts", () =>
+  it.effect("an owner can move a checkpoint that another program wrote with additional parts", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -251,7 +251,7 @@ describe("writes by other programs", () => {
       assert.isTrue(Option.isNone(yield* committed(service, held.stream)))
     })))
 
-  it.effect("requests of the owner, hand-overs and dead letters extend a checkpoint's retention", () =>
+  it.effect("the owner's requests, hand-overs and dead letters extend a checkpoint's retention", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       let held = yield* own("one")
@@ -279,7 +279,7 @@ describe("writes by other programs", () => {
       assert.isAbove(yield* daysOfSecond, 29 * 86_400_000)
     })))
 
-  it.effect("a checkpoint is kept as long as the dead letter if too many leases expired", () =>
+  it.effect("if too many leases expired, the checkpoint is kept as long as the dead letter", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -291,7 +291,7 @@ describe("writes by other programs", () => {
       assert.strictEqual(yield* send<number>("HLEN", StreamKeys.announced(name)), 0)
     })))
 
-  it.effect("two services that announce the same data stream own it in turn, and share its checkpoint", () =>
+  it.effect("two services that announce the same data stream own it alternately and share its checkpoint", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const { open } = yield* StreamStore
@@ -313,7 +313,7 @@ describe("writes by other programs", () => {
       assert.deepStrictEqual(yield* committed(other, held.stream), Option.some(EntryId.make("5-0")))
     })))
 
-  it.effect("a lease without an expiry stays occupied", () =>
+  it.effect("a lease key without an expiry blocks the data stream", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
@@ -324,7 +324,7 @@ describe("writes by other programs", () => {
     })))
 
   it.effect(
-    "a renewal claims back an entry that another consumer has claimed",
+    "a renewal claims an entry back from another consumer",
     () =>
       onFake(Effect.gen(function*() {
         const { own, send, service, xpending } = yield* setup()
@@ -336,7 +336,7 @@ describe("writes by other programs", () => {
     { tags: ["G3"] }
   )
 
-  it.effect("a deleted group is created again, and owned data streams stay owned", () =>
+  it.effect("a deleted group is recreated without ending any ownership", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, pending, read, send, service } = yield* setup()
       const held = yield* own("one")
@@ -352,7 +352,7 @@ describe("writes by other programs", () => {
       assert.strictEqual(yield* service.done(held), "Done")
     })))
 
-  it.effect("a renewal makes owned entries pending in a new group that starts after them, so `reap` keeps them", () =>
+  it.effect("a renewal makes owned entries pending in a new group, even one that starts after them, so `reap` keeps them", () =>
     onFake(Effect.gen(function*() {
       const { own, pending, send, service } = yield* setup()
       const held = yield* own("one")
@@ -378,7 +378,7 @@ describe("writes by other programs", () => {
       assert.match(String(yield* send("HGET", StreamKeys.failures(name), held.entry)), /^1[|]/)
     })))
 
-  it.effect("the record of an announcement is deleted when it is done or becomes a dead letter", () =>
+  it.effect("the record of an announcement is deleted when the announcement is done or dead-lettered", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       for (const label of ["done", "dead"]) {
@@ -391,7 +391,7 @@ describe("writes by other programs", () => {
       }
     })))
 
-  it.effect("a dead letter that could not be written is written by the next attempt", () =>
+  it.effect("the next attempt writes a dead letter that could not be written", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -404,7 +404,7 @@ describe("writes by other programs", () => {
       assert.strictEqual(yield* send("XLEN", StreamKeys.deadMessages(held.stream)), 1)
     })))
 
-  it.effect("a message with more fields than a Lua call can pass becomes a dead letter", () =>
+  it.effect("a message with more fields than a Lua call can pass is dead-lettered", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -451,7 +451,7 @@ describe("writes by other programs", () => {
       assert.deepStrictEqual<unknown>(fields, message.fields.flat())
     })))
 
-  it.effect("a take creates a missing group, and reports the entry as undelivered", () =>
+  it.effect("a take creates a missing group and reports the entry as undelivered", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       const [reply] = yield* service.announce([{ stream: streamOf("one"), info: {} }])
@@ -462,7 +462,7 @@ describe("writes by other programs", () => {
       assert.strictEqual((yield* read())[0]!.entry, reply!.entry)
     })))
 
-  it.effect("after FLUSHALL, owned data streams are lost, and the service continues", () =>
+  it.effect("FLUSHALL ends the ownership of data streams but not the service", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -492,7 +492,7 @@ describe("writes by other programs", () => {
       const held = yield* own("one")
       const repeated = Effect.map(service.announce([{ stream: held.stream, info: {} }]), ([reply]) => reply!)
       assert.isFalse((yield* repeated).isNew)
-      // The Go client acknowledges the entry and crashes before it deletes it
+      // The Go client acknowledges the entry but crashes before deleting it
       yield* send("XACK", input, group, held.entry)
       const second = yield* repeated
       assert.isTrue(second.isNew)
@@ -503,7 +503,7 @@ describe("writes by other programs", () => {
     })))
 
   it.effect(
-    "`reap` deletes acknowledged entries, unless another group may need them",
+    "`reap` deletes acknowledged entries unless another group may need them",
     () =>
       onFake(Effect.gen(function*() {
         const { own, read, send, service } = yield* setup()
@@ -531,7 +531,7 @@ describe("writes by other programs", () => {
       assert.strictEqual(yield* send("XLEN", input), 402)
     })), { tags: ["B53"] })
 
-  it.effect("`reap` keeps pending entries even if many other pending ones have been deleted", () =>
+  it.effect("`reap` keeps pending entries even if many other pending entries were deleted", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, own, send, service } = yield* setup()
       const announced = yield* announceMany(1100)
@@ -542,7 +542,7 @@ describe("writes by other programs", () => {
     })))
 
   it.effect(
-    "`reap` forgets only the entries that Go consumers have finished",
+    "`reap` forgets only entries that Go consumers have finished",
     () =>
       onFake(Effect.gen(function*() {
         const { announceMany, own, send, service } = yield* setup()
@@ -564,7 +564,7 @@ describe("writes by other programs", () => {
     { tags: ["B53"] }
   )
 
-  it.effect("undelivered announcements do not count as finished after their group was created again at a later position", () =>
+  it.effect("undelivered announcements do not count as finished if their group was recreated at a later position", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       yield* service.done(yield* own("read"))
@@ -590,7 +590,7 @@ describe("writes by other programs", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
 
-  it.effect("entries from before a group that another program created do not count as finished", () =>
+  it.effect("entries that precede a group created by another program do not count as finished", () =>
     onFake(Effect.gen(function*() {
       const { open } = yield* StreamStore
       const { send } = yield* Redis
@@ -608,7 +608,7 @@ describe("writes by other programs", () => {
     })))
 
   it.effect(
-    "a key of the wrong type fails only the take of its data stream, which changes nothing",
+    "a key of the wrong type fails only the take of its own data stream, without any change",
     () =>
       onFake(Effect.gen(function*() {
         const { send, server, service, xpending } = yield* setup()

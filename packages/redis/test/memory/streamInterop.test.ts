@@ -1,4 +1,4 @@
-/** The scenarios in `support/streamInteropScenarios.ts`, for effect-simba and Go consumers, on the fake Redis. */
+/** Runs the scenarios in `support/streamInteropScenarios.ts`, for effect-simba and Go consumers, on the fake Redis. */
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
@@ -34,11 +34,12 @@ const heartbeat = 1000
 // The interval of 2 seconds plus a jitter of up to a fifth
 const sweep = 2400
 
-// Without an event, a consumer checks a free data stream again before it takes it: a Go consumer may be finishing it
+// Without an event, a consumer checks a free data stream twice before taking it, because a Go consumer may be finishing
+// it
 const secondCheck = 250
 
 describe("a service with effect-simba and Go consumers on the fake Redis", () => {
-  it.effect("each data stream is processed by one consumer, whichever library announced it", () =>
+  it.effect("each data stream is processed by one consumer, no matter which library announced it", () =>
     fake(scenarios.bothWays))
 
   it.effect("a live Go consumer keeps its data streams", () => fake(scenarios.liveGo))
@@ -48,14 +49,14 @@ describe("a service with effect-simba and Go consumers on the fake Redis", () =>
       assert.isAtMost(yield* fake(scenarios.handBack), 10)
     }), { tags: ["G20"] })
 
-  it.effect("with events, a dead Go consumer's data streams are taken when its lease expires", () =>
+  it.effect("with events, a dead Go consumer's data streams are taken over when its leases expire", () =>
     Effect.gen(function*() {
-      // 500 ms allow for the random delay between consumers
+      // The extra 500 ms allows for the consumers' random delay
       assert.isAtMost(yield* fake((stage) => scenarios.goDies(stage, true)), lease + 500)
     }))
 
   it.effect(
-    "without events, a sweep takes all of a dead Go consumer's data streams",
+    "without events, a sweep takes over all of a dead Go consumer's data streams",
     () =>
       Effect.gen(function*() {
         assert.isAtMost(yield* fake((stage) => scenarios.goDies(stage, false, 20)), lease + sweep + secondCheck)
@@ -64,7 +65,7 @@ describe("a service with effect-simba and Go consumers on the fake Redis", () =>
   )
 
   it.effect(
-    "an entry that was delivered to a Go consumer but not locked is left alone until Go consumers would take it",
+    "an entry delivered to a Go consumer but not locked is left alone until Go consumers would take it",
     () => fake(scenarios.notLockedYet),
     { tags: ["G1"] }
   )
@@ -79,10 +80,10 @@ describe("a service with effect-simba and Go consumers on the fake Redis", () =>
   it.effect("the expiry of an earlier owner's lease does not affect a Go consumer that received the entry later", () =>
     fake(scenarios.earlierLease))
 
-  it.effect("a data stream that a restarted Go consumer claims, locks and finishes is not started again", () =>
+  it.effect("a data stream is not started again if a restarted Go consumer claims, locks and finishes it", () =>
     fake(scenarios.claimedAndFinishing))
 
-  it.effect("an entry that a restarted Go consumer claims but never locks is taken one lease after the event", () =>
+  it.effect("an entry is taken one lease after the event if a restarted Go consumer claims but never locks it", () =>
     fake(scenarios.claimedAndNeverLocked))
 
   it.effect(
@@ -111,13 +112,13 @@ describe("a service with effect-simba and Go consumers on the fake Redis", () =>
   )
 
   it.effect(
-    "if a Go consumer finishes late, the effect-simba consumer that took over stops, and nothing is repeated",
+    "if a Go consumer finishes late, its effect-simba successor stops and nothing is processed again",
     () => fake(scenarios.lateDone),
     { tags: ["G18"] }
   )
 
   it.effect(
-    "a Go consumer that shuts down finishes its own data streams, and none of effect-simba's",
+    "a Go consumer that shuts down finishes its own data streams but none of effect-simba's",
     () => fake(scenarios.goDone),
     { tags: ["G20"] }
   )

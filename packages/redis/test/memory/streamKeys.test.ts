@@ -1,4 +1,4 @@
-/** The keys that the scripts of data streams leave in Redis, and the number of calls that they take. */
+/** Which keys the data-stream scripts leave in Redis, and how many calls they take. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { type Ownership } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,8 +7,8 @@ import { TestClock } from "effect/testing"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import { a, b, input, keysOf, lease, name, onFake, setup } from "../support/streamScriptSetup.ts"
 
-describe("the scripts of data streams", () => {
-  it.effect("`done` takes one call and leaves no keys of the lease", () =>
+describe("the data-stream scripts", () => {
+  it.effect("`done` takes one call and leaves no lease keys", () =>
     onFake(Effect.gen(function*() {
       const { own, send, scriptCalls, server, service } = yield* setup()
       const held = yield* own("one")
@@ -48,7 +48,7 @@ describe("the scripts of data streams", () => {
       assert.isAbove(keys.length, 12)
     })), { tags: ["B53"] })
 
-  it.effect("the table of failures has an expiry even if a lease outlived it", () =>
+  it.effect("the table of failures has an expiry even if a lease outlives it", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       for (const how of ["release", "handOver"] as const) {
@@ -60,7 +60,7 @@ describe("the scripts of data streams", () => {
       }
     })))
 
-  it.effect("a message becomes a dead letter only once, and only for its owner", () =>
+  it.effect("a message is dead-lettered only once and only by its owner", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -85,7 +85,7 @@ describe("the scripts of data streams", () => {
       ])
     })))
 
-  it.effect("dead letters are limited to about 10,000, and expire after 30 days", () =>
+  it.effect("dead letters are limited to about 10,000 and expire after 30 days", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const dead = StreamKeys.deadLetters(name)
@@ -124,7 +124,7 @@ describe("the scripts of data streams", () => {
         assert.strictEqual(yield* send("EXISTS", streamLease), 0)
         assert.strictEqual(yield* send("PTTL", entryLease), 1)
         const event = yield* Effect.forkChild(expiries.next)
-        // An access triggers the event, however late the server would notice the expiry on its own
+        // An access triggers the event, even if the server would notice the expiry much later
         yield* TestClock.adjust("5 millis")
         const { stream } = held
         assert.deepStrictEqual(yield* Fiber.join(event), { _tag: "Expired", stream, entry: held.entry })

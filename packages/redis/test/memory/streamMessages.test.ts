@@ -1,4 +1,4 @@
-/** Texts of data streams on the wire: announcements, checkpoints, signals, and the replies of reads. */
+/** Data-stream texts on the wire: announcements, checkpoints, signals and replies to reads. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -96,7 +96,7 @@ describe("announcements", { tags: ["G2"] }, () => {
   })
 })
 
-describe("the replies of reads", () => {
+describe("replies to reads", () => {
   const rows = [["5-0", ["a", "1", "a", "2"]]]
   const read = [["s", [["5-0", [["a", "1"], ["a", "2"]]]]]]
   reads("a read", StreamWire.ReadReply, [
@@ -130,7 +130,7 @@ describe("keys", () => {
   const service = ServiceName.make("{svc}:orders")
   const stream = StreamName.make("{svc}:s")
 
-  it("match redis-stream-client-go's keys where it has the same key", () => {
+  it("match redis-stream-client-go's keys where both libraries use a key", () => {
     assert.strictEqual(StreamKeys.input(service), "{svc}:orders-input")
     assert.strictEqual(StreamKeys.group(service), "{svc}:orders-group")
     assert.strictEqual(StreamKeys.entryLease(stream, EntryId.make("5-0")), "{svc}:s<MUTEX_KEY_SEP>5-0")
@@ -154,7 +154,7 @@ describe("keys", () => {
   })
 
   it.prop(
-    "the data stream and the entry can be read from the key of a lease",
+    "a lease key reveals its data stream and its entry",
     [StreamName, EntryId],
     ([stream, entry]) => {
       assert.deepStrictEqual(StreamKeys.ofEntryLease(StreamKeys.entryLease(stream, entry)), { stream, entry })

@@ -1,4 +1,4 @@
-/** The blocking reads of one service, command by command, on a fake connection that the test controls. */
+/** A service's blocking reads, command by command, on a fake connection. */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
@@ -14,7 +14,7 @@ const id = (n: number) => EntryId.make(`${n}-0`)
 
 const idsOf = (messages: ReadonlyArray<RawMessage>) => messages.map(({ id }) => Number(id.split("-")[0]))
 
-/** The reply to a read that returned these messages of a data stream. */
+/** The reply to a read that returns these messages from a data stream. */
 const replyOf = (
   stream: string,
   ...ns: ReadonlyArray<number>
@@ -27,7 +27,10 @@ interface Options {
   readonly messages?: (stream: string, count: number) => Effect.Effect<ReadonlyArray<RawMessage>, BackendError>
 }
 
-/** Blocking reads end only when the test says so. `commands` returns the commands since its last call. */
+/**
+ * A connection whose blocking reads end only when the test says so. `commands` returns the commands since its last
+ * call.
+ */
 const setup = Effect.fnUntraced(function*({ isCluster = false, maxReaders = 4, messages }: Options = {}) {
   const commands: Array<string> = []
   const reads: Array<Deferred.Deferred<unknown, RedisError>> = []
@@ -78,7 +81,7 @@ const setup = Effect.fnUntraced(function*({ isCluster = false, maxReaders = 4, m
     wait,
     commands: (time: Duration.Input = 0) => Effect.map(TestClock.adjust(time), () => commands.splice(0)),
     connections: () => connections,
-    /** Ends the latest read. */
+    /** Ends the most recent read. */
     reply: (reply: Reply | null) => Deferred.succeed(reads.at(-1)!, reply),
     fail: (text: string) =>
       Deferred.fail(reads.at(-1)!, new RedisError({ cause: Object.assign(new Error(text), { name: "ReplyError" }) })),
@@ -101,7 +104,7 @@ describe("a blocking read", () => {
       assert.deepStrictEqual(yield* commands(), ["XREAD 17 5000 120 data streams"])
     }))
 
-  it.effect("starts at the smallest position of its waiters, and delivers to each what it requested", () =>
+  it.effect("starts at its waiters' smallest position, and delivers to each waiter what it requested", () =>
     Effect.gen(function*() {
       const { commands, reply, wait } = yield* setup()
       const waiters = [yield* wait("s", 7), yield* wait("s", 3, 2), yield* wait("s", 9)]
@@ -110,13 +113,13 @@ describe("a blocking read", () => {
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(idsOf(yield* Fiber.join(waiters[0]!)), [8, 9])
       assert.deepStrictEqual(idsOf(yield* Fiber.join(waiters[1]!)), [4, 6])
-      // The third waiter continues to wait
+      // The third waiter keeps waiting
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 s>9-0"])
       yield* reply(replyOf("s", 10))
       assert.deepStrictEqual(idsOf(yield* Fiber.join(waiters[2]!)), [10])
     }))
 
-  it.effect("continues after a delivery, and drops a data stream that had no waiter for five seconds", () =>
+  it.effect("continues after a delivery, but without data streams that have had no waiter for five seconds", () =>
     Effect.gen(function*() {
       const { commands, reply, wait } = yield* setup()
       const first = yield* wait("s")
@@ -137,7 +140,7 @@ describe("a blocking read", () => {
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 other>0-0"])
     }))
 
-  it.effect("serves a waiter that wants fewer messages than another once, and the rest is read separately", () =>
+  it.effect("serves a waiter that wants fewer messages than another only once, and leaves the rest to a separate read", () =>
     Effect.gen(function*() {
       const sizes: Array<number> = []
       const { commands, reply, wait } = yield* setup({
@@ -154,7 +157,7 @@ describe("a blocking read", () => {
       assert.deepStrictEqual(sizes, [1, 100, 1])
     }))
 
-  it.effect("drops a data stream whose messages have no waiter, so the next waiter first reads separately", () =>
+  it.effect("drops a data stream whose messages have no waiter, so the next waiter starts with a separate read", () =>
     Effect.gen(function*() {
       let asked = 0
       const { commands, reply, wait } = yield* setup({
@@ -172,7 +175,7 @@ describe("a blocking read", () => {
       assert.strictEqual(asked, 3)
     }))
 
-  it.effect("is unblocked after a millisecond for a waiter that it does not cover", () =>
+  it.effect("is unblocked after a millisecond if it does not cover a waiter", () =>
     Effect.gen(function*() {
       const { commands, wait } = yield* setup()
       yield* wait("s", 5)
@@ -187,7 +190,7 @@ describe("a blocking read", () => {
       assert.deepStrictEqual(yield* commands("1 second"), [])
     }))
 
-  it.effect("is short on a Cluster, where it is not unblocked", () =>
+  it.effect("is short on a Cluster, because it is not unblocked there", () =>
     Effect.gen(function*() {
       const { commands, reply, wait } = yield* setup({ isCluster: true })
       yield* wait("s")
@@ -198,7 +201,7 @@ describe("a blocking read", () => {
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 250 s>0-0 other>0-0"])
     }))
 
-  it.effect("is sent again if there is no reply within two seconds after it should have ended", () =>
+  it.effect("is resent if there is no reply within two seconds of its scheduled end", () =>
     Effect.gen(function*() {
       const { commands, wait } = yield* setup()
       yield* wait("s")
@@ -209,7 +212,7 @@ describe("a blocking read", () => {
 })
 
 describe("readers", () => {
-  it.effect("have 128 data streams each, and more if no connections are left", () =>
+  it.effect("have 128 data streams each, or more if no connection is left", () =>
     Effect.gen(function*() {
       const { commands, connections, wait } = yield* setup({ maxReaders: 2 })
       for (let i = 0; i < blockingRead.readSize; i++) yield* wait(`a${i}`)
@@ -224,7 +227,7 @@ describe("readers", () => {
       assert.strictEqual(connections(), 2)
     }))
 
-  it.effect("end when they have no data streams left, and the next waiter starts a new reader", () =>
+  it.effect("end when they run out of data streams, and the next waiter starts a new reader", () =>
     Effect.gen(function*() {
       const { commands, connections, reply, wait } = yield* setup()
       const one = yield* wait("s")
@@ -242,7 +245,7 @@ describe("readers", () => {
 describe("a failed read", () => {
   const outage = "LOADING Redis is loading the dataset in memory"
 
-  it.effect("is retried during an outage, with a backoff from 50 ms to a second, while its waiters wait", () =>
+  it.effect("is retried during an outage while its waiters wait, with a backoff from 50 ms to a second", () =>
     Effect.gen(function*() {
       const { commands, fail, reply, wait } = yield* setup()
       const one = yield* wait("s")
@@ -260,7 +263,7 @@ describe("a failed read", () => {
       assert.deepStrictEqual(idsOf(yield* Fiber.join(one)), [1])
     }))
 
-  it.effect("is retried without data streams that have no waiter", () =>
+  it.effect("is retried only with data streams that have a waiter", () =>
     Effect.gen(function*() {
       const { commands, fail, wait } = yield* setup()
       const one = yield* wait("s")
@@ -271,7 +274,7 @@ describe("a failed read", () => {
       assert.deepStrictEqual(yield* commands(50), ["XREAD 10 5000 other>0-0"])
     }))
 
-  it.effect("is replaced by separate reads of its data streams after a permanent error", () =>
+  it.effect("is replaced with a separate read of each data stream after a permanent error", () =>
     Effect.gen(function*() {
       const wrongType = new BackendError({ operation: "read", isRetryable: false, cause: new Error("WRONGTYPE") })
       let isBroken = false
@@ -330,7 +333,7 @@ describe("a failed read", () => {
 })
 
 describe("a waiter", () => {
-  it.effect("receives existing messages immediately, fails if refused permanently, and waits through an outage", () =>
+  it.effect("receives existing messages immediately, waits through an outage, and fails on a permanent refusal", () =>
     Effect.gen(function*() {
       const outage = new BackendError({ operation: "read", isRetryable: true, cause: new Error("no connection") })
       const refusal = new BackendError({ operation: "read", isRetryable: false, cause: new Error("NOPERM") })

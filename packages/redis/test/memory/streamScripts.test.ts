@@ -1,4 +1,4 @@
-/** Single scripts of data streams on the fake server in edge cases: sizes, wrong types, late requests, clock changes. */
+/** Edge cases of single data-stream scripts on the fake server: sizes, wrong types, late requests and clock changes. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import {
@@ -70,7 +70,7 @@ describe("counting", () => {
       assert.strictEqual(yield* scriptCalls, 3)
     })))
 
-  it.effect("starts over if messages are deleted in the meantime, and gives up if that continues", () =>
+  it.effect("starts over if messages are deleted meanwhile, and gives up if that keeps happening", () =>
     Effect.gen(function*() {
       type Page = readonly [length: number, last: string, first: string, added: number, deleted: string, number, string]
       const counting = (...pages: ReadonlyArray<Page | readonly []>) => {
@@ -95,7 +95,7 @@ describe("counting", () => {
         count,
         more
       ]
-      // Messages that are added in the meantime are not counted, because counting ends at the first page's last id
+      // Messages added meanwhile are not counted, because the end is fixed by the first page
       assert.deepStrictEqual(yield* counting(page(10, 10, 4, "5-0"), page(12, 12, 5, "")), {
         asked: ["1-0 ", "5-0 10-0"],
         counted: [10, 9]
@@ -108,12 +108,12 @@ describe("counting", () => {
       const busy = yield* counting(...[1, 2, 3, 4].flatMap(() => [trimmed, page(10, 11, 5, "", "2-0")]))
       assert.deepStrictEqual([busy.asked.length, busy.counted], [6, [10, undefined]])
       assert.deepStrictEqual(yield* counting(trimmed, []), { asked: ["1-0 ", "5-0 10-0"], counted: undefined })
-      // A reply from before Redis 7.0
+      // A reply from a server older than Redis 7.0
       const uncounted = [10, "10-0", "1-0", "", "", 9, ""] as never
       assert.deepStrictEqual((yield* counting(uncounted)).counted, [undefined, undefined])
     }))
 
-  it.effect("returns an exact lag if the checkpoint has an offset, and otherwise counts up to 1,000 messages", () =>
+  it.effect("returns an exact lag if the checkpoint has an offset, otherwise counts up to 1,000 messages", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const ownership = yield* own("many")
@@ -139,7 +139,7 @@ describe("counting", () => {
 })
 
 describe("redriving", () => {
-  it.effect("a message removes its letter and its record, and works only once", () =>
+  it.effect("a message removes its letter and its record and works only once", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const ownership = yield* own("one")
@@ -158,7 +158,7 @@ describe("redriving", () => {
       assert.isFalse(yield* service.redriveMessage(ownership.stream, id(letter![0])))
     })))
 
-  it.effect("an announcement makes it known again, and works only once", () =>
+  it.effect("an announcement makes it known again and works only once", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const ownership = yield* own("one")
@@ -169,12 +169,12 @@ describe("redriving", () => {
       assert.isFalse(yield* service.redrive(letter!.id))
       const [redriven] = yield* send<ReadonlyArray<readonly [string, ReadonlyArray<string>]>>("XRANGE", input, "-", "+")
       assert.strictEqual(redriven![1].length, 2)
-      // Announcing the data stream again does not add an entry
+      // Repeating the announcement does not add an entry
       const [repeated] = yield* service.announce([{ stream: ownership.stream, info: {} }])
       assert.deepInclude(repeated, { entry: id(redriven![0]), isNew: false })
     })))
 
-  it.effect("after the end of a data stream, the stream stays ended unless it was deleted and written again", () =>
+  it.effect("an ended data stream stays ended unless it was deleted and rewritten", () =>
     Effect.forEach(
       [[10, "Ended"], [5, "Reopened"], [0, "Ended"]] as const,
       ([newest, end]) =>
@@ -195,7 +195,7 @@ describe("redriving", () => {
 })
 
 describe("keys that belong to a whole service", () => {
-  it.effect("have their expiry extended by each use, and never shortened", () =>
+  it.effect("have their expiry extended by each use but never shortened", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const ownership = yield* own("one")
@@ -217,7 +217,7 @@ describe("keys that belong to a whole service", () => {
 })
 
 describe("a key of the wrong type", () => {
-  it.effect("fails the requests that read it with an error that names it", () =>
+  it.effect("fails the requests that read it, with an error that names it", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("text")
@@ -239,7 +239,7 @@ describe("a key of the wrong type", () => {
       assert.match((yield* Effect.flip(other.prepare)).message, /WRONGTYPE/)
     })))
 
-  it.effect("in place of the load-balancer stream fails renewals, except those of leases that are gone", () =>
+  it.effect("in place of the load-balancer stream fails the renewals of all leases that still exist", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -260,7 +260,7 @@ describe("with a key of the wrong type, no script changes anything:", () => {
       assert.include((yield* Effect.flip(service.commit(held, id("1-0")))).message, `"${checkpoint}"`)
     })))
 
-  it.effect("`done` fails and keeps the lease, so that it can succeed later", () =>
+  it.effect("`done` fails but keeps the lease, so it can succeed later", () =>
     onFake(Effect.gen(function*() {
       const { own, pending, send, service } = yield* setup()
       const held = yield* own("one")
@@ -273,7 +273,7 @@ describe("with a key of the wrong type, no script changes anything:", () => {
       assert.strictEqual(yield* service.done(held), "Done")
     })))
 
-  it.effect("a hand-over fails and keeps the owner", () =>
+  it.effect("a hand-over fails without changing the owner", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -283,7 +283,7 @@ describe("with a key of the wrong type, no script changes anything:", () => {
       assert.deepStrictEqual(yield* service.renew([held], lease), [{ _tag: "Renewed" }])
     })))
 
-  it.effect("a redrive fails and keeps the letter", () =>
+  it.effect("a redrive fails without removing the letter", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -325,7 +325,7 @@ describe("after the server's clock was set back,", () => {
       assert.deepStrictEqual(yield* heartbeat(one), [one, two])
     })))
 
-  it.effect("a client's reservation of a message to redrive still ends", () =>
+  it.effect("a client's reservation of a message for redriving still ends", () =>
     onFake(Effect.gen(function*() {
       const { own, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -347,7 +347,7 @@ describe("after the server's clock was set back,", () => {
 })
 
 describe("ids:", () => {
-  it.effect("a commit, a seek and a dead letter with a malformed id fail with the same message", () =>
+  it.effect("commits, seeks and dead letters with a malformed id fail with the same message", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const held = yield* own("one")
@@ -369,7 +369,7 @@ describe("ids:", () => {
       }
     })))
 
-  it.effect("the last id of a data stream can be committed even if its message is deleted, but no larger id", () =>
+  it.effect("the largest id that can be committed is the data stream's last id, even if its message was deleted", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -379,7 +379,7 @@ describe("ids:", () => {
       assert.strictEqual(yield* service.commit(held, id("5-0")), "Committed")
     })))
 
-  it.effect("no message is counted after the largest possible id", () =>
+  it.effect("no messages are counted after the largest possible id", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const [stream, largest] = [streamOf("one"), id("18446744073709551615-18446744073709551615")]
@@ -405,14 +405,14 @@ describe("counting the messages of a lag", () => {
           const found = yield* service.count(stream, id(after), id(last))
           return [Option.getOrThrow(found).counted, yield* scriptCalls]
         })
-      // The last page is full, so one more call is needed to notice the end
+      // The last page is full, so it takes another call to notice the end
       assert.deepStrictEqual(yield* callsOf("100-0", "3100-0"), [3000, 4])
       assert.deepStrictEqual(yield* callsOf("0-0", "9000-0"), [3500, 1])
       assert.deepStrictEqual(yield* callsOf("0-0", "3500-0"), [3500, 1])
       assert.deepStrictEqual(yield* callsOf("9000-0", "9000-0"), [0, 1])
     })))
 
-  it.effect("a lag includes the age of its first message, measured by the server's clock", () =>
+  it.effect("a lag includes the age of its first message by the server's clock", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")
@@ -430,14 +430,14 @@ describe("counting the messages of a lag", () => {
 })
 
 describe("a repeated announcement", () => {
-  it.effect("causes one more round, however often it is repeated", () =>
+  it.effect("causes one more round, no matter how often it is repeated", () =>
     onFake(Effect.gen(function*() {
       const { own, ownNext, send, service } = yield* setup()
       const held = yield* own("one")
       yield* fill(held.stream, 1, 5)
       const announce = service.announce([{ stream: held.stream, info: {} }])
       assert.isFalse((yield* announce)[0]!.isNew)
-      // A producer that got no reply repeats its request
+      // A producer repeats its request because it got no reply
       assert.isFalse((yield* announce)[0]!.isNew)
       yield* service.commit(held, id("5-0"))
       assert.strictEqual(yield* service.done(held), "Done")
@@ -458,7 +458,7 @@ describe("a repeated announcement", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
 
-  it.effect("is not lost if its data stream becomes a dead letter: after a redrive, the messages after the end are announced", () =>
+  it.effect("is not lost if its data stream is dead-lettered: after a redrive, the messages after the end are announced", () =>
     onFake(Effect.gen(function*() {
       for (const isEnded of [false, true]) {
         const { own, ownNext, send, service } = yield* setup()
@@ -482,7 +482,7 @@ describe("a repeated announcement", () => {
     })))
 })
 
-describe("a data stream that is deleted and written again with smaller ids while it is owned", () => {
+describe("a data stream that is deleted and rewritten with smaller ids while it is owned", () => {
   const owned = Effect.fnUntraced(function*(label: string, isEnded: boolean, announcedAt = 10) {
     const { own, send, service } = yield* setup()
     if (announcedAt > 0) yield* fill(streamOf(label), 1, announcedAt)
@@ -513,7 +513,7 @@ describe("a data stream that is deleted and written again with smaller ids while
 
     it.effect(`is not announced by \`done\` without messages to read, ${isEnded ? "after" : "without"} an end message`, () =>
       onFake(Effect.gen(function*() {
-        // Nobody announces the data stream after it was deleted
+        // Nobody announces the data stream after its deletion
         for (const announcedAt of [0, 5, 10]) {
           const one = yield* owned(`one at ${announcedAt}`, isEnded, announcedAt)
           yield* one.commit
@@ -527,7 +527,7 @@ describe("a data stream that is deleted and written again with smaller ids while
         yield* two.remove
         yield* two.announce
         assert.isFalse(yield* two.isAnnouncedAfterDone)
-        // It is the same data stream: the commit includes the announced messages
+        // It is the same data stream, so the commit includes the announced messages
         const three = yield* owned("three", isEnded)
         yield* three.remove
         yield* three.write(6, 6)
@@ -539,7 +539,7 @@ describe("a data stream that is deleted and written again with smaller ids while
   }
 })
 
-/** Reads the consumer and the epoch of a lease. */
+/** Returns a lease's consumer and epoch. */
 const ownerOf = (stream: StreamName) =>
   Redis.use((redis) =>
     Effect.map(redis.send<string>("GET", StreamKeys.streamLease(stream)), (value) => {
@@ -564,14 +564,14 @@ describe("announcements that other programs add, acknowledge or delete", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
 
-  it.effect("are not found after a Go consumer acknowledged them, so a dead letter is announced again", () =>
+  it.effect("are not found once a Go consumer has acknowledged them, so a redrive announces the data stream again", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
       assert.strictEqual((yield* service.find(held.stream))._tag, "Some")
       yield* service.deadLetter(held, "why")
       const second = yield* own("one")
-      // A Go consumer acknowledges an entry before it deletes it
+      // A Go consumer acknowledges an entry before deleting it
       yield* send("XACK", input, group, second.entry)
       assert.strictEqual((yield* service.find(held.stream))._tag, "None")
       const [letter] = yield* service.deadLetters(undefined, 1)
@@ -579,7 +579,7 @@ describe("announcements that other programs add, acknowledge or delete", () => {
       assert.strictEqual(yield* send("XLEN", input), 2)
     })))
 
-  it.effect("are forgotten in pages after they were trimmed", () =>
+  it.effect("are forgotten in pages after being trimmed", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       yield* service.announce(Array.from({ length: 1200 }, (_, i) => ({ stream: streamOf(String(i)), info: {} })))
@@ -600,7 +600,7 @@ describe("announcements that other programs add, acknowledge or delete", () => {
 })
 
 describe("finding", () => {
-  it.effect("an announcement takes one command, however many there are", () =>
+  it.effect("an announcement takes one command, no matter how many there are", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, server, service } = yield* setup()
       yield* announceMany(600)
@@ -609,7 +609,7 @@ describe("finding", () => {
       assert.lengthOf((yield* server.trace).filter(({ args }) => args[0] !== "SCRIPT"), 1)
     })))
 
-  it.effect("an announcement relies on its content, even if the table of announcements is wrong", () =>
+  it.effect("an announcement relies on the entry's content even if the table of announcements is wrong", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const [one, two] = [yield* own("one"), yield* own("two")]
@@ -619,7 +619,7 @@ describe("finding", () => {
       assert.deepStrictEqual([found.entry, found.stream], [two.entry, two.stream])
     })))
 
-  it.effect("pending entries takes one command, plus a script for entries whose content is unknown", () =>
+  it.effect("pending entries takes one command, and a script for entries of unknown content", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, scriptCalls, server, service } = yield* setup()
       yield* announceMany(5)
@@ -641,7 +641,7 @@ describe("finding", () => {
 })
 
 describe("dead letters", () => {
-  it.effect("are redriven with all fields of the announcement, and only by one of two concurrent calls", () =>
+  it.effect("are redriven with all fields of the announcement, by only one of two concurrent calls", () =>
     onFake(Effect.gen(function*() {
       const { read, send, service } = yield* setup()
       const payload = JSON.stringify({ DataStreamName: streamOf("one"), Info: {} })
@@ -658,7 +658,7 @@ describe("dead letters", () => {
       assert.deepStrictEqual(second![1], fields)
     })))
 
-  it.effect("cannot be redriven if another client has redriven them in the meantime", () =>
+  it.effect("cannot be redriven if another client has already redriven them", () =>
     onFake(Effect.gen(function*() {
       yield* setup()
       const redrive = call(yield* Redis, "redrive", scripts.redriveDeadLetter)
@@ -668,7 +668,7 @@ describe("dead letters", () => {
       assert.isFalse(yield* redrive({ ...keys, group, letter: "1-0", stream: "", text: "" }))
     })))
 
-  it.effect("are redriven by one script if they are small, and packed ones are not duplicated", () =>
+  it.effect("are redriven by one script if they are small, and not duplicated if they are packed", () =>
     onFake(Effect.gen(function*() {
       const { own, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -687,7 +687,7 @@ describe("dead letters", () => {
       assert.include(refused.message, "is the load-balancer stream")
     })))
 
-  it.effect("that follow from expired leases have the token of the last lease", () =>
+  it.effect("caused by expired leases contain the token of the last lease", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -733,7 +733,7 @@ describe("takes:", () => {
   const tagOf = (service: Service, request: TakeRequest) =>
     Effect.map(service.take([request]), ([result]) => result!._tag)
 
-  it.effect("a yielded entry can be taken immediately, but not one whose lease lasts two milliseconds or more", () =>
+  it.effect("a yielded entry can be taken immediately, unless its lease lasts another two milliseconds or more", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       for (const [label, wait] of [["now", 0], ["later", 1]] as const) {
@@ -784,7 +784,7 @@ describe("takes:", () => {
       assert.deepStrictEqual(second, first)
     })))
 
-  it.effect("an entry that another consumer has just received is refused, however often it has failed", () =>
+  it.effect("an entry just received by another consumer is refused, no matter how often it has failed", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one", b)
@@ -796,7 +796,7 @@ describe("takes:", () => {
 })
 
 describe("renewing", () => {
-  it.effect("claims all entries with one command, counts no delivery, and records busy handlers", () =>
+  it.effect("claims all entries with one command, without counting deliveries, and records busy handlers", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service, xpending } = yield* setup()
       const all = yield* Effect.forEach(["one", "two", "three"], (label) => own(label))
@@ -831,7 +831,7 @@ describe("renewing", () => {
 })
 
 describe("removing a consumer", () => {
-  it.effect("succeeds even if the group or the load-balancer stream does not exist", () =>
+  it.effect("succeeds without a group or a load-balancer stream", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       assert.isTrue(yield* service.removeConsumer(a))
@@ -841,7 +841,7 @@ describe("removing a consumer", () => {
       assert.isTrue(yield* service.removeConsumer(a))
     })))
 
-  it.effect("happens after ten minutes of silence, and not a millisecond sooner", () =>
+  it.effect("happens after ten minutes of silence, not a millisecond sooner", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       yield* service.done(yield* own("one"))
@@ -914,7 +914,7 @@ it.effect("an operator's late seek changes nothing if the owner or the checkpoin
       })
     assert.strictEqual(yield* ask("", ""), "Changed")
     assert.strictEqual(yield* service.commit(held, id("5-0")), "Committed")
-    // If the request names the owner, its checkpoint may have moved
+    // The checkpoint may have moved if the request names the owner
     assert.strictEqual(yield* ask(StreamKeys.streamValue(held), ""), "Moved")
     assert.strictEqual(yield* ask(StreamKeys.streamValue(held), ""), "Changed")
     assert.strictEqual(yield* ask("", "5-0"), "Changed")
@@ -945,7 +945,7 @@ it.effect("an operator's forced seek replaces a lease that is not text", () =>
   })))
 
 describe("a malformed checkpoint", () => {
-  it.effect("fails `done` and a seek before they change anything", () =>
+  it.effect("makes `done` and seeks fail before they change anything", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -961,7 +961,7 @@ describe("a malformed checkpoint", () => {
       assert.strictEqual(yield* service.done(held), "Done")
     })))
 
-  it.effect("fails only the lag of its own data stream", () =>
+  it.effect("fails only its own data stream's lag", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const [one, two] = [streamOf("one"), streamOf("two")]
@@ -981,7 +981,7 @@ describe("a malformed checkpoint", () => {
 })
 
 describe("what scripts write", () => {
-  it.effect("a commit writes a checkpoint with only as many parts as it needs", () =>
+  it.effect("a commit writes only as many parts of a checkpoint as it needs", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -993,7 +993,7 @@ describe("what scripts write", () => {
       assert.strictEqual(yield* textAfter(id("4-0"), true, 8), `4-0@@${held.entry}@@8`)
     })))
 
-  it.effect("tables have an expiry from their first use", () =>
+  it.effect("tables have an expiry from the first use on", () =>
     onFake(Effect.gen(function*() {
       const { own, send } = yield* setup()
       yield* own("one")
@@ -1011,7 +1011,7 @@ describe("what scripts write", () => {
       assert.isBelow(token, (seconds + 1) * 1e6)
     })))
 
-  it.effect("a fence that cannot be a token does not fail takes, and the token comes from the clock", () =>
+  it.effect("if a fence cannot be a token, takes succeed with tokens from the clock", () =>
     onFake(Effect.gen(function*() {
       const { own, send } = yield* setup()
       const { token } = yield* own("one")
@@ -1025,7 +1025,7 @@ describe("what scripts write", () => {
       assert.strictEqual((yield* own("largest")).token, Number.MAX_SAFE_INTEGER)
     })))
 
-  it.effect("a deleted entry gets no dead letter, and its data stream can be announced again", () =>
+  it.effect("a deleted entry is not dead-lettered, and its data stream can be announced again", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -1037,7 +1037,7 @@ describe("what scripts write", () => {
 })
 
 describe("what scripts read", () => {
-  it.effect("an extent has the last deleted id of the data stream", () =>
+  it.effect("an extent includes the data stream's last deleted id", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")
@@ -1052,12 +1052,12 @@ describe("what scripts read", () => {
       })
     })))
 
-  it.effect("groups and consumers are recognized by name, even if a name equals the name of a field", () =>
+  it.effect("groups and consumers are recognized by name, even if the name is also the name of a field", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
       yield* send("XACK", input, group, held.entry)
-      // This group comes first in the alphabet, and has received nothing
+      // This group comes first alphabetically and has received nothing
       yield* send("XGROUP", "CREATE", input, "another", "0")
       assert.isTrue((yield* service.announce([{ stream: held.stream, info: {} }]))[0]!.isNew)
       yield* send("XGROUP", "CREATECONSUMER", input, group, "pending")
@@ -1065,7 +1065,7 @@ describe("what scripts read", () => {
       assert.deepInclude(consumers.map(({ name, pending }) => [name, pending]), ["pending", 0])
     })))
 
-  it.effect("a streak of failures lasts until the pause that ends it, even if that is a millisecond", () =>
+  it.effect("a streak of failures lasts until a pause of the given length, even one of a millisecond", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const held = yield* own("one")
@@ -1083,7 +1083,7 @@ describe("what scripts read", () => {
       assert.strictEqual(yield* fail(0), 2)
     })))
 
-  it.effect("a key of the wrong type fails only its item of a take, and errors of the server fail the request", () =>
+  it.effect("a key of the wrong type fails a single item of a take, but a server error fails the whole request", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, own, send, service } = yield* setup()
       const [request] = yield* announceMany(1)
@@ -1102,7 +1102,7 @@ describe("what scripts read", () => {
 })
 
 describe("trimming", () => {
-  it.effect("removes nothing if the checkpoint belongs to an earlier data stream of the same name", () =>
+  it.effect("removes nothing if the checkpoint belongs to an earlier data stream with the same name", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")
@@ -1126,7 +1126,7 @@ describe("trimming", () => {
       assert.strictEqual(yield* send("XLEN", stream), 0)
     })))
 
-  it.effect("removes even the last message, but keeps messages that are younger than `keep`", () =>
+  it.effect("removes even the last message, but no message younger than `keep`", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const stream = streamOf("one")

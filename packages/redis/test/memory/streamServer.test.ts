@@ -1,4 +1,4 @@
-/** The store of data streams on the fake server: hand-overs, events, Cluster slots, outages and blocking reads. */
+/** The stream store on the fake server: hand-overs, events, Cluster slots, outages and blocking reads. */
 import { BackendError, InvalidConfig } from "@effect-simba/core/SimbaError"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -33,7 +33,7 @@ describe("hand-overs", () => {
       }
     })))
 
-  it.effect("if a receiver soon releases or finishes a data stream, no failure is counted and no hand-over is left", () =>
+  it.effect("when a receiver soon releases or finishes a data stream, no failure is counted and no hand-over remains", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, server, service } = yield* setup()
       const [one, two] = [yield* own("one"), yield* own("two")]
@@ -57,7 +57,7 @@ describe("events", () => {
   )
 
   it.effect(
-    "the server's setting is changed only with `enableEvents`, which keeps existing flags",
+    "only `enableEvents` changes the server's setting, and it keeps existing flags",
     () =>
       onFake(Effect.gen(function*() {
         const { open } = yield* StreamStore
@@ -82,7 +82,7 @@ describe("events", () => {
       Effect.gen(function*() {
         const { open } = yield* StreamStore
         const service = yield* open(name, { enableEvents: true })
-        // The service subscribes anyway, because events may be enabled
+        // The service subscribes anyway, because events may be enabled already
         assert.isTrue(Option.isSome(yield* service.expiries))
       }).pipe(
         Effect.provide(RedisStreams.layerStore.pipe(
@@ -100,7 +100,7 @@ describe("events", () => {
     { tags: ["G21"] }
   )
 
-  it.effect("a service receives the events of its connection's database", () =>
+  it.effect("a service receives events from its connection's database", () =>
     Effect.gen(function*() {
       const { open } = yield* StreamStore
       const { send } = yield* Redis
@@ -123,7 +123,7 @@ describe("events", () => {
     tags: ["G22"]
   })
 
-  it.effect("a broken connection is reported as a gap in hints and in expiries", () =>
+  it.effect("a broken connection is reported as a gap in both hints and expiries", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       yield* send("CONFIG", "SET", "notify-keyspace-events", "Ex")
@@ -152,8 +152,8 @@ describe("on a Cluster", () => {
     Layer.provideMerge(TestRedis.layer())
   )
 
-  it("slots equal those that Redis computes", { tags: ["G24"] }, () => {
-    // The values that CLUSTER KEYSLOT returns
+  it("slots are the same as in Redis", { tags: ["G24"] }, () => {
+    // The values returned by CLUSTER KEYSLOT
     assert.strictEqual(slot("123456789"), 12739)
     assert.strictEqual(slot("somekey"), 11058)
     assert.strictEqual(slot("foo{hash_tag}"), 2515)
@@ -164,7 +164,7 @@ describe("on a Cluster", () => {
   })
 
   it.effect(
-    "a service without a hash tag and a data stream in another slot are refused",
+    "refuses a service without a hash tag, and a data stream in another slot",
     () =>
       Effect.gen(function*() {
         const { open } = yield* StreamStore
@@ -230,7 +230,7 @@ describe("outages", () => {
     })))
 
   it.effect(
-    "a read fails immediately when its connection breaks, and the next one works",
+    "a read fails immediately when its connection breaks, and the next read works",
     () =>
       onFake(Effect.gen(function*() {
         const { server, service } = yield* setup()
@@ -287,7 +287,7 @@ describe("waiting for messages", () => {
       assert.strictEqual((yield* Fiber.join(fibers[7]!)).length, 1)
     })))
 
-  it.effect("each of several waiters for one data stream gets the messages after its own position", () =>
+  it.effect("several waiters for one data stream each get the messages after their own position", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const wait = (after: string) =>
@@ -301,7 +301,7 @@ describe("waiting for messages", () => {
       assert.deepStrictEqual((yield* Fiber.join(far)).map(({ id }) => String(id)), ["7-0"])
     })))
 
-  it.effect("a waiter that joins during an outage, before the current read's position, misses nothing", () =>
+  it.effect("a waiter misses nothing if it joins during an outage with a position before the current read's", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const wait = (after: string) =>
@@ -312,7 +312,7 @@ describe("waiting for messages", () => {
       yield* TestClock.adjust("20 millis")
       yield* server.setErrorState("LOADING")
       const near = yield* wait("0-0")
-      // The waiter's own read was refused, but it will unblock the current read only after a millisecond
+      // The waiter's own read was refused, but the waiter will not unblock the current read for another millisecond
       yield* TestClock.adjust("100 micros")
       yield* server.setErrorState(undefined)
       yield* send("XADD", streamOf("one"), "7-0", "n", "7")
@@ -322,7 +322,7 @@ describe("waiting for messages", () => {
       assert.deepStrictEqual((yield* Fiber.join(near)).map(({ id }) => String(id)), ["3-0", "7-0"])
     })))
 
-  it.effect("a waiter waits indefinitely, and through an outage", () =>
+  it.effect("a waiter waits indefinitely, even through an outage", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const one = yield* Effect.forkChild(service.awaitMessages(streamOf("one"), first, 1), { startImmediately: true })
@@ -359,7 +359,7 @@ describe("waiting for messages", () => {
       assert.strictEqual((yield* Fiber.join(good)).length, 1)
     })))
 
-  it.effect("no request is sent while nobody waits", () =>
+  it.effect("no request is sent while nobody is waiting", () =>
     onFake(Effect.gen(function*() {
       const { send, server, service } = yield* setup()
       const one = yield* Effect.forkChild(service.awaitMessages(streamOf("one"), first, 1), { startImmediately: true })

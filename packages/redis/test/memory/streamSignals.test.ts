@@ -1,4 +1,4 @@
-/** Several consumers that react to events of expired leases, and the metrics of takes. */
+/** How several consumers react to the events of expired leases, and the metrics of takes. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import * as StreamMetrics from "@effect-simba/core/streams/StreamMetrics"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -8,7 +8,7 @@ import { Context, Effect, Exit, Fiber, Layer, Metric, Option, Scope } from "effe
 import { TestClock } from "effect/testing"
 import { capturingLogs } from "../support/harness.ts"
 
-/** Opens a consumer with its own connection, until the scope closes. */
+/** Opens a consumer with its own connection until the scope closes. */
 const open = Effect.fnUntraced(function*(options: StreamClient.Options & { readonly db?: number }) {
   const name = `${options.service} ${options.processName}`
   const scope = yield* Scope.fork(yield* Effect.scope)
@@ -20,7 +20,7 @@ const open = Effect.fnUntraced(function*(options: StreamClient.Options & { reado
   )
   const client = Context.get(context, StreamClient.StreamClient)
   const link = yield* FakeNetwork.link(name)
-  // Requests and replies take 2 ms each
+  // Each request and each reply takes 2 ms
   yield* link.set({ requestDelay: [2, 2], replyDelay: [2, 2] })
   return {
     name,
@@ -30,7 +30,7 @@ const open = Effect.fnUntraced(function*(options: StreamClient.Options & { reado
   }
 })
 
-/** Runs a test while virtual time passes, until its scope has closed. */
+/** Runs a test while virtual time passes until its scope has closed. */
 const playing = <A, E>(body: Effect.Effect<A, E, FakeRedis.FakeRedis | Scope.Scope>) =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(Effect.scoped(body))
@@ -66,7 +66,7 @@ describe("expiry events", () => {
     })), { tags: ["G22"] })
 
   it.effect(
-    "make exactly one member take each data stream, and do not affect other services",
+    "make exactly one member take each data stream, without affecting other services",
     () =>
       playing(Effect.gen(function*() {
         const orders = yield* Effect.forEach(
@@ -109,7 +109,7 @@ describe("expiry events", () => {
         assert.isAbove(said.length, 0)
         assert.isFalse(
           said.some(({ args }) => args.some((text) => text.includes("orders"))),
-          "the billing consumer sends nothing about orders"
+          "the billing consumer sends no requests about orders"
         )
       })),
     { tags: ["G23"] }

@@ -1,6 +1,6 @@
 /**
- * The plans for data streams on the simulator, seeds that once found a defect, and defective stores that they must
- * find.
+ * Simulates the plans for data streams: new seeds, seeds that once found a defect, and defective stores that they must
+ * reveal.
  */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { type Ownership, type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -15,10 +15,10 @@ import type { Settings } from "../simulate/streamSettings.ts"
 
 const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
 
-/** The plan without `uses`, which would change the histories of seeds from before `uses` existed. */
+/** The plan without `uses`, which would change the histories of older seeds. */
 const plainPlan = (seed: number) => planOf(seed, plainLoadOf(seed))
 
-/** The plan without the fault `processor` too, for even older seeds. */
+/** The plan without both `uses` and the fault `processor`, for even older seeds. */
 const asBefore = (plan: ReturnType<typeof plainPlan>) => {
   const { processor: _, ...faults } = plan.faults as Simulation.Faults
   return { ...plan, faults }
@@ -86,7 +86,7 @@ describe("simulations of data streams", () => {
       { discard: true }
     ), { tags: ["long"] })
 
-  it.effect("violate no rule with seeds that once found a defect", () =>
+  it.effect("violate no rule with seeds that once revealed a defect", () =>
     Effect.forEach(
       // A yield counted as a failure if the grace period ended in the meantime (26, 27). A failure counted twice if its
       // reply was lost (14), or if its request arrived after the next failure (401095). The others found cases that
@@ -99,7 +99,7 @@ describe("simulations of data streams", () => {
     ))
 
   it.effect(
-    "violate no rule if busy consumers own many of them, with seeds in which leases end one by one",
+    "violate no rule if busy consumers own many data streams, with seeds in which leases end one by one",
     () =>
       Effect.forEach(
         [4, 5],
@@ -109,17 +109,17 @@ describe("simulations of data streams", () => {
     { tags: ["long"] }
   )
 
-  it.effect("violate no rule if processes are busy, with seeds that once found a defect", () =>
+  it.effect("violate no rule if processes are busy, with seeds that once revealed a defect", () =>
     Effect.forEach(
-      // An entry was taken that a Go consumer had locked after the expiry event and was finishing (84000970, 84001172).
-      // The plan deleted a data stream because of an older checkpoint (84000867). The others found a case that a
-      // checker had not considered: work that continued in the turn in which its process resumed.
+      // An entry was taken although a Go consumer had locked it after the expiry event and was finishing it (84000970,
+      // 84001172). The plan deleted a data stream because of an older checkpoint (84000867). The others found a case
+      // that a checker had not considered: work that continued in the turn in which its process resumed.
       [8200054, 8200133, 8200155, 84000867, 84000970, 84001172],
       (seed) => Effect.map(Simulation.run(plainPlan(seed)), clean),
       { discard: true }
     ), { tags: ["long"] })
 
-  it.effect("have the same history each time a seed is run", () =>
+  it.effect("have the same history whenever a seed is run", () =>
     Effect.gen(function*() {
       const traces = new Set<string>()
       for (let i = 0; i < 4; i++) {
@@ -135,7 +135,7 @@ describe("simulations of data streams", () => {
 
   it.effect("reveal a store whose release finishes unfinished data streams", () =>
     Effect.map(
-      // A consumer that acknowledges its entries when it leaves would do the same
+      // A consumer would do the same if it acknowledged its entries when it leaves
       found(
         calm,
         mistaken((service) => ({
@@ -177,7 +177,7 @@ describe("simulations of data streams", () => {
   it.effect("reveal a store that skips messages", () =>
     Effect.map(found(calm, skipping), (checkers) => assert.include(checkers, "messages come in order")))
 
-  it.effect("reveal a store that skips messages even if handlers store their own offsets", () =>
+  it.effect("reveal a store that skips messages, even if handlers store their own offsets", () =>
     Effect.gen(function*() {
       const own: Settings = { ...calm, ownOffsets: true }
       assert.deepStrictEqual(yield* found(own), [])
@@ -237,8 +237,8 @@ describe("simulations of data streams", () => {
     ))
 
   /**
-   * Returns the violations of members that believe the others own nothing, and whose view of capacities changes every
-   * `changeEvery` milliseconds.
+   * Returns the violations by members that believe that the others own nothing, and whose view of capacities changes
+   * every `changeEvery` milliseconds.
    */
   const lavish = (changeEvery: number) =>
     found(
@@ -266,7 +266,7 @@ describe("simulations of data streams", () => {
     )
 
   it.effect(
-    "reveal members that hand over regardless of their share",
+    "reveal members that hand data streams over regardless of their share",
     () => Effect.map(lavish(Infinity), (checkers) => assert.include(checkers, "no ping-pong"))
   )
 

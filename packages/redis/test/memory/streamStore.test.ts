@@ -1,5 +1,5 @@
 /**
- * Runs the testkit's contract suite of stream stores, and shared scenarios, on the production store and the fake
+ * Runs the testkit's contract suite for stream stores, and shared scenarios, on the production store with the fake
  * server.
  */
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
@@ -29,13 +29,13 @@ StreamStoreSuite.suite(
 )
 
 it.effect(
-  "entries that were deleted while they were pending are treated as gone",
+  "entries deleted while pending are treated as gone",
   () => Effect.provide(Effect.scoped(trimmed), RedisStreams.layerStore.pipe(Layer.provideMerge(TestRedis.layer()))),
   { tags: ["B50"] }
 )
 
-it.effect("requests for 2,000 leases share calls, and each has its own reply", () =>
+it.effect("requests for 2,000 leases share calls, and each gets its own reply", () =>
   Effect.provide(heldAtOnce, TestRedis.layer()))
 
-it.effect("a message with invalid UTF-8 becomes a dead letter and is redriven unchanged", () =>
+it.effect("a message with invalid UTF-8 is dead-lettered and redriven unchanged", () =>
   Effect.provide(Effect.scoped(messageBytes), RedisStreams.layerStore.pipe(Layer.provideMerge(TestRedis.layer()))))

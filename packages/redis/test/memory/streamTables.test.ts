@@ -1,4 +1,4 @@
-/** The tables that a service keeps in Redis: when they forget their rows, when they expire, and how large they get. */
+/** A service's tables in Redis: when they forget rows, when they expire, and how large they get. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Member, Service } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -36,7 +36,7 @@ describe("the table of dead messages", () => {
       assert.strictEqual(yield* bury("3-0"), 1)
     })))
 
-  it.effect("expires together with the letters, and forgets a message that is redriven", () =>
+  it.effect("expires with the letters, and forgets redriven messages", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -49,7 +49,7 @@ describe("the table of dead messages", () => {
       assert.deepStrictEqual(yield* send("HKEYS", ids), ["2-0"])
     })))
 
-  it.effect("keeps the letter of a later message with the same id when the earlier one is redriven", () =>
+  it.effect("when a message is redriven, keeps the letter of a later message with the same id", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -65,7 +65,7 @@ describe("the table of dead messages", () => {
       assert.strictEqual(yield* send("EXISTS", StreamKeys.deadIds(held.stream)), 0)
     })))
 
-  it.effect("reserves a large message for one of two callers, and for another one after a minute", () =>
+  it.effect("reserves a large message for one of two callers, and for the other one after a minute", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -77,7 +77,9 @@ describe("the table of dead messages", () => {
         )
       const letter = yield* bury("1-0")
       const redis = yield* Redis
-      /** Another client's redrive takes two calls: before (`""`) and after (`"1"`) it adds the message. */
+      /**
+       * Another client's redrive consists of two calls: one before (`""`) and one after (`"1"`) it adds the message.
+       */
       const otherClient = (added: "" | "1") =>
         call(redis, "redrive", scripts.redriveMessage)({
           stream: held.stream,
@@ -100,7 +102,7 @@ describe("the table of dead messages", () => {
       assert.strictEqual(yield* send("EXISTS", StreamKeys.deadIds(held.stream)), 0)
     })))
 
-  it.effect("keeps letters with up to 3,500 fields unchanged, and packs larger ones", () =>
+  it.effect("leaves letters with up to 3,500 fields unchanged and packs larger ones", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -148,7 +150,7 @@ describe("the table of hand-overs", () => {
       assert.strictEqual(yield* handOver("three", "20 seconds"), 20)
     })))
 
-  it.effect("forgets a hand-over when it expires, and not sooner", () =>
+  it.effect("forgets a hand-over when it expires, not sooner", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const count = send<number>("ZCARD", StreamKeys.handOvers(name))
@@ -198,7 +200,7 @@ describe("the table of members", () => {
 })
 
 describe("the state of a service", () => {
-  it.effect("counts pending entries over all pages", () =>
+  it.effect("counts pending entries on all pages", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, service } = yield* setup()
       assert.deepInclude(yield* service.inspect, { announced: 0, pending: 0, oldest: Duration.zero, deadLetters: 0 })
@@ -221,7 +223,7 @@ describe("the table of failures", () => {
       })
       const after = (pause: Duration.Input) =>
         Effect.gen(function*() {
-          // Keep the lease through the pause
+          // Keep the lease during the pause
           for (const key of [StreamKeys.entryLease(held.stream, held.entry), StreamKeys.streamLease(held.stream)]) {
             yield* send("PERSIST", key)
           }
@@ -237,7 +239,7 @@ describe("the table of failures", () => {
 })
 
 describe("a redriven announcement", () => {
-  it.effect("becomes the current announcement of its data stream, and keeps the checkpoint", () =>
+  it.effect("becomes its data stream's current announcement and keeps the checkpoint", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -256,7 +258,7 @@ describe("a redriven announcement", () => {
 })
 
 describe("an announcement", () => {
-  it.effect("whose info is not JSON is refused permanently, and the error names the data stream", () =>
+  it.effect("whose info is not JSON is refused permanently, with an error that names the data stream", () =>
     onFake(Effect.gen(function*() {
       const { service } = yield* setup()
       const error = yield* Effect.flip(service.announce([{ stream: StreamName.make("one"), info: { total: 1n } }]))

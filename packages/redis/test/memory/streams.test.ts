@@ -1,4 +1,4 @@
-/** The scenarios in `support/streamScenarios.ts` on the fake Redis, in virtual time. */
+/** Runs the scenarios in `support/streamScenarios.ts` on the fake Redis, in virtual time. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
@@ -51,62 +51,61 @@ const fake = (scenario: (stage: scenarios.Stage) => Effect.Effect<void, unknown>
   }).pipe(Effect.provide(FakeRedis.layer()))
 
 describe("data streams on the fake Redis", () => {
-  it.effect("every announced data stream is processed once, and leaves nothing behind", () => fake(scenarios.finished))
+  it.effect("every announced data stream is processed once and leaves nothing behind", () => fake(scenarios.finished))
 
-  it.effect("2,000 handlers that fail at the same time lose no lease, and one failure is counted for each", () =>
+  it.effect("when 2,000 handlers fail simultaneously, no lease is lost and one failure is counted per data stream", () =>
     fake(scenarios.failing))
 
   it.effect(
-    "without events, a dead owner's data streams are taken with larger tokens",
+    "without events, a dead owner's data streams are taken over with larger tokens",
     () => fake(scenarios.orphans),
     {
       tags: ["G15", "G32"]
     }
   )
 
-  it.effect("without sweeps, events make another consumer take a dead owner's data streams", () =>
+  it.effect("without sweeps, events make another consumer take over a dead owner's data streams", () =>
     fake(scenarios.expiries))
 
   it.effect(
-    "yielded data streams are taken immediately because of a signal, and no failure is counted",
+    "a signal makes another consumer take yielded data streams immediately, without counting a failure",
     () => fake(scenarios.handedBack),
     { tags: ["B57", "G20"] }
   )
 
-  it.effect("if the server hangs, all leases are lost at their deadline, and taken again later", () =>
-    fake(scenarios.hanging))
+  it.effect("if the server hangs, all leases expire and are reacquired later", () => fake(scenarios.hanging))
 
-  it.effect("a deleted group is created again, and owned data streams stay owned", () => fake(scenarios.groupGone))
+  it.effect("a deleted group is recreated without ending any ownership", () => fake(scenarios.groupGone))
 
   it.effect(
-    "malformed entries become dead letters, and the reader continues",
+    "malformed entries are dead-lettered, and the reader continues",
     () => fake(scenarios.malformed),
     { tags: ["G1", "G2", "B52"] }
   )
 
   it.effect(
-    "a data stream that always fails becomes a dead letter, and can be redriven",
+    "a data stream that keeps failing is dead-lettered and can be redriven",
     () => fake(scenarios.poison),
     { tags: ["B52"] }
   )
 
   it.effect("`redriveAll` selects dead letters by reason and number", () => fake(scenarios.redrivenAll))
 
-  it.effect("a consumer that joins gets its share of the data streams", () => fake(scenarios.balanced), {
+  it.effect("a new consumer gets its share of the data streams", () => fake(scenarios.balanced), {
     tags: ["B55"]
   })
 
-  it.effect("trimmed messages are reported as missed, and a rewritten data stream is read from its beginning", () =>
+  it.effect("reports trimmed messages as missed, and reads a rewritten data stream from its beginning", () =>
     fake(scenarios.gaps))
 
   it.effect("an owner reports messages that the previous owner missed without noticing", () =>
     fake(scenarios.passedOver))
 
-  it.effect("the message with the largest id is processed once, and its reader waits", () => fake(scenarios.largestId))
+  it.effect("a message with the largest possible id is processed only once", () => fake(scenarios.largestId))
 
   it.effect("the next owner resumes after the last commit, and a stale owner cannot commit", () =>
     fake(scenarios.checkpoints))
 
-  it.effect("messages are processed in order and without gaps although owners die and close", () =>
+  it.effect("messages are processed in order and without gaps even when owners crash or shut down", () =>
     fake(scenarios.processed))
 })

@@ -1,4 +1,4 @@
-/** How a layer subscribes over one connection, with a fake client that the test controls. */
+/** How a layer subscribes over one connection, tested with a fake client. */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, References } from "effect"
 import type { Redis as Client } from "ioredis"
@@ -32,7 +32,7 @@ class Hand extends EventEmitter {
 
 const silent = { lost: () => undefined, back: () => undefined } as unknown as Parameters<typeof subscriptions.make>[2]
 
-it.live("after a broken connection, a gap is reported only when the new connection has subscribed", () =>
+it.live("after a connection breaks, the gap is reported only once the new connection has subscribed", () =>
   Effect.gen(function*() {
     const [first, second] = [new Hand(), new Hand()]
     const opened = yield* Deferred.make<void>()
@@ -64,7 +64,7 @@ it.live("after a broken connection, a gap is reported only when the new connecti
     assert.deepStrictEqual(heard, [undefined, "text"])
   }))
 
-it.live("concurrent listeners share one connection, wherever the scheduler makes them yield", () =>
+it.live("concurrent listeners share one connection, no matter where the scheduler makes them yield", () =>
   Effect.gen(function*() {
     const several: Array<number> = []
     for (let before = 0; before < 40; before++) {

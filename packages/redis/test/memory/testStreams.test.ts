@@ -1,4 +1,4 @@
-/** How an application tests its handlers of data streams, with `TestStreams` and the fake server. */
+/** How an application tests its data-stream handlers with `TestStreams` and the fake server. */
 import { Mutex } from "@effect-simba/core"
 import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { RedisMutex } from "@effect-simba/redis"
@@ -15,7 +15,7 @@ const Step = Schema.Struct({ n: Schema.FiniteFromString })
 const add = (...numbers: ReadonlyArray<number>) =>
   Redis.use((redis) => Effect.forEach(numbers, (n) => redis.send("XADD", "orders:eu", "*", "n", String(n))))
 
-it.effect("one client processes announced messages, and FakeRedis shows the server's keys", () =>
+it.effect("a client processes announced messages, and FakeRedis shows the server's keys", () =>
   Effect.gen(function*() {
     const observed = yield* Ref.make<ReadonlyArray<number>>([])
     yield* StreamClient.announce("orders:eu", {})
@@ -32,7 +32,7 @@ it.effect("one client processes announced messages, and FakeRedis shows the serv
     assert.include((yield* server.keys).map(({ key }) => key), "orders:eu")
   }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
 
-it.effect("a client has each operation of the module, and so have the clients of an application's own classes", () =>
+it.effect("every client has each operation of the module, including clients from an application's own classes", () =>
   Effect.gen(function*() {
     const client = yield* StreamClient.StreamClient
     const operations = Object.keys(StreamClient).filter((name) => /^[a-z]/.test(name) && !name.startsWith("layer"))
@@ -67,7 +67,7 @@ it.effect("a dead message is redriven and processed after the others", () =>
     assert.strictEqual((yield* Effect.flip(StreamClient.redriveMessage("orders:eu", "x")))._tag, "InvalidName")
   }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
 
-it.effect("if a client is cut off, another one continues after its last commit", () =>
+it.effect("if a client is cut off, another one continues after the last commit", () =>
   Effect.gen(function*() {
     const processOf = (name: string) =>
       Layer.build(TestStreams.layerClient(RedisStreams.layerStore, { service: "orders", name }))
@@ -95,7 +95,7 @@ it.effect("if a client is cut off, another one continues after its last commit",
 
     assert.deepStrictEqual(yield* Ref.get(observed), ["a1", "a2", "b3"])
     assert.lengthOf(yield* Context.get(b, StreamClient.StreamClient).owned, 1)
-    // Heal the link, so that closing the client does not wait for a timeout on the test clock
+    // Heal the link, because closing the client would otherwise wait for a timeout on the test clock
     yield* link.heal()
   }).pipe(Effect.provide(FakeRedis.layer())))
 

@@ -1,4 +1,4 @@
-/** The channel on which a layer's waiters receive messages, and places that a layer could not release. */
+/** The channel on which a layer's waiters receive messages, and places that the layer could not release. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
@@ -30,7 +30,7 @@ import { contender, counterOf, freshId, freshName, ownerOf } from "../support/ha
 
 const lost = new BackendError({ operation: "subscribe", isRetryable: true, cause: new Error("the connection is down") })
 
-/** A fake subscriber. The test publishes messages and gaps, and controls the outcome of subscriptions. */
+/** A fake subscriber on which the test publishes messages and gaps and controls the outcome of subscriptions. */
 const channels = () => {
   const open = new Map<string, Set<Queue.Queue<Notice>>>()
   const asked: Array<string> = []
@@ -88,7 +88,7 @@ const inboxes = (subscriber: Subscriber["Service"]) =>
     wakeUps: (mutex: MutexName, id: LeaseId) => wakeUps({ inbox: inboxes.open } as MutexStore["Service"], mutex, id)
   }))
 
-describe("messages to the waiters of a layer", () => {
+describe("messages to a layer's waiters", () => {
   it.effect(
     "10,000 waiters share one subscription, and each receives only its own messages",
     () =>
@@ -110,7 +110,7 @@ describe("messages to the waiters of a layer", () => {
     { tags: ["B40"] }
   )
 
-  it.effect("a gap reaches every waiter of its layer", () =>
+  it.effect("a gap reaches every waiter in its layer", () =>
     Effect.gen(function*() {
       const { gap: lose, subscriber } = channels()
       const { wakeUps } = yield* inboxes(subscriber)
@@ -123,7 +123,7 @@ describe("messages to the waiters of a layer", () => {
     }), { tags: ["B43"] })
 
   it.effect(
-    "a failed subscription fails all waiters for it, and is retried for the next waiter",
+    "a failed subscription fails all waiters that need it, and is retried for the next waiter",
     () =>
       Effect.gen(function*() {
         const { responsive, asked, publish, subscriber } = channels()
@@ -132,7 +132,7 @@ describe("messages to the waiters of a layer", () => {
         const failing = Deferred.makeUnsafe<void, BackendError>()
         responsive(Deferred.await(failing))
         const attempt = (id: Parameters<typeof wakeUps>[1]) => Effect.exit(wakeUps(freshName("failing"), id))
-        // The attempts' scope stays open, as during a wait with several attempts
+        // The scope of the attempts stays open, as during a wait with several attempts
         const first = yield* Effect.forkChild(Effect.all([attempt(id), attempt(freshId(id))], { concurrency: 2 }))
         const layer = yield* Effect.forkChild(Effect.exit(inbox(inboxOf(id), () => undefined)))
         yield* settle
@@ -153,7 +153,7 @@ describe("messages to the waiters of a layer", () => {
     { tags: ["B43"] }
   )
 
-  it.effect("a waiter that leaves before its subscription is confirmed leaves no subscription", () =>
+  it.effect("no subscription remains if a waiter leaves before its subscription is confirmed", () =>
     Effect.gen(function*() {
       const { responsive, open, subscriber } = channels()
       const { wakeUps } = yield* inboxes(subscriber)
@@ -180,7 +180,7 @@ describe("messages to the waiters of a layer", () => {
       assert.deepStrictEqual(forced, ids)
     }), { tags: ["B59"] })
 
-  it.effect("a waiter that detects a Simba contender subscribes once to its own channel, and polls", () =>
+  it.effect("a waiter that detects a Simba contender subscribes to its own channel once, then polls", () =>
     Effect.gen(function*() {
       const { asked, open, publish, subscriber } = channels()
       const { noteForeign, wakeUps } = yield* inboxes(subscriber)
@@ -204,7 +204,7 @@ describe("messages to the waiters of a layer", () => {
       assert.strictEqual(asked.length, 2)
     }))
 
-  it.effect("a failed subscription to a waiter's own channel is retried at the next refusal", () =>
+  it.effect("a failed subscription to a waiter's own channel is retried after the next refusal", () =>
     Effect.gen(function*() {
       const { responsive, asked, open, subscriber } = channels()
       const { noteForeign, wakeUps } = yield* inboxes(subscriber)
@@ -237,7 +237,7 @@ describe("messages to the waiters of a layer", () => {
       yield* settle
       noteForeign(m, id)
       yield* settle
-      assert.deepStrictEqual(notified.splice(1), [gap, gap], "gaps of the inbox and of its own channel")
+      assert.deepStrictEqual(notified.splice(1), [gap, gap], "gaps in the inbox and in its own channel")
       assert.isTrue(open.has(RedisKeys.contenderChannel(m, id)))
       leave()
       yield* publish(inbox, `${counterOf(id)}@@look@@8`)
@@ -246,7 +246,7 @@ describe("messages to the waiters of a layer", () => {
       assert.isFalse(open.has(RedisKeys.contenderChannel(m, id)))
     }))
 
-  it.effect("a gap that is delivered in slices does not reach waiters that have left in the meantime", () =>
+  it.effect("a gap delivered in slices does not reach waiters that leave meanwhile", () =>
     Effect.gen(function*() {
       const { gap: lose, subscriber } = channels()
       const { open } = yield* mailboxes.make(subscriber, () => undefined)
@@ -267,7 +267,7 @@ describe("messages to the waiters of a layer", () => {
       assert.deepStrictEqual(heard, Array.from({ length: 50 }, (_, i) => i))
     }))
 
-  it.effect("a layer that is interrupted at any point of its subscription leaves no subscription", () =>
+  it.effect("no subscription remains, no matter when a layer is interrupted while it subscribes", () =>
     Effect.gen(function*() {
       const { open, subscriber } = channels()
       const inboxes = yield* mailboxes.make(subscriber, () => undefined)
@@ -288,7 +288,7 @@ describe("messages to the waiters of a layer", () => {
       assert.isBelow(begun, 60)
     }))
 
-  it.effect("a waiter that leaves at the gap of its own channel leaves no subscription", () =>
+  it.effect("no subscription remains if a waiter leaves because of a gap in its own channel", () =>
     Effect.gen(function*() {
       const { open, subscriber } = channels()
       const inboxes = yield* mailboxes.make(subscriber, () => undefined)
@@ -300,7 +300,7 @@ describe("messages to the waiters of a layer", () => {
       assert.isFalse(open.has(RedisKeys.contenderChannel(m, id)))
     }))
 
-  it.effect("a waiter that leaves while it subscribes to its own channel leaves no subscription", () =>
+  it.effect("no subscription remains if a waiter leaves while it subscribes to its own channel", () =>
     Effect.gen(function*() {
       const { responsive, open, subscriber } = channels()
       const { noteForeign, wakeUps } = yield* inboxes(subscriber)
@@ -321,7 +321,7 @@ describe("messages to the waiters of a layer", () => {
 const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
 describe("a place that a live layer could not release", () => {
-  /** Three stores with their own connections. Requests of store `a` fail while `failing.now` is set. */
+  /** Three stores with their own connections. Requests from store `a` fail while `failing.now` is set. */
   const stores = Effect.gen(function*() {
     const failing = { now: false }
     const open = Effect.fnUntraced(function*(name: string) {
@@ -341,15 +341,15 @@ describe("a place that a live layer could not release", () => {
 
   const settled = Effect.repeat(TestClock.adjust(0), { times: 5 })
 
-  /** Waits longer than the confirm period and shorter than the lease, so that no waiter is fresh. */
+  /** Waits until no waiter is fresh: longer than the confirm period, but shorter than the lease. */
   const stale = TestClock.adjust("31 seconds")
 
-  it.effect("is released immediately when it is granted the mutex", () =>
+  it.effect("is released as soon as it is granted the mutex", () =>
     Effect.gen(function*() {
       const { a, b, failing } = yield* stores
       const m = freshName("owed")
       const [holder, gone, next] = [contender(b, m), contender(a, m), contender(b, m)]
-      // Open the inbox, as a layer does
+      // Open the inbox like a layer
       yield* a.inbox(inboxOf(gone.id), () => undefined)
       yield* holder.own
       yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
@@ -367,7 +367,7 @@ describe("a place that a live layer could not release", () => {
       assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
       assert.strictEqual((yield* wakeUps.next)._tag, "PollAfter")
       assert.include(yield* wakeUps.next, { _tag: "YourTurn" })
-      // A late, repeated message releases the place again
+      // A late, repeated message causes another release of the place
       const server = yield* FakeRedis.FakeRedis
       const late = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "late" })), Redis)
       yield* server.clearTrace
@@ -376,7 +376,7 @@ describe("a place that a live layer could not release", () => {
       assert.deepStrictEqual((yield* server.trace).map(({ args }) => args[0]), ["PUBLISH", "EVALSHA"])
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("is released when it is granted, even if a late request queued it again after its release", () =>
+  it.effect("is released when granted the mutex, even if a late request requeued it after its release", () =>
     Effect.gen(function*() {
       const { a, b, late } = yield* stores
       const m = freshName("queued late")
@@ -402,7 +402,7 @@ describe("a place that a live layer could not release", () => {
       assert.strictEqual(ownerOf(yield* b.owner(m)), next.id)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("is released when it is granted, even if a release requeued it and a late request queued it again", () =>
+  it.effect("is released when granted the mutex, even if it was requeued by a release and then by a late request", () =>
     Effect.gen(function*() {
       const { a, b, late } = yield* stores
       const m = freshName("queued by a release")
@@ -425,7 +425,7 @@ describe("a place that a live layer could not release", () => {
       assert.strictEqual((yield* b.owner(m))._tag, "Free")
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("leaves the queue when it is asked to poll, and the next waiter is asked instead", () =>
+  it.effect("leaves the queue when asked to poll, and the next waiter is asked instead", () =>
     Effect.gen(function*() {
       const { a, b, failing } = yield* stores
       const m = freshName("owed, asked to poll")
@@ -447,7 +447,7 @@ describe("a place that a live layer could not release", () => {
       assert.deepStrictEqual((yield* b.inspect(m, 10)).waiters.map(({ id }) => id), [next.id])
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("is not released by a late message if its lease is live and its release was not requested", () =>
+  it.effect("is not released because of a late message if its lease is live and its release was never requested", () =>
     Effect.gen(function*() {
       const { a, b } = yield* stores
       const m = freshName("kept")
@@ -469,7 +469,10 @@ describe("a place that a live layer could not release", () => {
 })
 
 describe("the cost of a contended mutex", () => {
-  /** Returns the commands per layer when `count` layers queue behind a holder and get the mutex one after another. */
+  /**
+   * Returns the number of commands per layer when `count` layers queue behind a holder and get the mutex one after
+   * another.
+   */
   const sent = Effect.fnUntraced(function*(count: number, age: Duration.Input = 0) {
     const server = yield* FakeRedis.FakeRedis
     const open = Effect.map(
@@ -497,24 +500,24 @@ describe("the cost of a contended mutex", () => {
     }
     yield* TestClock.adjust(age)
     yield* Scope.close(scope, Exit.void)
-    // The hand-offs must complete while virtual time stands still
+    // The hand-offs must complete without any progress of virtual time
     yield* Fiber.joinAll(waiting)
-    // `withLock` does not await the last release
+    // `withLock` does not wait for the last release
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(served, others.map((_, index) => index))
     const commands = (yield* server.trace).map(({ args }) => args[0]!).filter((name) => name !== "PING")
-    // Of `count + 1` releases, the last one hands the mutex to nobody
+    // The last of the `count + 1` releases has no successor
     assert.deepStrictEqual([...new Set(commands)], ["EVALSHA"])
     return (commands.length - 1) / count
   }, Effect.scoped)
 
   it.effect(
-    "a hand-off between layers is three commands from request to release, for 2 waiters and for 100",
+    "a hand-off between layers takes three commands from request to release, for 2 waiters and for 100",
     () =>
       Effect.gen(function*() {
         // A try, a place in the queue, and a release. No layer subscribes or polls in between.
         assert.deepStrictEqual([yield* sent(2), yield* sent(100)], [3, 3])
-        // A waiter that has waited longer than a confirm period also confirms its grant
+        // After waiting longer than a confirm period, a waiter must confirm its grant, too
         assert.deepStrictEqual([yield* sent(2, "61 seconds"), yield* sent(100, "61 seconds")], [4, 4])
       }).pipe(Effect.provide(FakeLive)),
     { tags: ["H2"] }

@@ -1,4 +1,4 @@
-/** Which waiters the scripts notify to poll, and when they hold back for a Simba contender. */
+/** Which waiters the scripts ask to poll, and when waiters hold back for a Simba contender. */
 import { MutexStore, release as releaseIn, type WakeUp, wakeUps } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -12,7 +12,7 @@ import { contender, freshName } from "../support/harness.ts"
 
 const simba = "1:4711@stock"
 
-/** A mutex, its store, and a Redis client with which a test acts like a Simba contender. */
+/** A mutex, its store, and a Redis client that lets a test act like a Simba contender. */
 const stage = Effect.fnUntraced(function*({ countable = true }: { readonly countable?: boolean } = {}) {
   const client = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
   const services = Context.add(client, Subscriber, { ...Context.get(client, Subscriber), countable })
@@ -23,7 +23,7 @@ const stage = Effect.fnUntraced(function*({ countable = true }: { readonly count
   const mutex = freshName("wake up")
   const heard: Array<readonly [waiter: number, WakeUp["_tag"]]> = []
   let count = 0
-  /** Adds a waiter of a new layer to the queue, and records its messages in `heard`. */
+  /** Queues a waiter from a new layer and records its messages in `heard`. */
   const queue = Effect.gen(function*() {
     const waiter = contender(store, mutex)
     const index = count++
@@ -61,12 +61,12 @@ describe("a waiter that leaves the head of the queue", () => {
       return heard
     }).pipe(Effect.scoped, Effect.provide(FakeLive))
 
-  it.effect("notifies only the next waiter to poll", () =>
+  it.effect("makes only the next waiter poll", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* polling(true), [[1, "PollAfter"]])
     }))
 
-  it.effect("notifies the next eight if dead waiters cannot be detected", () =>
+  it.effect("makes the next eight poll if dead waiters cannot be detected", () =>
     Effect.gen(function*() {
       const notified = [1, 2, 3, 4, 5, 6, 7, 8].map((index) => [index, "PollAfter"] as const)
       assert.deepStrictEqual(yield* polling(false), notified)
@@ -112,7 +112,7 @@ describe("while the mutex is reserved for a Simba contender", () => {
     }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 })
 
-it.effect("a Simba owner whose mutex is released by force is notified on its own channel", () =>
+it.effect("a forced release notifies a Simba owner on its own channel", () =>
   Effect.gen(function*() {
     const { mutex, redis, store, subscribe } = yield* stage()
     const notices = yield* subscribe(RedisKeys.contenderChannel(mutex, simba))
