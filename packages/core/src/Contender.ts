@@ -157,8 +157,8 @@ export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | 
   /**
    * What happens when the work fails or dies.
    *
-   * - `stepDown` (default): the failure is logged and the leadership ends, so that another node can lead. Running jobs
-   *   may finish first, within `drainTimeout`. The contender rejoins the queue after a pause of 100 milliseconds, which
+   * - `stepDown` (default): the failure is logged and the leadership ends, so another node can lead. Running jobs may
+   *   finish first, within `drainTimeout`. The contender rejoins the queue after a pause of 100 milliseconds, which
    *   doubles with each consecutive failure up to 10 seconds. A leadership that lasts a minute resets the pause.
    * - `fail`: `whileLeader` fails with the error. The leadership continues.
    */
@@ -166,7 +166,7 @@ export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | 
 }
 
 /**
- * A contender for a mutex, created by `Mutex.contend` or by a Layer of `Contender.Service`.
+ * A contender for a mutex, created by `Mutex.contend` or by a Layer from `Contender.Service`.
  *
  * **Details**
  *
@@ -206,7 +206,7 @@ export interface Contender extends Pipeable, Inspectable {
   readonly lease: Effect.Effect<Option.Option<Lease>>
   /**
    * All ownership changes of this mutex from now on. A slow reader does not block anyone, and receives a `Gap` if it
-   * missed events. Fails if the backend refuses a request or sends an unreadable reply. The contender itself continues,
+   * missed events. Fails if the backend refuses a request or sends an unreadable reply. The contender is not affected,
    * and the stream can be run again. Ends when the contender's scope closes.
    */
   readonly events: Stream.Stream<OwnerEvent, StoreError>
@@ -237,7 +237,7 @@ export interface Contender extends Pipeable, Inspectable {
   /**
    * Marks this node as leaving until `start` is called. The contender leaves the queue, so hand-offs skip it, but a
    * leader continues to lead. If nobody else wants the mutex, this node leads after all, within `pollInterval`. Mark
-   * the nodes of the old version before a rolling update, so that the leadership moves only once.
+   * the nodes with the old version before a rolling update: the leadership then moves only once.
    */
   readonly leave: Effect.Effect<void>
   /** Resumes contending after `stop` or `leave`, unless the contender's scope has closed. */

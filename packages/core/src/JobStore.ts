@@ -77,7 +77,7 @@ export interface JobsRecord {
 }
 
 /**
- * Reads all jobs of a mutex, and registers those in `jobs`.
+ * A request to read all jobs of a mutex and to register the jobs in `jobs`.
  *
  * @category models
  * @since 0.1.0
@@ -100,7 +100,7 @@ export interface ReadJobsRequest {
 }
 
 /**
- * Claims a run, or marks instants as missed.
+ * A request to claim a run, or to mark instants as missed.
  *
  * @category models
  * @since 0.1.0
@@ -159,7 +159,7 @@ export interface ClaimResult {
 }
 
 /**
- * Records how a run ended.
+ * A request to record how a run ended.
  *
  * @category models
  * @since 0.1.0

@@ -58,7 +58,7 @@ export interface JobState {
     /** `None` while the run is in progress, or if its process died before it could report the end. */
     readonly endedAt: Option.Option<DateTime.Utc>
     readonly outcome: Option.Option<RunOutcome>
-    /** The number of attempts for this instant. An `unstarted` run is not counted. */
+    /** The number of attempts for this instant. `unstarted` runs do not count. */
     readonly attempt: number
     /** The id and the token of the leader's lease. */
     readonly lease: string
@@ -225,7 +225,7 @@ export const resume = (mutex: string, job?: string): Effect.Effect<boolean, Stor
 
 /**
  * Replaces the job's schedule in the whole fleet. The change survives deploys; calling this with `undefined` restores
- * the schedule in the code. The old schedule applies up to now, and the new one from now on, so no run is duplicated or
+ * the schedule in the code. The old schedule applies until now and the new one from now on, so no run is duplicated or
  * lost. Returns false if there is no such job.
  *
  * **Example** (Running an hour later)
@@ -250,7 +250,7 @@ export const reschedule = (
   })
 
 /**
- * Asks the leader to step down. No further run starts, and runs in progress may finish within the contender's
+ * Asks the leader to step down. No more runs start, and runs in progress may finish within the contender's
  * `drainTimeout`. Then another node can lead. Returns false if nobody leads, or if the mutex has no jobs.
  *
  * **Example** (Before shutting down the leader's machine)

@@ -1,9 +1,8 @@
 /**
  * Work that runs on one node of a fleet, the leader.
  *
- * There are two kinds of work. `whileLeader` runs an effect while its node leads; the effect may repeat on any
- * `Schedule`. A job runs once per period in the whole fleet, even if the leader changes. Its periods follow the
- * backend's clock.
+ * There are two kinds of work. `whileLeader` runs an effect while its node leads; use any `Schedule` to repeat it. A
+ * job runs once per period in the whole fleet, even if the leader changes. Its periods follow the backend's clock.
  *
  * Losing the leadership interrupts the work immediately. The mutex is released after the work and its finalizers have
  * ended.
@@ -234,8 +233,8 @@ export interface Job<E = unknown, R = unknown> {
    * What happens when a run fails or dies. Failures are always logged and counted.
    *
    * - `continue` (default): the next run starts as scheduled.
-   * - `stepDown`: no further run starts, and runs of other jobs may finish within the contender's `drainTimeout`. Then
-   *   the leadership ends, so that another node can try.
+   * - `stepDown`: no more runs start, and runs of other jobs may finish within the contender's `drainTimeout`. Then the
+   *   leadership ends, and another node can try.
    */
   readonly onError?: "continue" | "stepDown" | undefined
   /**
@@ -259,8 +258,8 @@ export interface Job<E = unknown, R = unknown> {
   /** Minimum time between the starts of two runs, by the backend's clock. Default: 0. */
   readonly minInterval?: Duration.Input | undefined
   /**
-   * Maximum duration of a run. A longer run is interrupted and counts as failed. Default: no limit, but a run that
-   * exceeds its period logs a warning.
+   * Maximum duration of a run. A longer run is interrupted and counts as failed. Default: no limit, but a warning is
+   * logged when a run exceeds its period.
    */
   readonly maxRun?: Duration.Input | undefined
 }

@@ -166,8 +166,8 @@ export interface Options<R = never> {
    * running and overlap with the next owner. Nothing inside the process can stop them, but the process can exit.
    *
    * Runs once for each such lease: one safety margin after the loss was noticed, or when the server's lease ends if
-   * that is later. Has the layer's services, and does not run after the layer has closed. If it fails, that is logged.
-   * Default: log an error.
+   * that is later. Has the layer's services, and does not run after the layer has closed. If it crashes, that is
+   * logged. Default: log an error.
    */
   readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void, never, R>) | undefined
   /**
@@ -181,7 +181,8 @@ export interface Options<R = never> {
    */
   readonly metricsByMutex?: boolean | undefined
   /**
-   * How long this layer's fibers may hand one grant from fiber to fiber. See `LeaseOptions`. Default: 10 milliseconds.
+   * How long a turn of this layer may last, in which fibers hand the mutex on. See `LeaseOptions`. Default: 10
+   * milliseconds.
    */
   readonly localTurn?: Duration.Input | undefined
 }
@@ -277,14 +278,14 @@ export const layerConfig = (
  * trip. An interruption or a timeout ends the wait immediately; the place in the queue is released in the background.
  *
  * Fails with `AcquireTimeout` if `timeout` passes first, and with `AlreadyHeld` inside a `withLock` for the same mutex,
- * because it would wait for itself. Fails with `BackendError` if the backend refuses the request, or if it stays
- * unreachable until `timeout` or for longer than a lease lasts. After waiting five seconds for a lease held by its own
- * process, it warns of a possible self-deadlock, once per mutex.
+ * because the call would wait for itself. Fails with `BackendError` if the backend refuses the request, or if it stays
+ * unreachable until `timeout` or for longer than a lease lasts. After five seconds of waiting for a lease of its own
+ * process, it logs a warning about a possible self-deadlock, once per mutex.
  *
  * **Gotchas**
  *
  * Losing the lease does not interrupt the holder. While the connection is healthy, closing the scope sends the release
- * without waiting for the reply. Later requests of this process are sent after the release, but another process may
+ * without waiting for the reply. Later requests from this process are sent after the release, but another process may
  * still find the mutex held for a moment.
  *
  * **Example** (Waiting for at most five seconds)
@@ -617,7 +618,7 @@ export const inspect = (
 export const list: Stream.Stream<string, StoreError, Mutex> = Stream.unwrap(Effect.map(Mutex, (mutex) => mutex.list))
 
 /**
- * Follows the ownership of a mutex, by Simba contenders too, without contending for it.
+ * Follows the ownership of a mutex without contending for it. Reports Simba contenders too.
  *
  * **Details**
  *
@@ -652,7 +653,7 @@ export const events = (
  *
  * **When to use**
  *
- * Use it to take a mutex from a process that hangs.
+ * Use it to take a mutex from a hung process.
  *
  * **Gotchas**
  *
@@ -707,13 +708,13 @@ export interface LeaseOptions<R = never> {
   /** Grace period after `ttl`, during which the owner may still renew. Default: the layer's `transition`. */
   readonly transition?: Duration.Input | undefined
   /**
-   * Maximum total duration of the lease; at least 1 millisecond. It starts when a wake-up grants the lease, or just
-   * before a granted request is sent. When it is reached, the lease is lost (`Expired`), and the mutex is released once
-   * protected work has ended. Protects against stuck work and leaked leases. Default: no limit.
+   * Maximum total duration of the lease; at least 1 millisecond. Measured from the grant if it came in a wake-up,
+   * otherwise from just before the request was sent. When it is reached, the lease is lost (`Expired`), and the mutex
+   * is released once protected work has ended. Protects against stuck work and leaked leases. Default: no limit.
    */
   readonly maxHold?: Duration.Input | undefined
   /**
-   * Runs before each renewal and returns whether the holder still makes progress. If it returns `false`, fails, or
+   * Runs before each renewal and returns whether the holder is still making progress. If it returns `false`, fails, or
    * takes longer than `commandTimeout`, the lease is not renewed, and the probe is retried like a failed renewal. If no
    * probe succeeds, the lease ends at its deadline (`Expired`), at most `ttl` plus `transition` after the last renewal.
    * Requires a `transition` that exceeds the safety margin plus twice `commandTimeout`. Runs with the services of the
@@ -722,8 +723,8 @@ export interface LeaseOptions<R = never> {
   readonly isAlive?: Effect.Effect<boolean, unknown, R> | undefined
   /**
    * Maximum duration of a turn, which starts when the backend grants the mutex to this layer. Until it ends, a release
-   * hands the lease to the layer's longest-waiting fiber without a request to the backend. Then other processes get
-   * their turns. Each fiber receives a larger token than the one before. Other processes see the same owner
+   * hands the lease to the layer's longest-waiting fiber without a request to the backend. After that, other processes
+   * get their turns. Each fiber receives a larger token than the one before. Other processes see the same owner
    * throughout, and nothing is published. A release goes through the backend if the lease is due for renewal, if the
    * next fiber wants a different `ttl` or `transition`, or after 99 hand-offs. With 0, each grant serves one fiber,
    * which keeps strict order between processes. Default: the layer's `localTurn`, 10 milliseconds unless set.

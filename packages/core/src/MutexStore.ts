@@ -109,8 +109,8 @@ export interface Grant extends Stamp {
 }
 
 /**
- * Confirms the grant of a wake-up, which extends it to the full `lease`. A confirmation never grants the mutex, and
- * does not affect a grant with another token.
+ * A request to confirm the grant from a wake-up, which extends it to the full `lease`. A confirmation never grants the
+ * mutex, and does not affect a grant with another token.
  *
  * @see {@link MutexStore}
  * @category models
@@ -280,7 +280,7 @@ export class MutexStore extends Context.Service<MutexStore, {
    * @see {@link release} for an Effect
    */
   readonly release: (request: ReleaseRequest, done: (exit: Exit.Exit<Released, StoreError>) => void) => void
-  /** Whether the backend seems reachable and no later request can overtake those already sent. */
+  /** Whether the backend seems reachable and later requests cannot overtake earlier ones. */
   readonly isReady: () => boolean
   readonly owner: (mutex: MutexName) => Effect.Effect<Ownership, StoreError>
   /** Subscribes an observer. Once subscribed, it misses no change without a `Gap`. */
@@ -358,7 +358,7 @@ export type Ticket = typeof Ticket.Type
  * **Details**
  *
  * Successive owners within a process take these tokens one by one, without the backend. A store grants such a token
- * unless its previous grant was a moment ago, so that tokens do not run ahead of the clock.
+ * unless its previous grant was only a moment ago: otherwise tokens would run ahead of the clock.
  *
  * **Example** (The last token of a grant)
  *
@@ -570,7 +570,7 @@ const make = Effect.gen(function*() {
         {
           listen: (name, id, listener) => {
             let isOpen = true
-            // Deliver in a later task: a fiber that frees a mutex can request it again before the waiters do
+            // Deliver in a later task: a fiber that frees a mutex can then request it again before the waiters do
             const later = (wakeUp: WakeUp) => dispatcher.scheduleTask(() => isOpen ? listener(wakeUp) : undefined, 0)
             const leave = attach(name, (mutex) => mutex.listen(id, later))
             return () => {
@@ -611,8 +611,7 @@ const make = Effect.gen(function*() {
  *
  * **Gotchas**
  *
- * Each time this layer is built, it starts with its own mutexes. Contenders that must exclude each other have to share
- * one build.
+ * Each build of this layer has separate mutexes. Contenders that must exclude each other have to share one build.
  *
  * **Example** (A single-process application)
  *

@@ -39,9 +39,8 @@ export * as Jobs from "./Jobs.ts"
 /**
  * Work that runs on one node of a fleet, the leader.
  *
- * There are two kinds of work. `whileLeader` runs an effect while its node leads; the effect may repeat on any
- * `Schedule`. A job runs once per period in the whole fleet, even if the leader changes. Its periods follow the
- * backend's clock.
+ * There are two kinds of work. `whileLeader` runs an effect while its node leads; use any `Schedule` to repeat it. A
+ * job runs once per period in the whole fleet, even if the leader changes. Its periods follow the backend's clock.
  *
  * Losing the leadership interrupts the work immediately. The mutex is released after the work and its finalizers have
  * ended.

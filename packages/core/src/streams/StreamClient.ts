@@ -151,7 +151,7 @@ export interface Options {
    */
   readonly processName?: string | undefined
   /**
-   * The maximum number of data streams that the client owns. Acquiring a data stream by name ignores the limit, but the
+   * Maximum number of data streams that the client owns. Acquiring a data stream by name ignores the limit, but the
    * stream counts towards it. Default: 64.
    */
   readonly capacity?: number | undefined
@@ -205,8 +205,9 @@ export interface Options {
    */
   readonly progressTimeout?: Duration.Input | undefined
   /**
-   * Whether to enable expiry events in the server's keyspace notification setting. Go consumers receive these events
-   * too. Without them, only sweeps find data streams whose lease has expired. Default: false.
+   * Whether to enable expiry events in the server's keyspace notification setting. Consumers that run
+   * redis-stream-client-go receive these events too. Without them, only sweeps find data streams whose lease has
+   * expired. Default: false.
    */
   readonly enableEvents?: boolean | undefined
   /**
@@ -351,8 +352,8 @@ export const Service = <Self>() =>
  * **Gotchas**
  *
  * Handlers run at least once: a successor may repeat work that its predecessor did not commit. A client can join only
- * once at a time: during a `run`, a second `run` or reading `notifications` fails with `InvalidConfig`. If the first
- * `run` was interrupted and its handlers are still ending, the second one waits for them.
+ * once at a time: until it has left, another `run` or reader of `notifications` fails with `InvalidConfig`. But if the
+ * first one was interrupted and its handlers are still ending, the second one waits for them.
  *
  * **Example** (A handler that stops at a safe point when it is revoked)
  *
@@ -501,7 +502,7 @@ export const acquireIfAvailable = (
 > => StreamClient.use((client) => client.acquireIfAvailable(stream))
 
 /**
- * The leases of all data streams that this client owns at this instant.
+ * Returns the leases of all data streams that this client owns at this instant.
  *
  * **Example** (The shortest time left)
  *
@@ -798,8 +799,8 @@ export const trim = (
  *
  * **Gotchas**
  *
- * Data streams that were acquired by name stay with their owner. Go consumers ignore pauses. During a pause, `oldest`
- * in the result of `inspect` grows.
+ * Data streams that were acquired by name stay with their owner. Consumers that run redis-stream-client-go ignore
+ * pauses. During a pause, `oldest` in the result of `inspect` grows.
  *
  * **Example** (Pausing during a migration)
  *

@@ -95,8 +95,8 @@ export interface ReadOptions<in A, out R = never> {
   /** Maximum number of messages in one read. Default: 100. */
   readonly batch?: number | undefined
   /**
-   * The approximate number of bytes in one read. The number of messages depends on the average size in the previous
-   * read; the first read has up to 16. Sizes are counted in characters of field names and values. Default: 1,048,576.
+   * Approximate number of bytes in one read. The number of messages depends on the average size in the previous read;
+   * the first read has up to 16. Sizes are counted in characters of field names and values. Default: 1,048,576.
    */
   readonly batchBytes?: number | undefined
   /**
@@ -128,7 +128,7 @@ export interface ReadOptions<in A, out R = never> {
  *
  * - `Deleted`: messages were deleted before they were read. The deleted messages came after `after` and no later than
  *   `until`; some messages in this range may have been read. `missed` is the number of missed messages, according to
- *   the counters that Redis has since 7.0. It includes messages that an earlier owner missed without noticing. It is
+ *   the counters in Redis 7.0 and later. It includes messages that an earlier owner missed without noticing. It is
  *   `None` after a checkpoint without an offset, which results from a commit by id alone. Before Redis 7.0, a gap is
  *   found only if all messages were trimmed, and `missed` is `None`.
  * - `Rewritten`: the data stream was deleted and recreated with ids smaller than the checkpoint. The checkpoint was

@@ -14,7 +14,7 @@ import { type Instants, periodAt } from "./jobSchedule.ts"
 /** Minimum time between two resignations because of a wrong clock. */
 const patienceMillis = 60 * 60 * 1000
 
-/** A smaller difference between the clocks is always tolerated. */
+/** Smaller differences between the clocks are always tolerated. */
 const toleranceMillis = 10_000
 
 /**

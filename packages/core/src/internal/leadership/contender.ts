@@ -157,7 +157,7 @@ export const make = Effect.fnUntraced(function*(options: {
       lease: lease.id,
       token: lease.token
     })
-    // The end of the lease is not known until the next poll; until then `stateOf` asks the lease
+    // When the lease ends is unknown until the next poll; until then, `stateOf` asks the lease
     see(lease.id, -Infinity)
     yield* Deferred.succeed(upcoming, leadership)
     yield* lease.lost
@@ -339,7 +339,7 @@ export const make = Effect.fnUntraced(function*(options: {
       const left = plan.next(contention, { _tag: "Leave" }) === "interrupt" ? loop : undefined
       // Interrupt in the same step: after a yield, this could end a leadership that has just begun
       left?.interruptUnsafe(asking.id)
-      // The loop may be waiting for the work of an earlier leadership, so that work must not wait for the loop
+      // The loop may be waiting for an earlier leadership's work, so such work must not wait for the loop
       return left === undefined || asking.getRef(Inside).has(identity) ? Effect.void : Effect.asVoid(Fiber.await(left))
     }),
     stepDown: Effect.withFiber((asking) => leave(asking, "StepDown")),

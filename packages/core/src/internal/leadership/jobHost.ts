@@ -1,6 +1,6 @@
 /**
  * What scheduled jobs need from their contender beyond its public interface. `contender` registers a host. `jobRunner`
- * finds it by the contender that users pass, and passes it on to `jobRun` and `clockCheck`.
+ * looks up the host of the contender that users pass, and passes it on to `jobRun` and `clockCheck`.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -55,7 +55,7 @@ export const jobHost = (contender: object): JobHost => {
 /**
  * Reserves the names of the jobs while they run. Two runners of one job would each mistake the other's runs for their
  * own, so the second runner fails or, if the first one is ending, waits for it. `running` receives a function to call
- * when it is interrupted.
+ * on interruption.
  */
 export const withNames = <A, E, R>(
   { jobs }: JobHost,

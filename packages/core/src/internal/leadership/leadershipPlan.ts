@@ -36,7 +36,7 @@ export type Event =
   /** The loop has ended after an interruption. */
   | { readonly _tag: "LoopEnded" }
   | { readonly _tag: "Gained" }
-  /** The lease was lost, or is about to be released. */
+  /** The lease has been lost, or is about to be released. */
   | { readonly _tag: "Over"; readonly lastedMillis: number }
   | { readonly _tag: "RunStarted" }
   | { readonly _tag: "RunEnded"; readonly leadership: number }

@@ -65,7 +65,7 @@ const withTimeout = (
 }
 
 /**
- * Sends one request if no fiber of this layer holds the mutex or waits for it. In mode `wait`, the caller joins the
+ * Sends one request if no fiber in this layer holds the mutex or waits for it. In mode `wait`, the caller joins the
  * line if it is refused or cannot send a request.
  */
 const grantTo = (

@@ -65,7 +65,7 @@ export class FleetPlace {
     return this.state.phase === "over"
   }
 
-  /** Whether the backend may know about the place. */
+  /** Whether the backend may know this place. */
   get isKnown(): boolean {
     return this.state.phase !== "prepared"
   }

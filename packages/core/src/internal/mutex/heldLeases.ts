@@ -45,7 +45,7 @@ export interface HeldLeases {
   readonly tasks: SlicedTasks
   /** Starts renewing the lease. If the layer is closed, the lease is lost and released immediately. */
   readonly add: (lease: HeldLease) => void
-  /** Sends the confirmation of a grant before it returns. The reply extends the lease, or ends it. */
+  /** Sends the confirmation of a grant before it returns. The reply extends or ends the lease. */
   readonly confirm: (lease: HeldLease) => void
   /**
    * Handles a report of a forced release of this lease, which may arrive before the grant. Renews the lease immediately

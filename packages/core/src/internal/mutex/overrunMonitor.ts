@@ -29,7 +29,7 @@ export const make = Effect.fnUntraced(function*(
   return (lease: HeldLease, loss: LeaseLost, now: Instant): void => {
     if (!lease.hasWork) return
     const ranOut = loss.reason._tag === "Expired" || loss.reason._tag === "BackendGone"
-    // Interrupted work gets at least one margin to end, even if the loss was noticed late
+    // Interrupted work gets at least one safety margin to end, even if the loss was noticed late
     const grace = Math.max(lease.options.margin, ranOut ? lease.serverLeft(now) : 0)
     timers.at(now.monotonic + grace, () => {
       if (timers.isClosed() || !lease.hasWork) return

@@ -129,8 +129,8 @@ export const make = (client: ClientContext): LeaseTaker => {
           added.push(owned)
           deliver(owned)
         } else {
-          // The table is closed, this client still uses the data stream, or the lease has already expired. For a
-          // stopped lease, only one attempt to release is made
+          // The table is closed, this client still uses the data stream, or the lease has already expired. `stop`
+          // limits the release to a single attempt
           refused.push(owned)
           owned.stop()
         }
