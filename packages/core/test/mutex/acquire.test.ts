@@ -9,14 +9,14 @@ import * as FaultyStore from "../support/faultyStore.ts"
 import { another, MemoryLive, start, TestLive } from "../support/setup.ts"
 
 describe("acquire", () => {
-  it.effect("a free mutex costs one request and no subscription", () =>
+  it.effect("acquiring a free mutex takes one request and no subscription", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Mutex.acquire("m")
       assert.deepStrictEqual(faults.calls, ["acquire try"])
     }).pipe(Effect.provide(TestLive)), { tags: ["H4"] })
 
-  it.effect("a held mutex is tried, then subscribed to, then queued for", () =>
+  it.effect("if a mutex is held, an acquire first tries, then subscribes, then queues", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const them = yield* another("them")
@@ -26,7 +26,7 @@ describe("acquire", () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["H4", "B1"] })
 
   it.effect(
-    "serves waiters in order of arrival, and each confirms its grant with one request",
+    "waiters are served in order of arrival, and each confirms its grant with one request",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -57,7 +57,7 @@ describe("acquire", () => {
   )
 
   it.effect(
-    "when an owner dies, the first waiter gets the mutex right after the key has expired",
+    "when an owner dies, the first waiter gets the mutex as soon as the key has expired",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -73,22 +73,26 @@ describe("acquire", () => {
     { tags: ["H6"] }
   )
 
-  it.effect("times out with an error that names the owner, and leaves the queue", () =>
-    Effect.gen(function*() {
-      const scope = yield* Scope.make()
-      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
-      const fiber = yield* start(Effect.flip(Effect.scoped(Mutex.acquire("m", { timeout: "3 seconds" }))))
-      yield* TestClock.adjust("2999 millis")
-      assert.isUndefined(fiber.pollUnsafe())
-      yield* TestClock.adjust("1 millis")
-      const error = yield* Fiber.join(fiber)
-      assert.strictEqual(error._tag, "AcquireTimeout")
-      assert.include(error.message, lease.id)
-      yield* Scope.close(scope, Exit.void)
-      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-    }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
+  it.effect(
+    "on timeout, an acquire leaves the queue and fails with an error that names the owner",
+    () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+        const fiber = yield* start(Effect.flip(Effect.scoped(Mutex.acquire("m", { timeout: "3 seconds" }))))
+        yield* TestClock.adjust("2999 millis")
+        assert.isUndefined(fiber.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        const error = yield* Fiber.join(fiber)
+        assert.strictEqual(error._tag, "AcquireTimeout")
+        assert.include(error.message, lease.id)
+        yield* Scope.close(scope, Exit.void)
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["H7"] }
+  )
 
-  it.effect("an interrupted wait returns at once even if the undo hangs", () =>
+  it.effect("an interrupted wait returns immediately, even if undoing the request hangs", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -100,7 +104,7 @@ describe("acquire", () => {
       faults.release = "work"
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("an attempt that is interrupted while its reply is in flight is undone", () =>
+  it.effect("an attempt is undone if it is interrupted while its reply is in flight", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "500 millis" }
@@ -111,7 +115,7 @@ describe("acquire", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)), { tags: ["H7", "B41"] })
 
-  it.effect("a timeout while the grant is in flight releases the mutex", () =>
+  it.effect("the mutex is released if the timeout passes while the grant is in flight", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "500 millis" }
@@ -121,26 +125,30 @@ describe("acquire", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("closing the layer waits for undos, for at most releaseTimeout", () =>
-    Effect.gen(function*() {
-      const scope = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(TestLive, scope)
-      yield* Effect.gen(function*() {
-        const faults = yield* Faults
-        yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
-        const waiter = yield* start(Effect.scoped(Mutex.acquire("m")))
-        faults.release = { late: "1 second" }
-        yield* Fiber.interrupt(waiter)
-      }).pipe(Effect.scoped, Effect.provide(context), start)
-      yield* Effect.yieldNow
-      const closing = yield* start(Scope.close(scope, Exit.void))
-      yield* TestClock.adjust("999 millis")
-      assert.isUndefined(closing.pollUnsafe())
-      yield* TestClock.adjust("1001 millis")
-      yield* Fiber.join(closing)
-    }), { tags: ["H7"] })
+  it.effect(
+    "closing the layer waits until interrupted attempts are undone, for at most releaseTimeout",
+    () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const context = yield* Layer.buildWithScope(TestLive, scope)
+        yield* Effect.gen(function*() {
+          const faults = yield* Faults
+          yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
+          const waiter = yield* start(Effect.scoped(Mutex.acquire("m")))
+          faults.release = { late: "1 second" }
+          yield* Fiber.interrupt(waiter)
+        }).pipe(Effect.scoped, Effect.provide(context), start)
+        yield* Effect.yieldNow
+        const closing = yield* start(Scope.close(scope, Exit.void))
+        yield* TestClock.adjust("999 millis")
+        assert.isUndefined(closing.pollUnsafe())
+        yield* TestClock.adjust("1001 millis")
+        yield* Fiber.join(closing)
+      }),
+    { tags: ["H7"] }
+  )
 
-  it.effect("an acquire waits through an outage for as long as a lease lasts", () =>
+  it.effect("an acquire rides out an outage that is no longer than a lease", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -156,7 +164,7 @@ describe("acquire", () => {
       assert.deepInclude(error, { _tag: "BackendError", isRetryable: true })
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a granted waiter whose confirmation fails sends it again, and is recognized as the owner", () =>
+  it.effect("a granted waiter resends a failed confirmation, and is recognized as the owner", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -171,7 +179,7 @@ describe("acquire", () => {
       assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("acquireIfAvailable returns None while another contender holds the mutex, and never queues", () =>
+  it.effect("acquireIfAvailable returns None if another contender holds the mutex, and never queues", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -180,7 +188,7 @@ describe("acquire", () => {
       assert.notInclude(faults.calls, "listen")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("many fibers of several layers on one store exclude each other", () =>
+  it.effect("many fibers in several layers on one store exclude each other", () =>
     Effect.gen(function*() {
       let inside = 0
       let most = 0
@@ -219,7 +227,7 @@ describe("acquire", () => {
         assert.strictEqual(yield* refused(Mutex.withLock("m", { timeout })(Effect.void)), "InvalidConfig")
         assert.strictEqual(yield* refused(Mutex.acquireAll(["m"], { timeout })), "InvalidConfig")
       }
-      // Effect reads each of these values as zero, or ignores it
+      // Effect treats each of these values as zero or ignores it
       for (const none of [NaN, [NaN, 0], { minutes: 1, seconds: NaN }] as const) {
         for (const option of ["timeout", "localTurn", "ttl", "transition", "maxHold"]) {
           const error = yield* Effect.flip(Mutex.acquire("m", { [option]: none }))
@@ -233,7 +241,7 @@ describe("acquire", () => {
       }
     }).pipe(Effect.provide(MemoryLive)))
 
-  it.effect("a timeout of zero sends one request, and awaits its reply", () =>
+  it.effect("with a timeout of zero, an acquire sends one request and waits for the reply", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "3 seconds" }
@@ -258,7 +266,7 @@ describe("acquire", () => {
       assert.deepStrictEqual(yield* once(Mutex.acquireAll(["m", "n"], timeout)), [false, "acquire try", "acquire try"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a timeout of zero acquires a free mutex, and an infinite timeout waits", () =>
+  it.effect("an acquire with a timeout of zero gets a free mutex, and one with an infinite timeout waits", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m", { timeout: 0 }), scope)
@@ -288,14 +296,14 @@ describe("configuration", () => {
       assert.strictEqual(yield* refusal({ processName: "@a" }), "processName")
       assert.strictEqual(yield* refusal({ processName: "a@" }), "processName")
       assert.strictEqual(yield* refusal({ processName: " " }), "processName")
-      // The safety margin of 0.8 s plus the command timeout of 1 s
+      // The safety margin of 0.8 s plus the command timeout of 1 s.
       assert.strictEqual(yield* refusal({ ttl: "14200 millis", transition: "1800 millis" }), "transition")
       yield* MutexConfig.make({ ttl: "14200 millis", transition: "1900 millis" })
       const built = yield* Effect.exit(Layer.build(Mutex.layer({ ttl: 0 }).pipe(Layer.provide(FaultyStore.layer))))
       assert.isTrue(Exit.isFailure(built))
     }))
 
-  it.effect("a transition that leaves no time to renew is refused, and the error suggests periods for a lease of the same length", () =>
+  it.effect("a transition is refused if it leaves no time to renew, and the error suggests periods for a lease of the same length", () =>
     Effect.gen(function*() {
       const problem = (options: Mutex.Options) =>
         Effect.map(Effect.flip(MutexConfig.make(options)), (error) => error.problem)
@@ -337,7 +345,7 @@ it.effect("a lease outlives the fiber that acquired it, but not its scope", () =
     assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
   }).pipe(Effect.provide(MemoryLive)))
 
-it.effect("a grant whose reply comes after its deadline is requested again", () =>
+it.effect("a grant is requested again if the reply arrives after its deadline", () =>
   Effect.gen(function*() {
     const faults = yield* Faults
     faults.acquire = { late: "15500 millis" }

@@ -1,4 +1,4 @@
-/** The limits of an acquire of several mutexes, and nested acquires with options. */
+/** Time limits of acquires of several mutexes, and nested acquires with options. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -10,7 +10,7 @@ import { stalling } from "../support/stalling.ts"
 
 describe("acquireAll", () => {
   it.effect.each([["timeout"], ["maxHold"]] as const)(
-    "names the caller's %s in its error, not the time left for the last mutex",
+    "reports the caller's %s in its error, not the remaining time for the last mutex",
     ([option]) =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -31,7 +31,7 @@ describe("acquireAll", () => {
   )
 
   it.effect.each([[499, 2], [500, 1], [2000, 1]])(
-    "sends a request while it has time left, even if no timer has fired (stalled for %i ms: %i in total)",
+    "sends requests only while it has time left, even if no timer has fired (stalled for %i ms: %i in total)",
     ([millis, requests]) =>
       Effect.gen(function*() {
         const { clock, stall } = yield* stalling
@@ -49,7 +49,7 @@ describe("acquireAll", () => {
   )
 })
 
-it.effect("acquireAll fails if a lease ends during the last request, even if no timer has fired", () =>
+it.effect("acquireAll fails if a lease ends during the last request, even if its timer has not fired", () =>
   Effect.gen(function*() {
     const { clock, stall } = yield* stalling
     yield* Effect.gen(function*() {
@@ -69,7 +69,7 @@ it.effect("acquireAll fails if a lease ends during the last request, even if no 
     }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
   }))
 
-it.effect("a nested acquire with options checks the options, then fails with AlreadyHeld", () =>
+it.effect("a nested acquire checks its options, then fails with AlreadyHeld", () =>
   Effect.gen(function*() {
     const nested = (options: Mutex.AcquireOptions) =>
       Effect.flip(Mutex.withLock("m", options)(Effect.void).pipe(Mutex.withLock("m")))

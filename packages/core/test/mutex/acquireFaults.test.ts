@@ -1,4 +1,7 @@
-/** Acquires when other parts fail: the tracer, the logger, a store that does not reply, a lease that ends early. */
+/**
+ * Acquires while something else fails: the tracer throws, the logger throws, the store does not reply, or a lease ends
+ * early.
+ */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Option, References, Scope, Tracer } from "effect"
@@ -14,10 +17,7 @@ const hold = (name: string) =>
     (scope) => Effect.as(Scope.provide(Mutex.acquire(name), scope), Scope.close(scope, Exit.void))
   )
 
-/**
- * A tracer that throws for every span of this library, when it begins, when it is annotated with a lease, or when it
- * ends.
- */
+/** A tracer that throws when one of the library's spans begins, is annotated with a lease, or ends. */
 const brokenTracer = (when: "begins" | "is annotated" | "ends") => {
   const broken: Array<string> = []
   const fail = (name: string) => {
@@ -40,7 +40,7 @@ const brokenTracer = (when: "begins" | "is annotated" | "ends") => {
 
 describe("a tracer that throws", () => {
   it.effect.each(["begins", "is annotated", "ends"] as const)(
-    "when a span %s changes nothing",
+    "has no effect if it throws when a span %s",
     (when) =>
       Effect.gen(function*() {
         const { broken, tracer } = brokenTracer(when)
@@ -67,15 +67,18 @@ describe("a tracer that throws", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect.each(["begins", "ends"] as const)("when the span of a renewal %s does not stop the renewals", (when) => {
-    const { broken, tracer } = brokenTracer(when)
-    return Effect.gen(function*() {
-      const lease = yield* Mutex.acquire("m")
-      yield* TestClock.adjust("1 minute")
-      assert.isTrue(yield* lease.isHeld)
-      assert.include(broken, "simba.renew")
-    }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.withTracer(tracer))
-  })
+  it.effect.each(["begins", "ends"] as const)(
+    "does not stop the renewals if it throws when the span of a renewal %s",
+    (when) => {
+      const { broken, tracer } = brokenTracer(when)
+      return Effect.gen(function*() {
+        const lease = yield* Mutex.acquire("m")
+        yield* TestClock.adjust("1 minute")
+        assert.isTrue(yield* lease.isHeld)
+        assert.include(broken, "simba.renew")
+      }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.withTracer(tracer))
+    }
+  )
 })
 
 describe("a logger that throws", () => {
@@ -88,7 +91,7 @@ describe("a logger that throws", () => {
     Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "Trace"))
   )
 
-  it.effect("prevents neither grants nor the report of a loss", () =>
+  it.effect("prevents neither grants nor reports of losses", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       assert.strictEqual(yield* Mutex.withLock("m")(Effect.succeed(1)), 1)
@@ -122,7 +125,7 @@ describe("a store that does not reply", () => {
   }
 
   it.effect(
-    "fails every acquire after the duration of a lease, and does not delay later acquires",
+    "makes every acquire fail after the duration of a lease, without delaying later acquires",
     () =>
       Effect.gen(function*() {
         const faults = yield* FaultyStore.Faults
@@ -141,7 +144,7 @@ describe("a store that does not reply", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("also fails an acquire whose earlier requests failed in an outage", () =>
+  it.effect("makes an acquire fail even if its earlier requests failed in an outage", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       faults.acquire = "fail"
@@ -152,7 +155,7 @@ describe("a store that does not reply", () => {
       isOutage(asking.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("fails each acquire after the duration of its own lease, measured from its first request without a reply", () =>
+  it.effect("makes each acquire fail after the duration of its own lease, measured from its first request without a reply", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       faults.acquire = "hang"
@@ -173,20 +176,20 @@ describe("a store that does not reply", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("fails a queued waiter after the duration of its own lease", () =>
+  it.effect("makes a queued waiter fail after the duration of its own lease", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
       const waiting = yield* start(Mutex.withLock("m", { ttl: "3 seconds", transition: "3 seconds" })(Effect.void))
       yield* TestClock.adjust(1)
       faults.acquire = "hang"
-      // The holder's lease ends after 16 seconds, so the waiter polls by then
+      // The holder's lease ends after 16 seconds, so the waiter polls no later than that
       yield* TestClock.adjust("30 seconds")
       isOutage(waiting.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-describe("a timeout in an outage does not report a busy mutex", () => {
+describe("an acquire that times out in an outage does not report a busy mutex", () => {
   const timingOut = Effect.flip(Mutex.withLock("m", { timeout: "3 seconds" })(Effect.void))
 
   it.effect.each(
@@ -217,7 +220,7 @@ describe("a timeout in an outage does not report a busy mutex", () => {
       Effect.gen(function*() {
         const faults = yield* FaultyStore.Faults
         yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
-        // The layer knows that the mutex is held, so its next acquire skips the try and queues
+        // The layer knows that the mutex is held, so its next acquire queues without a try-acquire
         yield* Mutex.acquireIfAvailable("m")
         faults.acquire = acquire
         const waiting = yield* start(timingOut)
@@ -240,14 +243,14 @@ describe("a timeout in an outage does not report a busy mutex", () => {
       assert.deepInclude(yield* Fiber.join(waiting), { _tag: "AcquireTimeout", mutex: "m" })
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a request that was just sent does not hide that the mutex is taken", () =>
+  it.effect("a timeout reports a taken mutex even if another request has just been sent", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       yield* Effect.provide(Mutex.acquire("m", { ttl: "1 second", transition: "1900 millis" }), yield* another("them"))
       const waiting = yield* start(timingOut)
       yield* TestClock.adjust("1 second")
       faults.acquire = { late: "1 second" }
-      // The waiter polls when the last known lease may have ended
+      // The waiter polls at the time when the last known lease may have ended
       yield* TestClock.adjust("2 seconds")
       assert.deepInclude(yield* Fiber.join(waiting), { _tag: "AcquireTimeout", mutex: "m" })
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
@@ -266,7 +269,7 @@ describe("an acquire of a mutex that its own process holds", () => {
     return { lines, live }
   }
 
-  it.effect("is reported once, after five seconds, and its timeout names this process", () => {
+  it.effect("is reported once, after five seconds, and the timeout error names this process", () => {
     const { lines, live } = logging()
     return Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
@@ -286,7 +289,7 @@ describe("an acquire of a mutex that its own process holds", () => {
     }).pipe(Effect.scoped, Effect.provide(live))
   })
 
-  it.effect("is not reported if leases change hands, nor for another process", () => {
+  it.effect("is not reported if leases keep changing hands, or if another process holds the mutex", () => {
     const { lines, live } = logging()
     return Effect.gen(function*() {
       const works = yield* Effect.forEach(
@@ -321,7 +324,7 @@ describe("acquireAll", () => {
       assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("has the time left of its earliest deadline, and none after a loss, whose failure names the lost mutex", () =>
+  it.effect("has the time left until its earliest deadline, and none after a loss, which names the lost mutex", () =>
     Effect.gen(function*() {
       const letGo = yield* Effect.provide(hold("b"), yield* another("them"))
       const all = yield* start(Mutex.acquireAll(["a", "b"]))
@@ -337,7 +340,7 @@ describe("acquireAll", () => {
       assert.isTrue(yield* group.leases[0]!.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("sends nothing more once its timeout has passed, even if no timer has fired", () =>
+  it.effect("sends no more requests after its timeout, even if no timer has fired", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -352,14 +355,14 @@ describe("acquireAll", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }).pipe(Effect.scoped))
 
-  it.effect("fails at once if it loses a lease while it waits for the next one", () =>
+  it.effect("fails immediately if it loses a lease while it waits for the next one", () =>
     Effect.gen(function*() {
       const letGo = yield* Effect.provide(hold("c"), yield* another("them"))
       const all = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b", "c"]))))
       yield* TestClock.adjust("1 second")
       yield* Mutex.forceRelease("b")
       yield* TestClock.adjust("1 second")
-      assert.isDefined(all.pollUnsafe(), "fails although the third mutex is not free")
+      assert.isDefined(all.pollUnsafe(), "fails even though the third mutex is still taken")
       const error = yield* Fiber.join(all)
       assert.deepInclude(error, { _tag: "LeaseLost", resource: "b", reason: { _tag: "ForcedRelease" } })
       assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
@@ -370,7 +373,7 @@ describe("acquireAll", () => {
 })
 
 describe("a request of an acquire", () => {
-  it.effect("is sent again if the granted lease has no more than the margin left", () =>
+  it.effect("is repeated if no more than the margin is left of the granted lease", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       for (const [late, requests] of [[15_199, 1], [15_200, 2], [15_300, 2]] as const) {
@@ -385,7 +388,7 @@ describe("a request of an acquire", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("is retried after pauses that double from 50 ms, with a fifth of jitter", () =>
+  it.effect("is retried after pauses that start at 50 ms and double, with a jitter of a fifth", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       faults.acquire = "fail"

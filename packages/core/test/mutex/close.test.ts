@@ -13,7 +13,7 @@ import { another, start } from "../support/setup.ts"
 const closed = (error: unknown) =>
   assert.deepInclude(error as object, { _tag: "BackendError", operation: "acquire", isRetryable: false })
 
-/** A layer on the store, and an effect that closes it. The store stays open. */
+/** A layer on the store, and an effect that closes the layer but not the store. */
 const open = Effect.gen(function*() {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ processName: "us" })), scope)
@@ -40,7 +40,7 @@ describe("a closed layer whose store stays open", () => {
       assert.deepStrictEqual(faults.calls, [])
     })))
 
-  it.effect("fails the event streams of its mutexes, and new ones", () =>
+  it.effect("fails current and new event streams of its mutexes", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const observed: Array<string> = []
@@ -103,7 +103,7 @@ describe("a closed layer whose store stays open", () => {
     })))
 
   it.effect(
-    "a request without a reply fails after the duration of a lease, as in an open layer",
+    "fails a request without a reply after the duration of a lease, like an open layer",
     () =>
       test(Effect.gen(function*() {
         const { close, mutex } = yield* open
@@ -143,7 +143,7 @@ describe("a closed layer whose store stays open", () => {
       assert.strictEqual((yield* store.owner(mutex))._tag, "Free")
     })))
 
-  it.effect("probes a lease once after a hint of a forced release, and does not probe the next holder's lease", () =>
+  it.effect("after a hint of a forced release, probes that lease once, and not the next holder's lease", () =>
     test(Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const faults = yield* FaultyStore.Faults
@@ -165,7 +165,7 @@ describe("a closed layer whose store stays open", () => {
       }
     })))
 
-  it.effect("interrupts work, awaits it, and releases its mutex before the close returns", () =>
+  it.effect("interrupts work, waits for it to end, and releases its mutex before the close returns", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const faults = yield* FaultyStore.Faults
@@ -196,7 +196,7 @@ describe("a closed layer whose store stays open", () => {
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 2)
     })))
 
-  it.effect("releases the mutex of work that has ended while other work continues", () =>
+  it.effect("releases the mutex of work that has ended, while other work is still running", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const stuck = yield* start(Effect.exit(mutex.withLock("a")(Effect.uninterruptible(Effect.sleep("10 seconds")))))
@@ -213,7 +213,7 @@ describe("a closed layer whose store stays open", () => {
       yield* Fiber.join(stuck)
     })))
 
-  it.effect("closing the layer neither waits for nor releases a lease without protected work", () =>
+  it.effect("closing the layer neither awaits nor releases a lease without protected work", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const scope = yield* Scope.make()
@@ -228,7 +228,7 @@ describe("a closed layer whose store stays open", () => {
       assert.strictEqual((yield* other.owner("m"))._tag, "Free")
     })))
 
-  it.effect("a fiber that waits for the loss of a bare lease is notified", () =>
+  it.effect("a fiber that is waiting for the loss of a lease without work is notified", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const lease = yield* mutex.acquire("bare")
@@ -238,7 +238,7 @@ describe("a closed layer whose store stays open", () => {
       assert.strictEqual((yield* Fiber.join(lost)).reason._tag, "BackendGone")
     })))
 
-  it.effect("work may close the layer that it runs on", () =>
+  it.effect("work may close its own layer", () =>
     test(Effect.gen(function*() {
       const { close, mutex } = yield* open
       const work = yield* start(Effect.exit(mutex.withLock("m")(Effect.andThen(close, Effect.never))))

@@ -1,4 +1,4 @@
-/** The error messages of mutexes. */
+/** Mutex error messages. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseId } from "@effect-simba/core/MutexName"
 import type * as SimbaError from "@effect-simba/core/SimbaError"
@@ -50,7 +50,7 @@ describe("errors", () => {
       assert.strictEqual(new Set(errors.map((error) => error.message)).size, errors.length)
     }).pipe(Effect.provide(TestLive)), { tags: ["B25"] })
 
-  it.effect("a reason of a loss is caught by its tag, and only retryable losses are retried", () =>
+  it.effect("the reason for a loss can be caught by its tag, and only retryable losses are retried", () =>
     Effect.gen(function*() {
       let runs = 0
       const work = Effect.andThen(Effect.sync(() => ++runs), Effect.never).pipe(
@@ -61,7 +61,7 @@ describe("errors", () => {
       const fiber = yield* start(work)
       yield* takeFrom(yield* ownerOf("m"))
       yield* TestClock.adjust("30 seconds")
-      assert.strictEqual(runs, 1, "the work waits while a stranger owns the mutex")
+      assert.strictEqual(runs, 1, "the work waits while another contender owns the mutex")
       yield* Mutex.forceRelease("m")
       yield* TestClock.adjust("1 second")
       assert.strictEqual(runs, 2)

@@ -1,4 +1,4 @@
-/** When a waiter in the fleet's queue polls, what wakes the waiter, and what it cleans up. */
+/** Waiters in the fleet's queue: when they poll, what wakes them, and what they clean up. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
@@ -14,7 +14,7 @@ import { start } from "../support/setup.ts"
 
 const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
 
-/** A waiter that was refused. The owner's key lasts ten more minutes. */
+/** Refuses a waiter. The owner's key has ten minutes left. */
 const waiting = Effect.gen(function*() {
   const { reply } = yield* Backend
   const fiber = yield* start(Mutex.acquire("m"))
@@ -28,7 +28,10 @@ const waits = Effect.map(Backend, ({ calls }) => calls.filter((call) => call ===
 
 const pollAfter = (delay: Duration.Input): WakeUp => ({ _tag: "PollAfter", delay: Duration.fromInputUnsafe(delay) })
 
-/** A place without a layer. The first `after` calls of `first` return a normal waiter, later ones use `queue.first`. */
+/**
+ * A place without a layer. The first `after` calls of `first` return a normal waiter, and later calls use
+ * `queue.first`.
+ */
 const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after = 0) {
   const store = yield* MutexStore
   const services = yield* Effect.context<never>()
@@ -76,7 +79,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
 })
 
 describe("a waiter that sleeps", () => {
-  it.effect("polls after the duration of a lease, no matter how long the owner's lease is, even after a hint to poll later", () =>
+  it.effect("polls after the duration of a lease, even if the owner's lease is longer or a hint asks for a later poll", () =>
     Effect.gen(function*() {
       const { notify } = yield* Backend
       yield* waiting
@@ -87,7 +90,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  /** The reply comes after five seconds, 3.5 seconds more than a confirm period. */
+  /** The reply arrives after five seconds, which is 3.5 seconds more than a confirm period. */
   const pollsEarlier = (sleep: () => void) =>
     Effect.gen(function*() {
       const { reply } = yield* Backend
@@ -103,10 +106,9 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive))
 
-  it.effect("polls earlier after a reply that came late, because the lease has become shorter meanwhile", () =>
-    pollsEarlier(() => {}))
+  it.effect("polls earlier after a late reply, because less is left of the lease", () => pollsEarlier(() => {}))
 
-  it.effect("polls earlier after a reply that came during a suspension", () =>
+  it.effect("polls earlier after a reply that arrived during a suspension", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* suspending
       const sleeping = pollsEarlier(() => {
@@ -115,7 +117,7 @@ describe("a waiter that sleeps", () => {
       yield* Effect.provideService(sleeping, Clock.Clock, clock)
     }))
 
-  it.effect("polls one millisecond after the time of a hint, and only once", () =>
+  it.effect("polls only once for a hint, one millisecond after the time that the hint contains", () =>
     Effect.gen(function*() {
       const { notify } = yield* Backend
       yield* waiting
@@ -129,7 +131,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("sends one more request for all messages that arrived while a request was in flight", () =>
+  it.effect("sends only one more request for all messages that arrived while a request was in flight", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       yield* start(Mutex.acquire("m"))
@@ -146,7 +148,7 @@ describe("a waiter that sleeps", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("sends a request at once when its turn comes during the pause after an outage", () =>
+  it.effect("sends a request immediately if its turn comes during the pause after an outage", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       const fiber = yield* waiting
@@ -160,14 +162,14 @@ describe("a waiter that sleeps", () => {
       yield* reply(Exit.fail(outage))
       notify({ _tag: "Gap" })
       yield* settle
-      assert.strictEqual(yield* waits, asked, "a gap ends no pause, because every reconnection is a gap")
+      assert.strictEqual(yield* waits, asked, "does not end its pause at a gap, because every reconnection is a gap")
       notify({ _tag: "YourTurn" })
       yield* settle
       assert.strictEqual(yield* waits, asked + 1)
       notify({ _tag: "YourTurn" })
       yield* reply(Exit.fail(outage))
       yield* settle
-      assert.strictEqual(yield* waits, asked + 2, "a turn that arrives during a failing request skips the pause")
+      assert.strictEqual(yield* waits, asked + 2, "skips the pause if its turn comes during a failing request")
       yield* reply(Exit.fail(outage))
       yield* settle
       assert.strictEqual(yield* waits, asked + 2, "only once")
@@ -179,7 +181,7 @@ describe("a waiter that sleeps", () => {
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect(
-    "ignores grants that follow a gap until a request gets a reply",
+    "after a gap, ignores grants until a request gets a reply",
     () =>
       Effect.gen(function*() {
         const { reply, confirmations, micros, notify } = yield* Backend
@@ -219,7 +221,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("listens before it sends a request", () =>
+  it.effect("subscribes before it sends a request", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore
       const { listeners } = yield* Backend
@@ -232,10 +234,10 @@ describe("a waiter that sleeps", () => {
         Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore, { ...store, acquire })))
       )
       yield* Effect.provide(waiting, context)
-      assert.deepStrictEqual(listening, [0, 1], "none at the try, one at the request that queues")
+      assert.deepStrictEqual(listening, [0, 1], "none at the try-acquire, one at the request that queues")
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)), { tags: ["H4"] })
 
-  it.effect("polls at the interval that its inbox requests if gaps cannot be detected", () =>
+  it.effect("polls at the interval that its inbox requires if gaps cannot be detected", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore
       const inbox: typeof store.inbox = (key, onForced) =>
@@ -250,7 +252,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("ends its subscription even if the store replies at once", () =>
+  it.effect("ends its subscription even if the store replies immediately", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore
       const { listeners } = yield* Backend
@@ -263,7 +265,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(listeners.size, 0)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("fails if its request crashes, and the waiters behind it keep waiting", () =>
+  it.effect("fails if its request crashes, while the waiters behind it keep waiting", () =>
     Effect.gen(function*() {
       const { reply } = yield* Backend
       const first = yield* start(Mutex.acquire("m"))
@@ -276,7 +278,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is awaited when its layer closes, including the undo of its request", () =>
+  it.effect("is awaited when its layer closes, until its request has been undone", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore
       let isUndone = false
@@ -298,7 +300,7 @@ describe("a waiter that sleeps", () => {
       assert.isTrue(isUndone)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("leaves no timer behind, no matter what wakes it", () =>
+  it.effect("leaves no timer behind, regardless of what wakes it", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       const { entry, open } = yield* entryOf({})
@@ -317,7 +319,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(open(), 0)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("leaves no timer behind when its turn ends a pause, and keeps no fiber that has ended", () =>
+  it.effect("leaves no timer and no ended fiber behind when its turn ends a pause", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       const { entry, open } = yield* entryOf({})
@@ -332,7 +334,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(open(), 1, "the limit of the request")
       yield* reply(Exit.succeed(refusal(undefined)))
       yield* settle
-      // The place checks the turn with this reply, and then sends another request
+      // The place checks the turn against this reply, then sends another request
       yield* reply(Exit.succeed(refusal(undefined)))
       yield* settle
       assert.strictEqual(entry.fibers.size, 0)
@@ -340,7 +342,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(open(), 0)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("pauses after a failed request, even if its turn came before that request", () =>
+  it.effect("pauses after a failed request, even if its turn came before the request", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       yield* start(Mutex.acquire("m"))
@@ -356,7 +358,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 3)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("polls at once after a suspension if the lease in the reply has ended by then", () =>
+  it.effect("polls immediately after a suspension if the lease in the reply has ended by then", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* suspending
       yield* Effect.gen(function*() {
@@ -371,7 +373,7 @@ describe("a waiter that sleeps", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("sleeps without a timer if its layer's timers are closed", () =>
+  it.effect("sleeps without a timer if the timers of its layer are closed", () =>
     Effect.gen(function*() {
       const { reply } = yield* Backend
       const { close, entry } = yield* entryOf({})
@@ -382,7 +384,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 1)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("ends with its own defect, which does not reach the sender of the notification", () =>
+  it.effect("ends with a defect if it crashes, and the sender of the notification is not affected", () =>
     Effect.gen(function*() {
       const { reply, micros, notify } = yield* Backend
       const crashes: Array<unknown> = []

@@ -1,4 +1,4 @@
-/** Forced releases whose notification reaches the owner before the reply that granted it the mutex. */
+/** Forced releases that the owner hears about before it receives the reply with its grant. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -9,7 +9,7 @@ import { another, start, TestLive } from "../support/setup.ts"
 
 const hold = (name: string, millis: number) => Mutex.withLock(name)(Effect.sleep(millis))
 
-/** The ways in which this layer is granted "m" with a reply that is half a second late. */
+/** Ways in which this layer is granted "m" by a reply that is half a second late. */
 const grants = {
   "to the first request": Effect.gen(function*() {
     const faults = yield* Faults
@@ -38,7 +38,7 @@ const grants = {
 
 describe("a forced release that overtakes the reply to the acquire", () => {
   it.effect.each(Object.entries(grants))(
-    "ends the lease at once, as a forced release (%s)",
+    "ends the lease immediately, as a forced release (%s)",
     ([, grant]) =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -56,7 +56,7 @@ describe("a forced release that overtakes the reply to the acquire", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("ends only that lease: the layer's next lease is not probed", () =>
+  it.effect("ends only that lease, and the layer's next lease is not probed", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const { waiting: acquiring } = yield* grants["to the first request"]
@@ -73,7 +73,7 @@ describe("a forced release that overtakes the reply to the acquire", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-it.effect("a forced release during a renewal is detected by the next renewal, which follows the reply", () =>
+it.effect("a forced release during a renewal is detected by the next renewal, immediately after the reply", () =>
   Effect.gen(function*() {
     const faults = yield* Faults
     const lease = yield* Mutex.acquire("m")

@@ -1,4 +1,4 @@
-/** When a process may hand a lease to its next fiber, and when leases are renewed. */
+/** When a process may hand a lease on to its next fiber, and when leases are renewed. */
 import { type FencingToken, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Duration } from "effect"
@@ -20,7 +20,7 @@ const leaseOf = (token = 100) => {
   return new HeldLease(MutexName.MutexName.make("m"), id, token as FencingToken.FencingToken, settings, at(0))
 }
 
-it("after a report of a forced release, a lease is handed on only once a renewal that was sent later has succeeded", () => {
+it("after a reported forced release, a lease is handed on only once a renewal sent after the report has succeeded", () => {
   const lease = leaseOf()
   assert.isTrue(lease.isFresh(at(200)))
   lease.forcedAt = 100
@@ -31,8 +31,8 @@ it("after a report of a forced release, a lease is handed on only once a renewal
   assert.isTrue(lease.isFresh(at(200)))
 })
 
-it("after a suspension, a lease is handed on only with more than the margin left", () => {
-  // The deadline is at 15.2 seconds by the wall clock, and the margin is 0.8 seconds
+it("after a suspension, a lease is handed on only if more than the margin is left", () => {
+  // The deadline is at 15.2 seconds on the wall clock, and the margin is 0.8 seconds
   const isFresh = (wall: number) => leaseOf().isFresh({ monotonic: 1000, wall })
   assert.deepStrictEqual([1000, 14_399, 14_400, 15_100].map(isFresh), [true, true, false, false])
 })
@@ -45,14 +45,14 @@ it("a lease is not handed on while its renewal is in flight, because the reply m
   assert.isTrue(lease.isFresh(at(9500)))
 })
 
-it("a retry of a renewal is not sent earlier, no matter how long the turns of the process are", () => {
+it("the retry of a renewal is not sent early, however long the turns of the process are", () => {
   const lease = leaseOf()
   assert.strictEqual(lease.lead(1000), 2000)
   lease.failure = outage
   assert.strictEqual(lease.lead(1000), 0)
 })
 
-it("a lease is handed on only if it is not in doubt and has a token to spare", () => {
+it("a lease is handed on only if it is certain and has an unused token", () => {
   const fresh = (change: (lease: HeldLease) => void, now = 5000, token = 100) => {
     const lease = leaseOf(token)
     change(lease)
@@ -67,7 +67,7 @@ it("a lease is handed on only if it is not in doubt and has a token to spare", (
   assert.isFalse(fresh((lease) => lease.failure = outage), "a renewal failed")
   assert.isFalse(fresh((lease) => lease.dead = true), "its holder is not alive")
   assert.isFalse(fresh((lease) => lease.probe = "asking"), "its holder is probed")
-  // The tokens of one grant are used up one by one
+  // Each hand-off uses one token of the grant
   let lease = leaseOf(100)
   let heirs = 0
   for (; lease.isFresh(at(1)); heirs++) {
@@ -78,7 +78,7 @@ it("a lease is handed on only if it is not in doubt and has a token to spare", (
   assert.deepStrictEqual([heirs, lease.token], [99, 199])
 })
 
-it("a lease that a message grants for a short period is renewed within it, and one for the whole ttl as usual", () => {
+it("a lease that a message grants is renewed within its period if that is short, and as usual if it is the whole ttl", () => {
   const settings = settingsOf({ ttl: Duration.seconds(14), transition: Duration.seconds(2), localTurn: Duration.zero })
   const granted = (period: number, usable: number) => {
     const mutex = MutexName.MutexName.make("m")
@@ -95,12 +95,12 @@ it("a lease that a message grants for a short period is renewed within it, and o
   assert.strictEqual(whole.expiry(), "BackendGone")
   whole.dead = short.dead = true
   assert.deepStrictEqual([short.expiry(), whole.expiry()], ["Expired", "Expired"])
-  // The time left on the server, by the clock that reaches the end first
+  // The remaining time on the server, by the clock that reaches the end first
   assert.strictEqual(whole.serverLeft({ monotonic: 5000, wall: 500 }), 12_000)
   assert.strictEqual(whole.serverLeft({ monotonic: 1000, wall: 6500 }), 10_000)
 })
 
-it("renewals may be sent early by an eighth of the ttl, and at most a second", () => {
+it("renewals may be sent early by an eighth of the ttl, but by at most a second", () => {
   const early = [1000, 4000, 8000, 10_000].map((ttl) =>
     settingsOf({ ttl: Duration.millis(ttl), transition: Duration.seconds(6), localTurn: Duration.zero }).early
   )

@@ -1,4 +1,4 @@
-/** When a waiter may rely on a grant that a message reports, for how long, and what the confirmation changes. */
+/** When and for how long a waiter may rely on a grant in a message, and what the confirmation changes. */
 import * as FencingToken from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
@@ -18,7 +18,7 @@ const next = token(500)
 
 const long = { localTurn: "1 minute" } as const
 
-/** A waiter whose request reached the backend after 200 ms and was refused 100 ms later. */
+/** A waiter whose request reaches the backend after 200 ms and is refused after another 100 ms. */
 const queued = Effect.fnUntraced(
   function*<A, E, R>(waiter: Effect.Effect<A, E, R>, stamp?: (micros: number) => Stamp | undefined) {
     const { reply, micros } = yield* Backend
@@ -33,7 +33,7 @@ const queued = Effect.fnUntraced(
   }
 )
 
-/** A grant that the backend makes `millis` milliseconds after it executed the request. */
+/** A grant by the backend, `millis` milliseconds after it executed the request. */
 const grantAfter = (millis: number, more: Partial<Grant> = {}) =>
   Effect.map(Backend, ({ micros }) => ({ token: next, micros: micros(200 + millis), ...more }))
 
@@ -48,22 +48,22 @@ const isWaiting = <A, E>(fiber: Fiber.Fiber<A, E>) =>
   Effect.map(Backend, ({ calls, confirmations }) => {
     assert.isUndefined(fiber.pollUnsafe())
     assert.deepStrictEqual(confirmations, [])
-    assert.deepStrictEqual(calls, ["try", "wait", "wait"], "treats the message as a hint")
+    assert.deepStrictEqual(calls, ["try", "wait", "wait"], "treats the message only as a hint")
   })
 
 describe("a grant by message", () => {
-  it.effect("starts when the last request was sent, and lasts for its period less the margin", () =>
+  it.effect("lasts for its period less the margin, measured from when the last request was sent", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(1000, turn(yield* grantAfter(1000)))
       const lease = yield* Fiber.join(waiter)
       assert.strictEqual(lease.token, next)
-      // Granted at least 1,000 ms after the request was sent, so at most 300 ms ago; the margin is 5% of 2.5 s
+      // Granted at least 1,000 ms after the request was sent, so at most 300 ms ago. The margin is 5% of 2.5 s.
       assert.strictEqual(yield* timeLeft(lease), 1500 - 300 - 125)
       yield* lease.ensure
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("counts as a hand-off, and a request that finds the mutex free does not", () =>
+  it.effect("counts as a hand-off, unlike a request that finds the mutex free", () =>
     Effect.gen(function*() {
       const { reply } = yield* Backend
       const handOffs = Effect.map(Metric.value(MutexMetrics.mutex.handOffs), ({ count }) => count)
@@ -89,14 +89,14 @@ describe("a grant by message", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 300 - 100)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("has a margin that grows with the wait, because clocks may run at different rates", () =>
+  it.effect("has a margin that grows with the waiting time, because clocks may run at different rates", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(7000, turn(yield* grantAfter(7300)))
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 440)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("starts when its message arrives, at the latest", () =>
+  it.effect("starts no later than its message arrives", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       // The backend's clock was set forward
@@ -104,13 +104,13 @@ describe("a grant by message", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiter)), 1500 - 200)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is only a hint if less than half of its period is left", () =>
+  it.effect("is only a hint if less than half its period is left", () =>
     Effect.gen(function*() {
       const [young, old] = [yield* Effect.exit(at(425)), yield* Effect.exit(at(426))]
       assert.deepStrictEqual([Exit.isSuccess(young), Exit.isSuccess(old)], [true, false])
     }))
 
-  /** Asserts that the waiter relies on a grant whose message takes this long. */
+  /** Asserts that the waiter relies on a grant even if the message takes this long. */
   const at = (millis: number) =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
@@ -118,7 +118,7 @@ describe("a grant by message", () => {
       assert.isDefined(waiter.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(GrantingLive)))
 
-  it.effect("is only a hint if its token is not larger than that in the last reply, regardless of the backend's clock", () =>
+  it.effect("is only a hint if its token is no larger than the one in the last reply, regardless of the backend's clock", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"))
       yield* notifyAfter(10, turn(yield* grantAfter(10, { token: token(last) })))
@@ -132,14 +132,14 @@ describe("a grant by message", () => {
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is only a hint if the last reply had no time", () =>
+  it.effect("is only a hint if the last reply contained no time", () =>
     Effect.gen(function*() {
       const waiter = yield* queued(Mutex.acquire("m"), () => undefined)
       yield* notifyAfter(10, turn(yield* grantAfter(10)))
       yield* isWaiting(waiter)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("is only a hint after a suspension of the machine", () =>
+  it.effect("is only a hint if the machine has been suspended", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* suspending
       yield* Effect.gen(function*() {
@@ -150,7 +150,7 @@ describe("a grant by message", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("is only a hint if the local wall clock was set back, because that can hide a suspension", () =>
+  it.effect("is only a hint if the local wall clock was set back, because this can hide a suspension", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* suspending
       let step = 0
@@ -164,14 +164,14 @@ describe("a grant by message", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, stepping))
     }))
 
-  it.effect("after a gap is judged by the reply that follows the gap", () =>
+  it.effect("is compared with the reply that follows a gap if it arrives after the gap", () =>
     Effect.gen(function*() {
       const { reply, micros, notify } = yield* Backend
       const waiter = yield* queued(Mutex.acquire("m"))
       notify({ _tag: "Gap" })
       yield* notifyAfter(10, turn(yield* grantAfter(10)))
       yield* isWaiting(waiter)
-      // The grant has ended: this refusal has a later time
+      // The grant has ended, because this refusal has a later time
       yield* reply(Exit.succeed(refusal({ micros: micros(20), token: next })))
       yield* settle
       const { confirmations } = yield* Backend
@@ -179,7 +179,7 @@ describe("a grant by message", () => {
       assert.deepStrictEqual(confirmations, [])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("that arrives before the reply waits for the reply", () =>
+  it.effect("waits for the reply if it arrives first", () =>
     Effect.gen(function*() {
       const { reply, micros, notify } = yield* Backend
       const waiter = yield* start(Mutex.acquire("m"))
@@ -202,7 +202,7 @@ describe("the confirmation of a grant by message", () => {
     return { fiber, ...confirmations[0]! }
   })
 
-  it.effect("is sent before the work begins, with the token of the grant", () =>
+  it.effect("is sent with the grant's token before the work begins", () =>
     Effect.gen(function*() {
       const { calls } = yield* Backend
       const { fiber, request } = yield* granted(Mutex.withLock("m")(() => Effect.sync(() => void calls.push("work"))))
@@ -211,7 +211,7 @@ describe("the confirmation of a grant by message", () => {
       assert.strictEqual(request.token, next)
     }).pipe(Effect.provide(GrantingLive)))
 
-  it.effect("extends the lease from the time at which it was sent", () =>
+  it.effect("extends the lease from the time when it was sent", () =>
     Effect.gen(function*() {
       const { done, fiber } = yield* granted(Mutex.acquire("m"))
       const lease = yield* Fiber.join(fiber)
@@ -220,7 +220,7 @@ describe("the confirmation of a grant by message", () => {
       assert.strictEqual(yield* timeLeft(lease), 16_000 * 0.95 - 50)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("that is refused ends the lease and interrupts the work", () =>
+  it.effect("ends the lease and interrupts the work if it is refused", () =>
     Effect.gen(function*() {
       const { done, fiber } = yield* granted(Mutex.withLock("m")(Effect.never))
       done(Exit.succeed(refusal(undefined)))
@@ -228,7 +228,7 @@ describe("the confirmation of a grant by message", () => {
       assert.deepInclude(error, { _tag: "LeaseLost", reason: { _tag: "TakenOver", owner: "them" } })
     }).pipe(Effect.provide(GrantingLive)))
 
-  it.effect("that fails is followed by a renewal", () =>
+  it.effect("is followed by a renewal if it fails", () =>
     Effect.gen(function*() {
       const { calls } = yield* Backend
       const { done, fiber } = yield* granted(Mutex.acquire("m"))
@@ -244,7 +244,7 @@ describe("the confirmation of a grant by message", () => {
   }
 
   it.effect.each(Object.entries(guards))(
-    "without a reply is followed by a renewal before the grant ends (%s)",
+    "is followed by a renewal before the grant ends if it gets no reply (%s)",
     ([, live]) =>
       Effect.gen(function*() {
         const { calls } = yield* Backend
@@ -254,21 +254,21 @@ describe("the confirmation of a grant by message", () => {
         assert.deepStrictEqual(calls.slice(-2), ["confirm", "renew"])
         const left = yield* timeLeft(lease)
         done(Exit.succeed({ _tag: "Granted", token: next }))
-        assert.strictEqual(yield* timeLeft(lease), left, "a late reply does not shorten the lease")
+        assert.strictEqual(yield* timeLeft(lease), left, "does not shorten the lease if its reply is late")
       }).pipe(Effect.scoped, Effect.provide(live))
   )
 
-  it.effect("of a lease that has ended changes nothing", () =>
+  it.effect("has no effect on a lease that has ended", () =>
     Effect.gen(function*() {
       const { done, fiber } = yield* granted(Mutex.withLock("m")(Effect.void))
       yield* Fiber.join(fiber)
       done(Exit.succeed(refusal(undefined)))
-      // These would renew the lease, which throws
+      // These would renew the lease, and renewals throw
       done(Exit.succeed({ _tag: "Granted", token: next }))
       done(Exit.fail(outage))
     }).pipe(Effect.provide(GrantingLive)))
 
-  it.effect("is not sent for a waiter that has left; its place is released", () =>
+  it.effect("is not sent if the waiter has left, and the waiter's place is released", () =>
     Effect.gen(function*() {
       const { calls, confirmations } = yield* Backend
       const fiber = yield* queued(Mutex.acquire("m"))
@@ -277,7 +277,7 @@ describe("the confirmation of a grant by message", () => {
       assert.deepStrictEqual([calls, confirmations], [["try", "wait", "release"], []])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("must have a reply before the lease is handed on", () =>
+  it.effect("must get a reply before the lease is handed on", () =>
     Effect.gen(function*() {
       const { releases } = yield* Backend
       const release = Latch.makeUnsafe(false)
@@ -290,7 +290,7 @@ describe("the confirmation of a grant by message", () => {
       assert.deepStrictEqual(releases.map(({ requeue }) => requeue !== undefined), [true])
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("with a reply lets the lease be handed to the next fiber", () =>
+  it.effect("allows the lease to be handed on to the next fiber once it has got a reply", () =>
     Effect.gen(function*() {
       const { releases } = yield* Backend
       const release = Latch.makeUnsafe(false)
@@ -312,18 +312,18 @@ describe("a grant by message for a whole lease", () => {
     return fiber
   })
 
-  it.effect("is not confirmed: queueing and releasing are the only requests", () =>
+  it.effect("is not confirmed, so the only requests are to queue and to release", () =>
     Effect.gen(function*() {
       const { calls } = yield* Backend
       yield* Fiber.join(yield* fresh(Mutex.withLock("m")(Effect.sync(() => void calls.push("work")))))
       assert.deepStrictEqual(calls, ["try", "wait", "work", "release"])
     }).pipe(Effect.provide(GrantingLive)))
 
-  it.effect("is timed like any grant by message, and renewed like any lease", () =>
+  it.effect("is timed like any other grant by message, and renewed like any other lease", () =>
     Effect.gen(function*() {
       const { calls } = yield* Backend
       const lease = yield* Fiber.join(yield* fresh(Mutex.acquire("m")))
-      // Granted at least 100 ms after the request was sent, so at most 300 ms ago; the margin is 5% of 16.1 s
+      // Granted at least 100 ms after the request was sent, so at most 300 ms ago. The margin is 5% of 16.1 s.
       assert.strictEqual(yield* timeLeft(lease), whole - 300 - 805)
       yield* TestClock.adjust(9699)
       assert.notInclude(calls, "renew")
@@ -333,7 +333,7 @@ describe("a grant by message for a whole lease", () => {
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
   it.effect.each([[1500, "shorter"], [20_000, "longer"]] as const)(
-    "is confirmed at once if it lasts %s ms, which is %s than the waiter's lease",
+    "is confirmed immediately if it lasts %s ms, which is %s than the waiter's lease",
     ([millis]) =>
       Effect.gen(function*() {
         const { calls } = yield* Backend
@@ -343,7 +343,7 @@ describe("a grant by message for a whole lease", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive))
   )
 
-  it.effect("may go to the next fiber of the process, with the stride of its token", () =>
+  it.effect("may be handed on to the next fiber in the process, with the stride of its token", () =>
     Effect.gen(function*() {
       const { releases } = yield* Backend
       const release = Latch.makeUnsafe(false)

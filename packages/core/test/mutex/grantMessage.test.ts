@@ -1,4 +1,4 @@
-/** The assumed age of a grant by message when clocks are set. */
+/** How old a grant by message is assumed to be if clocks have been set. */
 import { FencingToken, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Duration } from "effect"
@@ -7,7 +7,7 @@ import { leaseOfGrant } from "../../src/internal/mutex/grantMessage.ts"
 import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import type { LocalWaiter } from "../../src/internal/mutex/localWaiter.ts"
 
-it("a grant starts when its message arrives, at the latest, even if the server's and the waiter's clocks were set forward", () => {
+it("a grant starts no later than its message arrives, even if the server's and the waiter's clocks were set forward", () => {
   const mutex = MutexName.MutexName.make("m")
   const settings = settingsOf({
     ttl: Duration.seconds(10),
@@ -21,7 +21,7 @@ it("a grant starts when its message arrives, at the latest, even if the server's
   const id = "1-aaaaaaaaaaaa:us" as MutexName.LeaseId
   const lease = leaseOfGrant(grant, refused, waiter, { id, now: { monotonic: 100, wall: 100 + forward } })
   assert.isDefined(lease)
-  // The waiter's wall clock is back at its old time, so only its monotonic clock limits the lease
+  // The waiter's wall clock has been set back to its old time, so only the monotonic clock limits the lease
   assert.isAtMost(lease!.left({ monotonic: 100, wall: 100 }), 16_000)
 })
 

@@ -8,7 +8,7 @@ import { another, start, TestLive, timeLeft } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 import { suspending } from "../support/suspending.ts"
 
-/** Another program, which calls the store without a layer. */
+/** Another program that calls the store without a layer. */
 const stranger = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const id = "1-aaaaaaaaaaaa:stranger" as MutexName.LeaseId
@@ -25,7 +25,7 @@ const calls = (name: string) =>
   Effect.map(Faults, (faults) => faults.calls.filter((call) => call.startsWith(name)).length)
 
 describe("a lease in its scope", () => {
-  it.effect("is released when the scope closes, and not before", () =>
+  it.effect("is released only when the scope closes", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -47,7 +47,7 @@ describe("a lease in its scope", () => {
       assert.strictEqual(yield* timeLeft(lease), 0)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a wait for the loss never returns if the lease is released later, and returns at once if it was released before", () =>
+  it.effect("`lost` never returns if the lease is released during the wait, but returns immediately after a release", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -58,7 +58,7 @@ describe("a lease in its scope", () => {
       assert.strictEqual((yield* lease.lost).reason._tag, "Released")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("carries a token that grows with every grant", () =>
+  it.effect("has a token that grows with every grant", () =>
     Effect.gen(function*() {
       const tokens: Array<number> = []
       for (let i = 0; i < 5; i++) tokens.push((yield* Effect.scoped(Mutex.acquire("m"))).token)
@@ -75,17 +75,21 @@ describe("a lease in its scope", () => {
 })
 
 describe("the local deadline", { tags: ["L1"] }, () => {
-  it.effect("is measured from when the command was sent, not from its reply", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      faults.acquire = { late: "900 millis" }
-      const fiber = yield* start(Mutex.acquire("m"))
-      yield* TestClock.adjust("900 millis")
-      // 16 s, less the margin of 0.8 s, less the 0.9 s that the reply took
-      assert.strictEqual(yield* timeLeft(yield* Fiber.join(fiber)), 14_300)
-    }).pipe(Effect.provide(TestLive)), { tags: ["S10", "B23"] })
+  it.effect(
+    "is measured from when the command was sent, not from when its reply arrived",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.acquire = { late: "900 millis" }
+        const fiber = yield* start(Mutex.acquire("m"))
+        yield* TestClock.adjust("900 millis")
+        // 16 s, less the margin of 0.8 s, less the 0.9 s that the reply took
+        assert.strictEqual(yield* timeLeft(yield* Fiber.join(fiber)), 14_300)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["S10", "B23"] }
+  )
 
-  it.effect("a renewal extends it from the time at which the renewal was sent", () =>
+  it.effect("is extended by a renewal from the time when the renewal was sent", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const lease = yield* Mutex.acquire("m")
@@ -111,7 +115,7 @@ describe("the local deadline", { tags: ["L1"] }, () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["S11"] })
 
   it.effect(
-    "after a stall of the event loop, ensure detects the end before any timer has fired",
+    "is noticed by `ensure` after an event-loop stall, before any timer has fired",
     () =>
       Effect.gen(function*() {
         const { clock, stall } = yield* stalling
@@ -127,7 +131,7 @@ describe("the local deadline", { tags: ["L1"] }, () => {
     { tags: ["B20"] }
   )
 
-  it.effect("is also checked against the wall clock, so that a suspension ends the lease", () =>
+  it.effect("is also checked against the wall clock, so a suspension ends the lease", () =>
     Effect.gen(function*() {
       const base = yield* Clock.Clock
       let suspended = 0
@@ -154,7 +158,7 @@ describe("the local deadline", { tags: ["L1"] }, () => {
 })
 
 describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
-  it.effect("renews all leases that are due by either clock, in batches, and keeps them", () =>
+  it.effect("keeps all leases that are due by either clock by renewing them in batches", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       yield* Effect.gen(function*() {
@@ -182,7 +186,7 @@ describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("loses a lease by the wall clock, even if that clock had been set back before", () =>
+  it.effect("loses a lease by the wall clock, even if that clock was set back before", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       yield* Effect.gen(function*() {
@@ -196,7 +200,7 @@ describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
     }))
 
   it.effect.each([["suspended", 8000, 10_000], ["set back", -60_000, 18_000]] as const)(
-    "ends a lease after maxHold by the faster clock, if the wall clock was %s",
+    "ends a lease after maxHold on the faster clock, if the wall clock was %s",
     ([, step, left]) =>
       Effect.gen(function*() {
         const { clock, suspension } = yield* suspending
@@ -214,7 +218,7 @@ describe("a machine that wakes from a suspension", { tags: ["L1"] }, () => {
 })
 
 describe("a waiter on a machine that wakes from a suspension", () => {
-  it.effect("polls within a second, although its timer was suspended", () =>
+  it.effect("polls within a second, even though its timer was suspended", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -229,7 +233,7 @@ describe("a waiter on a machine that wakes from a suspension", () => {
 })
 
 describe("a busy process", { tags: ["L1"] }, () => {
-  it.effect("interrupts the work of all overdue leases when any lease is used, before a timer fires", () =>
+  it.effect("interrupts the work of all overdue leases as soon as any lease is used, before a timer fires", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -246,7 +250,7 @@ describe("a busy process", { tags: ["L1"] }, () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("warns once a minute when timers are late by half a margin", () => {
+  it.effect("warns at most once a minute if timers are late by half a margin", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ message }) => void lines.push(String(message)))
     return Effect.gen(function*() {
@@ -277,7 +281,7 @@ describe("a busy process", { tags: ["L1"] }, () => {
 })
 
 describe("a wall clock that is set back", { tags: ["L1"] }, () => {
-  it.effect("does not lengthen a lease for a machine that is suspended afterwards", () =>
+  it.effect("does not extend a lease if the machine is suspended afterwards", () =>
     Effect.gen(function*() {
       const base = yield* Clock.Clock
       let step = 0
@@ -311,7 +315,7 @@ describe("the guard", { tags: ["L2"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "a failed renewal is retried within the transition, and the lease continues",
+    "keeps the lease by retrying a failed renewal within the transition",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -329,7 +333,7 @@ describe("the guard", { tags: ["L2"] }, () => {
     { tags: ["S12", "B13"] }
   )
 
-  it.effect("a renewal that hangs is abandoned after commandTimeout and retried", () =>
+  it.effect("gives up a hanging renewal after commandTimeout and retries it", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const lease = yield* Mutex.acquire("m")
@@ -342,7 +346,7 @@ describe("the guard", { tags: ["L2"] }, () => {
       assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("ends the lease when the server names another owner", () =>
+  it.effect("ends the lease if the server names another owner", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       const { id, release, take } = yield* stranger
@@ -354,7 +358,7 @@ describe("the guard", { tags: ["L2"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "ends the lease when the server reports no owner, and does not reacquire the mutex",
+    "ends the lease if the server reports no owner, and does not reacquire the mutex",
     () =>
       Effect.gen(function*() {
         const lease = yield* Mutex.acquire("m")
@@ -367,7 +371,7 @@ describe("the guard", { tags: ["L2"] }, () => {
     { tags: ["B18"] }
   )
 
-  it.effect("a renewal in flight while the lease is released reports no loss", () =>
+  it.effect("reports no loss if the lease is released while a renewal is in flight", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -381,7 +385,7 @@ describe("the guard", { tags: ["L2"] }, () => {
       assert.strictEqual(yield* calls("guard"), 1)
     }).pipe(Effect.provide(TestLive)), { tags: ["B19"] })
 
-  it.effect("nothing is renewed after the release", () =>
+  it.effect("does not renew after the release", () =>
     Effect.gen(function*() {
       yield* Effect.scoped(Mutex.acquire("m"))
       yield* TestClock.adjust("1 hour")
@@ -395,7 +399,7 @@ describe("the guard", { tags: ["L2"] }, () => {
       assert.strictEqual(yield* calls("guard"), 2)
     }).pipe(Effect.provide(TestLive)), { tags: ["L6"] })
 
-  it.effect("a lease with a shorter ttl is renewed at its own interval", () =>
+  it.effect("renews a lease with a shorter ttl at its own interval", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("slow")
       const quick = yield* Mutex.acquire("quick", { ttl: "1 second", transition: "2 seconds" })
@@ -406,7 +410,7 @@ describe("the guard", { tags: ["L2"] }, () => {
 })
 
 describe("a release", () => {
-  it.effect("by a fiber with another clock is timed by the layer's clock", () =>
+  it.effect("is timed by the layer's clock even in a fiber with another clock", () =>
     Effect.gen(function*() {
       const other = yield* Mutex.acquire("other")
       yield* TestClock.withLive(Effect.scoped(Mutex.acquire("m")))
@@ -424,18 +428,22 @@ describe("a release", () => {
       assert.isUndefined(inside.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is bounded by releaseTimeout, and the scope closes without a failure", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      faults.release = "hang"
-      const fiber = yield* start(Effect.scoped(Mutex.acquire("m")))
-      yield* TestClock.adjust("1999 millis")
-      assert.isUndefined(fiber.pollUnsafe())
-      yield* TestClock.adjust("1 millis")
-      yield* Fiber.join(fiber)
-    }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
+  it.effect(
+    "takes at most releaseTimeout, after which the scope closes without a failure",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.release = "hang"
+        const fiber = yield* start(Effect.scoped(Mutex.acquire("m")))
+        yield* TestClock.adjust("1999 millis")
+        assert.isUndefined(fiber.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        yield* Fiber.join(fiber)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["L4"] }
+  )
 
-  it.effect("is bounded by the deadline if that comes first", () =>
+  it.effect("takes at most until the deadline if that comes first", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -449,7 +457,7 @@ describe("a release", () => {
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("that fails does not fail the work", () =>
+  it.effect("does not fail the work if the release fails", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.release = "fail"

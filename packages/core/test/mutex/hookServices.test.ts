@@ -1,4 +1,4 @@
-/** Hooks may use services: the caller's, or those of the layer that has the hook. */
+/** Hooks may use services: those of the caller, or those of the layer that defines the hook. */
 import { Contender, Mutex, type SimbaError } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, expectTypeOf, it } from "@effect/vitest"
@@ -34,10 +34,10 @@ describe("isAlive", () => {
     ["a named mutex", Watched.acquire]
   ]
 
-  it.effect.each(holding)("has the services of its caller: %s", ([, hold]) => {
+  it.effect.each(holding)("has its caller's services: %s", ([, hold]) => {
     const { calls, layer } = pager()
     return Effect.gen(function*() {
-      // The caller has the services, but the fiber that renews the lease does not
+      // The caller has the services, but the fiber that renews the lease does not.
       yield* start(Effect.provide(Effect.andThen(hold, Effect.never), layer))
       yield* TestClock.adjust("11 seconds")
       assert.include(calls, "isAlive")
@@ -45,7 +45,7 @@ describe("isAlive", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive))
   })
 
-  it.effect("has the services of a contender's layer", () => {
+  it.effect("has the services from a contender's layer", () => {
     const { calls, layer } = pager()
     class Jobs extends Contender.Service<Jobs>()("test/Jobs") {}
     return Effect.gen(function*() {
@@ -67,7 +67,7 @@ describe("isAlive", () => {
 })
 
 describe("onOverrun", () => {
-  it.effect("has the services of the layer", () => {
+  it.effect("has the services from the layer", () => {
     const { calls, layer } = pager()
     const overrunning = Mutex.layer({ onOverrun: ({ resource }) => call(resource) })
     expectTypeOf(overrunning).toEqualTypeOf<

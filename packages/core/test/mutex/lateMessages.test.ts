@@ -9,7 +9,7 @@ import { another, start } from "../support/setup.ts"
 
 describe("late and lost messages", () => {
   it.effect(
-    "a hand-off that its waiter does not receive delays the next waiter by a confirm period",
+    "if a waiter does not receive its hand-off, the next waiter is delayed by a confirm period",
     () =>
       Effect.gen(function*() {
         const { lines } = yield* Hands
@@ -23,7 +23,8 @@ describe("late and lost messages", () => {
         assert.isUndefined(waiter.pollUnsafe())
         yield* TestClock.adjust("1 millis")
         assert.isTrue(yield* (yield* Fiber.join(waiter)).isHeld)
-        // The waiter that missed its message is served too: it polls when the last known lease should have ended
+        // The waiter that missed its message is served when it polls, at the time when the last known lease should have
+        // ended
         yield* TestClock.adjust("20 seconds")
         lines[0]!.muted = false
         yield* Scope.close(next, Exit.void)
@@ -32,7 +33,7 @@ describe("late and lost messages", () => {
     { tags: ["S5"] }
   )
 
-  it.effect("a late notification does not end a lease that is held", () =>
+  it.effect("a late notification does not end a current lease", () =>
     Effect.gen(function*() {
       const { lines } = yield* Hands
       const faults = yield* Faults

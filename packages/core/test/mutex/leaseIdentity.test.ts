@@ -9,16 +9,16 @@ import { calls } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
 
 describe("leases of one name", () => {
-  it.effect("a process does not renew the leases of a dead process of the same name", () =>
+  it.effect("a process does not renew the leases of a dead process with the same name", () =>
     Effect.gen(function*() {
       const process = yield* Scope.make()
       const namesake = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ processName: "us" })), process)
-      // The two ids have the same counter and name, so only their random parts differ
+      // The two ids have the same counter and name, and differ only in their random parts
       yield* Effect.provide(Effect.scoped(Mutex.acquire("x")), namesake)
       const lease = yield* Effect.provide(Mutex.acquire("m"), namesake)
       const own = yield* Mutex.acquire("n")
       assert.strictEqual(lease.id.split(":")[1], own.id.split(":")[1])
-      // Without its layer, the lease is neither renewed nor released, as after a crash
+      // Without its layer the lease is neither renewed nor released, as after a crash
       yield* Scope.close(process, Exit.void)
       const waiter = yield* start(Mutex.acquire("m"))
       yield* TestClock.adjust("16 seconds")
@@ -29,7 +29,7 @@ describe("leases of one name", () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["B17"] })
 
   it.effect(
-    "a late reply about an old lease does not affect the next one of the same name",
+    "a late reply about an old lease does not affect the next lease on the same name",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -57,7 +57,7 @@ describe("leases of one name", () => {
     { tags: ["B28"] }
   )
 
-  it.effect("an owner may acquire the mutex again at once after a release", () =>
+  it.effect("an owner may reacquire the mutex immediately after a release", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const first = yield* Effect.scoped(Mutex.acquire("m"))

@@ -21,7 +21,7 @@ const probe = (reply: Effect.Effect<boolean, unknown>) => {
 }
 
 describe("maxHold", { tags: ["B31"] }, () => {
-  it.effect("ends a lease that is renewed, and not before", () =>
+  it.effect("ends a lease that is still being renewed, but not too early", () =>
     Effect.gen(function*() {
       const fiber = yield* start(Effect.flip(Mutex.withLock("m", { maxHold: "1 hour" })(Effect.never)))
       yield* TestClock.adjust(Duration.millis(3_600_000 - 1))
@@ -43,7 +43,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
       assert.strictEqual((yield* lease.lost).reason._tag, "Expired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("may be shorter than ttl, and is measured from when the request was sent", () =>
+  it.effect("may be shorter than ttl, and is measured from the time when the request was sent", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "300 millis" }
@@ -57,7 +57,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
       assert.strictEqual(yield* calls("guard"), 0)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("ends the lease, without a retry, if it has passed before the grant is known", () =>
+  it.effect("ends the lease without a retry if it passes before the grant is known", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "20 millis" }
@@ -72,7 +72,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "releases the mutex after the work has ended, not while its finalizers run",
+    "releases the mutex only after the work and its finalizers have ended",
     () =>
       Effect.gen(function*() {
         const fiber = yield* start(
@@ -93,7 +93,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
     { tags: ["L4"] }
   )
 
-  it.effect("is an option of every way to acquire", () =>
+  it.effect("is an option for every way to acquire", () =>
     Effect.gen(function*() {
       const options = { maxHold: "2 seconds" } as const
       const tried = Option.getOrThrow(yield* Mutex.acquireIfAvailable("a", options))
@@ -107,7 +107,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
 })
 
 describe("isAlive", { tags: ["B31"] }, () => {
-  it.effect("runs before each renewal, and at no other time", () =>
+  it.effect("runs only before each renewal", () =>
     Effect.gen(function*() {
       const { alive, asked } = probe(Effect.succeed(true))
       const scope = yield* Scope.make()
@@ -131,7 +131,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
     ["hangs and cannot be interrupted", Effect.uninterruptible(Effect.as(Effect.sleep("1 minute"), true))]
   ]
 
-  it.effect.each(dead)("a lease whose probe %s ends at its deadline", ([, reply]) =>
+  it.effect.each(dead)("ends the lease at its deadline if the probe %s", ([, reply]) =>
     Effect.gen(function*() {
       const { alive, asked } = probe(reply)
       const fiber = yield* start(Effect.flip(Mutex.withLock("m", { isAlive: alive })(Effect.never)))
@@ -146,7 +146,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
       yield* TestClock.adjust("1 minute")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a holder that recovers in time keeps its lease", () =>
+  it.effect("lets a holder that recovers in time keep its lease", () =>
     Effect.gen(function*() {
       let reply = false
       const { alive, asked } = probe(Effect.sync(() => reply))
@@ -164,7 +164,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
       assert.strictEqual((yield* lease.lost).reason._tag, "Expired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an outage while the holder is alive ends the lease with BackendGone", () =>
+  it.effect("leaves the loss in an outage as BackendGone if the holder is alive", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -174,7 +174,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
       assert.isAbove(yield* calls("guard"), 3)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a holder that is not alive after an outage loses its lease as Expired", () =>
+  it.effect("makes the loss Expired if the holder is no longer alive after an outage", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -188,7 +188,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
       assert.strictEqual((yield* lease.lost).reason._tag, "Expired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a slow probe does not delay other leases", () =>
+  it.effect("does not delay other leases if the probe is slow", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("stuck", { isAlive: Effect.never })
       const probed = yield* Mutex.acquire("probed", { isAlive: Effect.succeed(true) })
@@ -198,7 +198,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
       assert.strictEqual(yield* timeLeft(plain), 15_200)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("leases with a probe are renewed in batches, too", () =>
+  it.effect("allows leases to be renewed in batches", () =>
     Effect.gen(function*() {
       for (let i = 0; i < 300; i++) yield* Mutex.acquire(`m${i}`, { isAlive: Effect.succeed(true) })
       yield* TestClock.adjust("10 seconds")
@@ -206,7 +206,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["L6"] })
 })
 
-describe("options of a lease are checked by the call", () => {
+describe("lease options are checked by the call", () => {
   const wrong: ReadonlyArray<readonly [string, Mutex.LeaseOptions]> = [
     ["maxHold", { maxHold: 0 }],
     ["maxHold", { maxHold: "-1 seconds" }],

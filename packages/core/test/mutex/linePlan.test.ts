@@ -1,15 +1,15 @@
-/** Checks all short sequences of a line's events, and the diagram of its phases in the documentation. */
+/** Checks all short sequences of a line's events, and the documented diagram of its phases. */
 import { assert, describe, it } from "@effect/vitest"
 import * as linePlan from "../../src/internal/mutex/linePlan.ts"
 import { diagramOf } from "../support/diagram.ts"
 
-/** The state of an interpreter: fibers, the place, and the lease. */
+/** The state of an interpreter of the plan: fibers, the place, and the lease. */
 interface World {
   readonly line: linePlan.Line
   readonly asking: Array<linePlan.LineFiber>
   readonly waiting: Array<linePlan.LineFiber>
   isHeld: boolean
-  /** A place ends with a grant, a defect, or when it is abandoned. */
+  /** A place ends with a grant or a defect, or when it is abandoned. */
   place: "none" | "listening" | "contending"
   readonly problems: Array<string>
 }
@@ -54,7 +54,7 @@ const eventsOf = ({ asking, isHeld, place, waiting }: World): ReadonlyArray<line
 
 const fresh = (): linePlan.LineFiber => ({ phase: "new" })
 
-/** The fiber that an event is about. */
+/** The fiber to which an event belongs. */
 const subjectOf = ({ asking, waiting }: World, event: linePlan.FiberEvent): linePlan.LineFiber => {
   if (event === "Asked" || event === "Joined") return fresh()
   const fibers = event === "Granted" || event === "Refused" || event === "JoinedFirst" ? asking : waiting
@@ -92,7 +92,7 @@ const happen = (world: World, event: linePlan.Event): void => {
       world.place = "contending"
       return
     case "requeue":
-      expect(event === "Released" && world.place === "listening", "queues a place that does not listen")
+      expect(event === "Released" && world.place === "listening", "queues a place that is not subscribed")
       world.place = "contending"
       return
     case "abandon":
@@ -101,7 +101,7 @@ const happen = (world: World, event: linePlan.Event): void => {
   }
 }
 
-/** Calls `see` with each sequence of up to `length` events, and with the world before and after its last event. */
+/** Calls `see` with each sequence of up to `length` events, and with the state before and after the last event. */
 const explore = (length: number, see: (events: ReadonlyArray<linePlan.Event>, before: World, after: World) => void) => {
   const go = (world: World, events: ReadonlyArray<linePlan.Event>) => {
     if (events.length === length) return
@@ -119,36 +119,36 @@ const explore = (length: number, see: (events: ReadonlyArray<linePlan.Event>, be
 describe("the line of the fibers that want one mutex", () => {
   const length = 7
 
-  /** Asserts a property after each event of each sequence. */
+  /** Asserts a property after each event in each sequence. */
   const always = (holds: (after: World, event: linePlan.Event, before: World) => boolean) =>
     explore(length, (events, before, after) => {
       if (!holds(after, events.at(-1)!, before)) assert.fail(events.join(", "))
     })
 
-  it("counts its fibers, and has at most one place, which ends once", () =>
+  it("counts its fibers, and has at most one place, which ends only once", () =>
     always(({ asking, isHeld, line, place, problems, waiting }) =>
       problems.length === 0 && line.asking === asking.length && line.waiting === waiting.length &&
       line.place === place &&
       linePlan.isHeld(line) === isHeld
     ))
 
-  it("H1, H4: if nobody holds it or requests it, the first waiter's place contends", () =>
+  it("H1, H4: if the mutex is neither held nor requested, the first waiter's place contends", () =>
     always(({ asking, isHeld, line, place, waiting }) =>
       isHeld || asking.length > 0 || waiting.length === 0 || (place === "contending" && line.phase === "contending")
     ))
 
-  it("H4: if others wait for a holder, their place listens before its release is sent", () =>
+  it("H4: if others wait for a holder, their place is subscribed before the release is sent", () =>
     always(({ isHeld, place, waiting }) => !isHeld || waiting.length === 0 || place !== "none"))
 
-  it("H2: a release queues the place that listens", () =>
+  it("H2: a release queues the subscribed place", () =>
     always(({ place }, event, before) =>
       event !== "Released" || before.waiting.length === 0 || before.place !== "listening" || place === "contending"
     ))
 
-  it("H7: nothing remains in the fleet's queue when nobody waits", () =>
+  it("H7: nothing is left in the fleet's queue when nobody waits", () =>
     always(({ isHeld, place, waiting }) => waiting.length > 0 || isHeld || place === "none"))
 
-  it("is idle when no fiber wants the mutex, and only then", () =>
+  it("is idle if and only if no fiber wants the mutex", () =>
     always(({ asking, isHeld, line, waiting }) =>
       (line.phase === "idle") === (asking.length === 0 && waiting.length === 0 && !isHeld)
     ))
@@ -188,7 +188,7 @@ describe("the line of the fibers that want one mutex", () => {
     refused({ ...idle, phase: "contending", waiting: 1, place: "contending" }, "Asked", "new")
   })
 
-  it("fails the first waiter of a place that crashed, and no other", () => {
+  it("fails only the first waiter of a place that crashed", () => {
     const line = linePlan.make()
     const [first, second] = [fresh(), fresh()]
     linePlan.next(line, "Joined", first)
@@ -197,7 +197,7 @@ describe("the line of the fibers that want one mutex", () => {
     assert.deepStrictEqual([first.phase, second.phase, line.waiting], ["gone", "waiting", 1])
   })
 
-  it("H7: an acquire that fails undoes what it has, in each phase", () => {
+  it("H7: an acquire that fails in any phase undoes its effects", () => {
     const undone = new Map<linePlan.FiberPhase, string>()
     explore(5, (_events, before, after) => {
       for (const fiber of [...before.asking, ...before.waiting, ...after.asking, ...after.waiting]) {
@@ -210,7 +210,7 @@ describe("the line of the fibers that want one mutex", () => {
     assert.strictEqual(linePlan.undoOf({ phase: "gone" }), "nothing")
   })
 
-  it("serves, refuses or releases each fiber once, in the steps that the documentation shows", () => {
+  it("serves, refuses or releases each fiber once, in the documented steps", () => {
     const events: ReadonlyArray<linePlan.FiberEvent> = [
       "Asked",
       "Granted",
@@ -244,11 +244,12 @@ describe("the line of the fibers that want one mutex", () => {
     assert.deepStrictEqual(diagramOf("new"), ["[*] --> new", ...arrows].sort())
   })
 
-  it("has the phases and steps that the documentation shows", () => {
+  it("has the documented phases and steps", () => {
     const steps = new Map<string, Set<string>>()
     explore(6, (events, before, after) => {
       const [from, to, event] = [before.line.phase, after.line.phase, events.at(-1)!]
-      // The diagram omits defects, and requests in flight alongside another request, a place or a holder
+      // The diagram omits defects. It also omits requests that are in flight alongside another request, a place or a
+      // holder.
       const isAlone = before.asking.length <= (before.isHeld || before.place !== "none" ? 0 : 1)
       if (from === to || event === "Crashed" || !isAlone) return
       const step = `${from} --> ${to}`

@@ -15,11 +15,11 @@ const collect = (() => {
   return runInNewContext("gc") as () => void
 })()
 
-/** Options that give each turn one holder. */
+/** Options that limit each turn to one holder. */
 const strict = { localTurn: 0 }
 
 describe("one place in the queue for all waiters of a layer", () => {
-  it.effect("a thousand waiters behind a holder cost one subscription, and nothing else", () =>
+  it.effect("a thousand waiters behind a holder take one subscription and nothing else", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold()
@@ -35,7 +35,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       assert.strictEqual(yield* queue, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("after a stall, waiters that find a sibling's lease expired share one place", () =>
+  it.effect("waiters share one place if they find a sibling's lease expired after a stall", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -43,7 +43,7 @@ describe("one place in the queue for all waiters of a layer", () => {
         yield* Mutex.acquire("m")
         faults.acquire = "hang"
         faults.calls.length = 0
-        // No timer has fired yet, so the first request detects the end
+        // No timer has fired yet, so the first request notices the end of the lease
         stall.millis = 20_000
         for (let i = 0; i < 3; i++) yield* start(Mutex.acquire("m", i === 1 ? undefined : { timeout: "1 minute" }))
         yield* settle
@@ -53,7 +53,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("an acquire queues at once if the mutex was last busy, and tries first if it was free", () =>
+  it.effect("an acquire queues immediately if the mutex was busy last time, and first tries if it was free", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const once = Effect.scoped(Mutex.acquire("m"))
@@ -72,7 +72,7 @@ describe("one place in the queue for all waiters of a layer", () => {
         yield* settle
       }
       yield* requests
-      // The layer expects the mutex to be busy, and finds it free
+      // The layer expects the mutex to be busy, but finds it free
       yield* once
       assert.deepStrictEqual(yield* requests, ["acquire wait"])
       yield* once
@@ -92,7 +92,7 @@ describe("one place in the queue for all waiters of a layer", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "the waiters of a place are served in order of arrival, and each hand-off is one release",
+    "the waiters in a place are served in order of arrival, with one release per hand-off",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -115,7 +115,7 @@ describe("one place in the queue for all waiters of a layer", () => {
   )
 
   it.effect(
-    "a fiber whose own request was refused is served before those that arrived in the meantime",
+    "a fiber whose own request was refused is served before fibers that arrived in the meantime",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -137,7 +137,7 @@ describe("one place in the queue for all waiters of a layer", () => {
   )
 
   it.effect(
-    "a place queues behind the others after its turn, so two layers with waiting fibers alternate",
+    "a place queues behind the others after its turn, so two layers with waiters alternate",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -160,7 +160,7 @@ describe("one place in the queue for all waiters of a layer", () => {
     { tags: ["H1"] }
   )
 
-  it.effect("acquireIfAvailable sends no request while a fiber of the same layer holds the mutex or waits for it", () =>
+  it.effect("acquireIfAvailable sends no request while a fiber in the same layer holds the mutex or waits for it", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold()
@@ -179,7 +179,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       assert.strictEqual(yield* ownerId, undefined)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a waiter that arrives during a sibling's acquireIfAvailable is served after it, or first if that is interrupted", () =>
+  it.effect("a waiter that arrives during a sibling's acquireIfAvailable is served after the sibling, or first if the sibling is interrupted", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const end of ["granted", "interrupted"] as const) {
@@ -202,7 +202,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       }
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("contenders of one layer share the place, too", () =>
+  it.effect("contenders of one layer share the place with other waiters", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const contentions = yield* Effect.forEach([0, 1, 2], () => Effect.tap(Mutex.contend("m"), settle))
@@ -235,7 +235,7 @@ describe("one place in the queue for all waiters of a layer", () => {
 })
 
 describe("the memory that a layer keeps for its mutexes", () => {
-  it.effect("a mutex is tried first again after an attempt that found it free", () =>
+  it.effect("an acquire tries first again after an attempt found the mutex free", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const them = yield* Scope.make()
@@ -248,7 +248,7 @@ describe("the memory that a layer keeps for its mutexes", () => {
       assert.deepStrictEqual(faults.calls, ["acquire try", "release"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("is freed once they are unused", () =>
+  it.effect("is freed when they are no longer used", () =>
     Effect.gen(function*() {
       const use = Effect.fnUntraced(function*(from: number, count: number) {
         for (let i = from; i < from + count; i++) yield* Mutex.withLock(`m ${i}`)(Effect.void)
@@ -256,11 +256,11 @@ describe("the memory that a layer keeps for its mutexes", () => {
         return process.memoryUsage().heapUsed
       })
       const before = yield* use(0, 500)
-      // A queue takes more than a thousand bytes of memory
+      // A queue takes more than a thousand bytes
       assert.isBelow((yield* use(500, 5000)) - before, 5000 * 200)
     }).pipe(Effect.provide(MemoryLive)))
 
-  it.effect("is freed once they are unused, even right after fibers waited for each other", () =>
+  it.effect("is freed when they are no longer used, even right after fibers have waited for each other", () =>
     Effect.gen(function*() {
       const use = Effect.fnUntraced(function*(from: number, count: number) {
         for (let i = from; i < from + count; i++) {
@@ -274,7 +274,7 @@ describe("the memory that a layer keeps for its mutexes", () => {
       assert.isBelow((yield* use(500, 5000)) - before, 5000 * 200)
     }).pipe(Effect.provide(MemoryLive)))
 
-  it.effect("leaves no timer behind if its waiters give up while a request has no reply", () =>
+  it.effect("contains no timer after its waiters have given up on a request without a reply", () =>
     Effect.gen(function*() {
       const { parts: { timers } } = yield* Mutex.Mutex
       const { at } = timers
@@ -297,7 +297,7 @@ describe("the memory that a layer keeps for its mutexes", () => {
       assert.strictEqual(pending.size, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a fiber whose request is refused after its layer has closed fails, and does not wait", () =>
+  it.effect("a fiber fails and does not wait if its request is refused after its layer has closed", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Mutex.acquire("m")
@@ -314,7 +314,7 @@ describe("the memory that a layer keeps for its mutexes", () => {
 })
 
 describe("the patience of waiters", () => {
-  it.effect("does not end while the lease that they wait for is renewed", () =>
+  it.effect("does not end while the lease that they wait for is being renewed", () =>
     Effect.gen(function*() {
       const them = yield* Scope.make()
       yield* Scope.provide(Effect.provide(Mutex.acquire("m"), yield* another("them")), them)
@@ -327,7 +327,7 @@ describe("the patience of waiters", () => {
       assert.isUndefined(behind.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("ends for each waiter after the duration of its own lease, regardless of its place in line", () =>
+  it.effect("ends for each waiter after the duration of its own lease, regardless of its position", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -335,7 +335,7 @@ describe("the patience of waiters", () => {
         start(Mutex.withLock("m", { ttl: ttl * 1000, transition: "3 seconds" })(Effect.void))
       const [long, short, middle] = [yield* wait(30), yield* wait(3), yield* wait(20)]
       yield* TestClock.adjust("1 second")
-      // The waiters poll when the holder's lease should have ended, and get no reply
+      // The waiters poll when the holder's lease should have ended, but get no reply
       faults.acquire = "hang"
       yield* TestClock.adjust(15_001 + 5999)
       assert.deepStrictEqual([long, short, middle].map((fiber) => fiber.pollUnsafe() === undefined), [true, true, true])

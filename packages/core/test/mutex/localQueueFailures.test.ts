@@ -1,4 +1,4 @@
-/** Waiters that share one place: some leave, and outages or losses affect the others. */
+/** Waiters that share one place, while others leave, leases are lost or the backend fails. */
 import { Mutex, MutexMetrics, type SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Metric, Scope } from "effect"
@@ -20,7 +20,7 @@ describe("a waiter that leaves", () => {
   ] as const
 
   it.effect.each(cases)(
-    "%s: the others keep their order, and the last one to leave empties the queue",
+    "%s: the others keep their order, and the queue is empty once the last one has left",
     ([, held]) =>
       Effect.gen(function*() {
         for (const leaving of [["a"], ["b"], ["c"], ["a", "b"], ["b", "c"], ["a", "c"], ["a", "b", "c"]]) {
@@ -43,7 +43,7 @@ describe("a waiter that leaves", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("times out in the queue, and names the owner", () =>
+  it.effect("times out in the queue with an error that names the owner", () =>
     Effect.gen(function*() {
       const holder = yield* hold()
       const lease = yield* holder.lease
@@ -72,7 +72,7 @@ describe("a waiter that leaves", () => {
       yield* line.letGo("patient")
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("makes way for the next one while a release queues its place", () =>
+  it.effect("makes way for the next waiter if a release is just queueing its place", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const rest of [[], ["next"]]) {
@@ -95,7 +95,7 @@ describe("a waiter that leaves", () => {
       }
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("makes way for the next one while its grant is in flight", () =>
+  it.effect("makes way for the next waiter if its grant is in flight", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const rest of [[], ["next"]]) {
@@ -117,7 +117,7 @@ describe("a waiter that leaves", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("waiters of one place are counted individually, by gauges and by outcome", () =>
+  it.effect("waiters in one place are counted individually, by gauges and by outcome", () =>
     Effect.gen(function*() {
       const holder = yield* hold()
       const line = makeLine()
@@ -142,7 +142,7 @@ describe("a waiter that leaves", () => {
     }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())))
 })
 
-describe("waiters of one place when things go wrong", () => {
+describe("waiters in one place when something fails", () => {
   const outcomes = [
     ["fails temporarily", "fail", "work"],
     ["gets no reply", "hang", "work"],
@@ -150,7 +150,7 @@ describe("waiters of one place when things go wrong", () => {
   ] as const
 
   it.effect.each(outcomes)(
-    "a release that %s: the next waiter is still served, once",
+    "the next waiter is served once if a release %s",
     ([, mode]) =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -163,7 +163,7 @@ describe("waiters of one place when things go wrong", () => {
         const letting = yield* start(holder.letGo)
         yield* settle
         faults.release = "work"
-        // A release that hangs is not retried for longer than releaseTimeout, so the lease must expire
+        // A hanging release is retried for at most releaseTimeout, so the lease has to expire
         yield* TestClock.adjust(mode === "hang" ? "20 seconds" : "5 seconds")
         yield* Fiber.join(letting)
         assert.deepStrictEqual(line.served, ["a"])
@@ -175,7 +175,7 @@ describe("waiters of one place when things go wrong", () => {
       }).pipe(Effect.provide(TestLive))
   )
 
-  it.effect("a lost lease: the waiters continue when the mutex is free again", () =>
+  it.effect("waiters get the mutex after a loss, when it is free again", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -197,7 +197,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.letGo("b")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("an outage: each waiter gives up after the duration of its own lease", () =>
+  it.effect("in an outage, each waiter gives up after the duration of its own lease", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* Effect.provide(hold(), yield* another("them"))
@@ -206,7 +206,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.wait("long", { ttl: "40 seconds" })
       yield* settle
       faults.acquire = "fail"
-      // No waiter polls before the known lease could have ended
+      // No waiter polls before the last known lease could have ended
       yield* TestClock.adjust("16 seconds")
       const failedAfter = Effect.fnUntraced(function*(millis: number) {
         yield* TestClock.adjust(millis)
@@ -229,7 +229,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.letGo("after")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("an outage: a waiter's patience does not depend on the lease of the waiter in front", () =>
+  it.effect("in an outage, a waiter's patience does not depend on the lease options of the waiter in front", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -250,7 +250,7 @@ describe("waiters of one place when things go wrong", () => {
       faults.acquire = "work"
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(line.served, ["asks"])
-      // An outage that has passed does not count
+      // An outage that is over does not count
       faults.acquire = "fail"
       yield* line.letGo("asks")
       yield* TestClock.adjust("15 seconds")
@@ -260,7 +260,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.letGo("late")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an outage: waiters that arrived together give up together", () =>
+  it.effect("in an outage, waiters that arrived together give up together", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -272,7 +272,7 @@ describe("waiters of one place when things go wrong", () => {
       assert.sameDeepMembers(line.failed, [["asks", "BackendError"], ["waits", "BackendError"]])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a permanent refusal fails one waiter, and the next sends its own request", () =>
+  it.effect("a permanent refusal fails only one waiter, and the next one sends its own request", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* Effect.provide(hold(), yield* another("them"))
@@ -288,7 +288,7 @@ describe("waiters of one place when things go wrong", () => {
       yield* line.letGo("c")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("closing the layer: waiters fail, and leave nothing behind", () =>
+  it.effect("when the layer closes, waiters fail and leave nothing behind", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const them = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer({ processName: "them" })), scope)

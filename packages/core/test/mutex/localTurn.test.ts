@@ -1,4 +1,4 @@
-/** The fibers of a layer share a turn: its lease is handed from one to the next. */
+/** The fibers in a layer share a turn: they hand its lease from one to the next. */
 import { type Lease, Mutex, MutexMetrics } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,7 +11,7 @@ import { grows, hold, makeLine, ownerId, queue, settle } from "../support/waiter
 describe("localTurn", () => {
   const long = { localTurn: "1 minute" } as const
 
-  it.effect("hands the lease from fiber to fiber without a request until the turn is over, each with its own token", () =>
+  it.effect("hands the lease from fiber to fiber without requests until the turn ends, with a new token each time", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1000)
       const faults = yield* Faults
@@ -20,7 +20,7 @@ describe("localTurn", () => {
       for (const name of names) yield* line.wait(name)
       faults.calls.length = 0
       for (const name of names) {
-        // By default a turn takes 10 ms, measured from the grant and not from the last hand-off
+        // By default, a turn takes 10 ms from the grant, not from the last hand-off
         yield* TestClock.adjust(4)
         yield* line.letGo(name)
       }
@@ -30,13 +30,13 @@ describe("localTurn", () => {
       for (const run of runs) assert.deepStrictEqual(run, [0, 1, 2].map((n) => run[0]! + n))
       assert.strictEqual(new Set(line.ids).size, 4)
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 4)
-      // In addition, each place subscribes before it is queued
+      // Each place also subscribes before it is queued
       assert.isAtMost(faults.calls.length, 4 + 3)
       assert.strictEqual(yield* ownerId, undefined)
       assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.localHandOffs)).count, 8)
     }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())))
 
-  it.effect("ends a turn when its stride of tokens is used up", () =>
+  it.effect("ends a turn when its stride of tokens has been used up", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1000)
       const faults = yield* Faults
@@ -52,7 +52,7 @@ describe("localTurn", () => {
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 51)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("other processes get their turns when the turn is over", () =>
+  it.effect("other processes get their turns when the turn ends", () =>
     Effect.gen(function*() {
       const them = yield* another("them")
       const line = makeLine({ localTurn: 100 })
@@ -68,7 +68,7 @@ describe("localTurn", () => {
       grows(line.tokens)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("with a local turn of zero, each turn has one holder", () =>
+  it.effect("limits each turn to one holder if it is zero", () =>
     Effect.gen(function*() {
       const them = yield* another("them")
       const line = makeLine({ localTurn: 0 })
@@ -80,7 +80,7 @@ describe("localTurn", () => {
       grows(line.tokens)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a long hold ends the turn, because a renewed lease is not handed on", () =>
+  it.effect("ends with a long hold, because a renewed lease is not handed on", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const line = makeLine({ localTurn: "5 seconds" })
@@ -93,7 +93,7 @@ describe("localTurn", () => {
       yield* line.letGo("b")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("the layer's option is the default, and an acquire may override it", () =>
+  it.effect("defaults to the layer's option, and may be overridden by an acquire", () =>
     Effect.gen(function*() {
       const us = yield* Layer.build(Layer.fresh(Mutex.layer(long)))
       const faults = yield* Faults
@@ -114,7 +114,7 @@ describe("localTurn", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "the next work begins after the previous work has ended, including its finalizers",
+    "the next work begins only after the previous work and its finalizers have ended",
     () =>
       Effect.gen(function*() {
         const log: Array<string> = []
@@ -148,7 +148,7 @@ describe("localTurn", () => {
       yield* line.letGo("next")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a hand-off does not extend the lease, which is renewed in time", () =>
+  it.effect("a hand-off does not extend the lease, which is still renewed in time", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold(long)
@@ -166,7 +166,7 @@ describe("localTurn", () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["L1"] })
 
   it.effect(
-    "a hand-off does not undo a shortening of the lease by a suspension or a clock change",
+    "a lease that was shortened by a suspension or a clock change stays so after a hand-off",
     () =>
       Effect.gen(function*() {
         const base = yield* Clock.Clock
@@ -255,12 +255,12 @@ describe("localTurn", () => {
       yield* line.letGo("c")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a waiter that is interrupted when it is served passes the lease on", () =>
+  it.effect("a waiter that is interrupted as it is served passes the lease on", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold(long)
       const line = makeLine(long)
-      // At most this many fibers continue in one slice. The next one continues in a later turn of the event loop.
+      // How many fibers continue in one slice at most. The next one continues in a later turn of the event loop.
       const atOnce = 32
       for (let i = 0; i < atOnce; i++) yield* start(Mutex.withLock("m", long)(Effect.void))
       const gone = yield* line.wait("gone")

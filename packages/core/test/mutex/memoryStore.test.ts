@@ -1,4 +1,4 @@
-/** A mutex in the in-process store: memory use, expiry, order and tokens. */
+/** Mutexes in the in-process store: memory use, expiry, order and tokens. */
 import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -52,7 +52,7 @@ describe("a mutex in memory", () => {
   const confirm = Duration.toMillis(times.confirm)
   const at = (millis: number) => ({ monotonic: millis, wall: 1_000_000 + millis })
 
-  /** A mutex that `a` acquired at 1 s, with two waiters and the messages that they receive. */
+  /** A mutex that `a` acquired at 1 s, with two waiters, and the messages to the waiters. */
   const stage = () => {
     const one = new MemoryMutex({ token: 0, ticket: 0 })
     const received: Array<readonly [number, MutexStore.WakeUp]> = []
@@ -65,14 +65,14 @@ describe("a mutex in memory", () => {
     return { one, received }
   }
 
-  it("makes the next waiter poll at the end of the lease when the first waiter leaves", () => {
+  it("makes the next waiter poll at the end of the lease if the first waiter leaves", () => {
     const { one, received } = stage()
     one.advance(at(6000))
     one.release({ mutex, id: id(2), ...times })
     assert.deepStrictEqual(received, [[3, { _tag: "PollAfter", delay: Duration.millis(11_000) }]])
   })
 
-  it("ranks waiters by tickets of six decimals, which grow within a microsecond", () => {
+  it("ranks waiters by tickets with six decimals, which grow within a microsecond", () => {
     const { one } = stage()
     const ask = (counter: number, ticket?: MutexStore.Ticket) => {
       one.listen(id(counter), () => {})
@@ -84,17 +84,17 @@ describe("a mutex in memory", () => {
     one.advance(at(6000.25))
     assert.deepStrictEqual(ask(4), ["1006.000250", 2])
     assert.deepStrictEqual(ask(5), ["1006.000251", 3])
-    // A waiter that left keeps its ticket. A ticket from the future is replaced by the current time.
+    // A waiter that has left keeps its ticket. A ticket in the future is replaced with the current time.
     one.release({ mutex, id: id(3), ...times })
     assert.deepStrictEqual(ask(3, "1001.000001" as MutexStore.Ticket), ["1001.000001", 1])
     assert.deepStrictEqual(ask(6, "2000.000000" as MutexStore.Ticket), ["1006.000253", 4])
     assert.deepStrictEqual(one.inspect(10).waiters.map((waiter) => waiter.id), [2, 3, 4, 5, 6].map(id))
-    // A request that does not wait has no place
+    // A request that does not wait gets no place
     const refused = one.acquire({ mutex, id: id(7), mode: "try", ...times })
     assert.deepInclude(refused, { _tag: "Refused", ticket: undefined, position: 0, foreign: false })
   })
 
-  it("is owned until its last millisecond has passed", () => {
+  it("is owned until the last millisecond of the lease has passed", () => {
     const { one } = stage()
     one.advance(at(17_000))
     assert.deepStrictEqual(one.ownership(), { _tag: "Held", owner: id(1), timeLeft: Duration.zero })
@@ -102,7 +102,7 @@ describe("a mutex in memory", () => {
     assert.deepStrictEqual(one.ownership(), { _tag: "Free" })
   })
 
-  it("is granted after an expiry to the waiter with the earliest ticket", () => {
+  it("is granted to the waiter with the earliest ticket after a lease has expired", () => {
     for (const [ticket, owner] of [["1000.000000", 4], ["1001.000001", 2], [undefined, 2]] as const) {
       const { one } = stage()
       one.advance(at(17_001))
@@ -111,7 +111,7 @@ describe("a mutex in memory", () => {
     }
   })
 
-  it("serves the first waiter when a former owner releases it after the expiry, as Redis does", () => {
+  it("serves the first waiter if the former owner releases it after its lease has expired, as on Redis", () => {
     const { one, received } = stage()
     one.advance(at(17_001))
     assert.deepStrictEqual(one.release({ mutex, id: id(1), ...times }), { requeued: undefined })
@@ -119,14 +119,14 @@ describe("a mutex in memory", () => {
     assert.deepStrictEqual(received[0], [2, { _tag: "YourTurn" }])
   })
 
-  it("makes the next waiter poll at once when the first one leaves at the end of the lease", () => {
+  it("makes the next waiter poll immediately if the first one leaves at the end of the lease", () => {
     const { one, received } = stage()
     one.advance(at(17_000))
     one.release({ mutex, id: id(2), ...times })
     assert.deepStrictEqual(received, [[3, { _tag: "PollAfter", delay: Duration.zero }]])
   })
 
-  it("refuses a confirmation of another grant", () => {
+  it("refuses to confirm another grant", () => {
     const { one } = stage()
     const confirm = (counter: number, token: number) =>
       one.confirm({ mutex, id: id(counter), lease: times.lease, token: token as never })
@@ -140,7 +140,7 @@ describe("a mutex in memory", () => {
     assert.deepInclude(one.ownership(), { timeLeft: times.lease })
   })
 
-  it("returns the position of a queued place in the reply to a release", () => {
+  it("includes the position of a queued place in the reply to a release", () => {
     const requeue = { id: id(4), lease: times.lease }
     const { one } = stage()
     one.listen(id(4), () => {})
@@ -171,7 +171,7 @@ describe("a mutex in memory", () => {
     assert.isTrue(first._tag === "Granted" && second._tag === "Granted" && second.token > first.token + 99)
   })
 
-  it("grants a whole lease to a waiter that queued within the confirm period, otherwise a confirm period", () => {
+  it("grants a whole lease to a waiter that queued within the last confirm period, and otherwise a confirm period", () => {
     for (const [age, period] of [[confirm, 16_000], [confirm + 1, confirm]] as const) {
       const { one } = stage()
       one.advance(at(1000 + age))
@@ -181,7 +181,7 @@ describe("a mutex in memory", () => {
   })
 })
 
-it.effect("an inspection names up to a hundred waiters by default", () =>
+it.effect("an inspection lists up to a hundred waiters by default", () =>
   Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
     for (let counter = 1; counter <= 103; counter++) {

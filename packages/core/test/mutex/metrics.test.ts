@@ -39,7 +39,7 @@ const noGaugeIsUp = Effect.gen(function*() {
 })
 
 describe("metrics", () => {
-  it.effect("counters that alerts use exist from the start, because an increase from a missing series would go unnoticed", () =>
+  it.effect("counters for alerts exist from the start, because an alert would miss the first increase of a new series", () =>
     Effect.gen(function*() {
       const exported = (yield* PrometheusMetrics.format()).split("\n")
       for (const reason of ["Expired", "TakenOver", "Vanished", "BackendGone", "ForcedRelease"]) {
@@ -76,7 +76,7 @@ describe("metrics", () => {
       assert.strictEqual(yield* count(MutexMetrics.mutex.attempts.interrupted), 0)
     }).pipe(Effect.provide(TestLive), isolated))
 
-  it.effect("record the latency of requests, and the times of waiting and holding", () =>
+  it.effect("record the latency of requests and the time spent waiting and holding", () =>
     Effect.gen(function*() {
       yield* TestClock.adjust("1 second")
       const faults = yield* Faults
@@ -99,7 +99,7 @@ describe("metrics", () => {
     }).pipe(Effect.provide(TestLive), isolated))
 
   it.effect(
-    "record the guard's outcomes, and the time that was left when a renewal succeeded",
+    "record the outcomes of renewals, and how much time was left when a renewal succeeded",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -128,7 +128,7 @@ describe("metrics", () => {
     { tags: ["B15"] }
   )
 
-  it.effect("gauges go up, and return to zero however a wait or a lease ends", () =>
+  it.effect("gauges increase, and return to zero however a wait or lease ends", () =>
     Effect.gen(function*() {
       yield* Effect.scoped(Effect.gen(function*() {
         const faults = yield* Faults
@@ -148,7 +148,7 @@ describe("metrics", () => {
         yield* Fiber.joinAll([timing, expired])
         assert.strictEqual(yield* gauge(MutexMetrics.mutex.held), 1)
         assert.strictEqual(yield* gauge(MutexMetrics.mutex.waiters), 0)
-        // A grant whose waiter is gone
+        // A grant to a waiter that has left
         faults.acquire = { late: "500 millis" }
         const unwanted = yield* start(Effect.scoped(Mutex.acquire("d")))
         yield* Fiber.interrupt(unwanted)
@@ -156,7 +156,7 @@ describe("metrics", () => {
       yield* noGaugeIsUp
     }).pipe(Effect.provide(TestLive), isolated))
 
-  it.effect("gauges return to zero when the layer closes under a lease", () =>
+  it.effect("gauges return to zero if the layer closes while a lease is held", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       yield* Effect.scoped(Effect.gen(function*() {
@@ -170,7 +170,7 @@ describe("metrics", () => {
       yield* noGaugeIsUp
     }).pipe(isolated))
 
-  it.effect("hand-offs count grants by a release, not grants after a loss", () =>
+  it.effect("hand-offs are grants by a release, not grants after a loss", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* start(Effect.flip(Mutex.withLock("m")(Effect.never)))
@@ -180,14 +180,14 @@ describe("metrics", () => {
       yield* TestClock.adjust("17 seconds")
       assert.strictEqual(yield* count(MutexMetrics.mutex.losses.BackendGone), 1)
       assert.strictEqual(yield* gauge(MutexMetrics.mutex.held), 1)
-      // A grant to a poll after the owner's lease has expired is not a hand-off either
+      // Nor is a grant in reply to a poll after the owner's lease has expired
       const store = yield* MutexStore.MutexStore
       const gone = { mutex: MutexName.make("n"), id: "1-bbbbbbbbbbbb:them" as LeaseId, mode: "try" } as const
       yield* store.acquire({ ...gone, lease: Duration.seconds(16), confirm: Duration.seconds(1) })
       yield* start(Mutex.withLock("n")(Effect.never))
       yield* TestClock.adjust("17 seconds")
       assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 0)
-      // Nor is a grant of a mutex whose owner the backend has forgotten
+      // Nor is a grant after the backend has forgotten the owner
       faults.guard = faults.release = "work"
       yield* start(
         Effect.flip(
@@ -206,7 +206,7 @@ describe("metrics", () => {
       assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive), isolated))
 
-  it.effect("a lease that ended in a stall before its release counts as a loss", () =>
+  it.effect("a lease counts as lost if it ends during a stall before its release", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -224,13 +224,13 @@ describe("metrics", () => {
       snapshot.flatMap(({ attributes }) => Object.entries(attributes ?? {}).map(([key, value]) => `${key}=${value}`))
   )
 
-  it.effect("no label contains the name of a mutex or a contender", () =>
+  it.effect("labels contain no names of mutexes or contenders", () =>
     Effect.gen(function*() {
       for (let i = 0; i < 20; i++) yield* Effect.scoped(Mutex.acquire(`secret-${i}`))
       assert.isEmpty((yield* labels).filter((label) => /secret|us/.test(label)))
     }).pipe(Effect.provide(TestLive), isolated))
 
-  it.effect("metricsByMutex adds the name of the mutex, and nothing else", () =>
+  it.effect("metricsByMutex adds only the name of the mutex", () =>
     Effect.gen(function*() {
       yield* Mutex.withLock("a")(Effect.void)
       yield* Mutex.withLock("a")(Effect.void)
@@ -275,7 +275,7 @@ describe("spans", () => {
     Effect.gen(function*() {
       const made: Array<string> = []
       const native = Tracer.nativeTracer.span
-      // Restored below, because Effect's default tracer is a module constant
+      // Restored below, because Effect's default tracer is a module-level constant
       Object.assign(Tracer.nativeTracer, {
         span: (options: Parameters<typeof native>[0]) => {
           made.push(options.name)
@@ -289,7 +289,7 @@ describe("spans", () => {
       assert.deepStrictEqual(made, ["of the application"])
     }))
 
-  it.effect("are not created when tracing is off", () => {
+  it.effect("are not created if tracing is off", () => {
     const { spans, tracer } = tracing()
     return runBusy.pipe(
       Effect.withTracerEnabled(false),
@@ -298,7 +298,7 @@ describe("spans", () => {
     )
   })
 
-  it.effect("are created for acquire, withLock and renewals under a tracer, with mutex, lease and token", () => {
+  it.effect("are created for acquire, withLock and renewals if there is a tracer, with mutex, lease and token", () => {
     const { spans, tracer } = tracing()
     return Effect.gen(function*() {
       yield* runBusy
@@ -318,7 +318,7 @@ describe("spans", () => {
     }).pipe(Effect.withTracer(tracer))
   })
 
-  it.effect("spans of the body are children of withLock, and a loss ends the span with a failure", () => {
+  it.effect("spans in the body are children of the withLock span, which ends with a failure after a loss", () => {
     const { spans, tracer } = tracing()
     return Effect.gen(function*() {
       const body = Effect.withSpan(Effect.never, "body")
@@ -334,7 +334,7 @@ describe("spans", () => {
 })
 
 describe("logs", () => {
-  it.effect("a grant is logged at Debug and a loss at Warn, with mutex, contender and token", () => {
+  it.effect("grants are logged at Debug and losses at Warn, with mutex, contender and token", () => {
     const lines: Array<{ readonly level: string; readonly text: string; readonly annotations: object }> = []
     const logger = Logger.make((entry) => {
       lines.push({
@@ -358,7 +358,7 @@ describe("logs", () => {
     }).pipe(Effect.scoped, Effect.provide(live))
   })
 
-  it.effect("a holder that is not alive is logged once, with the failure of its probe, and not renewed", () => {
+  it.effect("a holder that is not alive is logged once with the failure of its probe, and is not renewed", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ cause, logLevel, message }) => {
       if (logLevel === "Warn") lines.push(`${[message].flat().join(" ")}${Cause.pretty(cause)}`)
@@ -380,7 +380,7 @@ describe("logs", () => {
     }).pipe(Effect.scoped, Effect.provide(live))
   })
 
-  it.effect("work that crashes as it is interrupted by a loss is logged with mutex, contender and token", () => {
+  it.effect("work that crashes when a loss interrupts it is logged with mutex, contender and token", () => {
     const lines: Array<{ readonly text: string; readonly annotations: object }> = []
     const logger = Logger.make((entry) => {
       lines.push({
@@ -408,13 +408,17 @@ describe("logs", () => {
   })
 })
 
-it.effect("a group has the tokens of its leases, and each lease counts in the metrics", () =>
-  Effect.gen(function*() {
-    const { token } = yield* Effect.scoped(Mutex.acquire("a"))
-    const group = yield* Mutex.acquireAll(["a", "b"])
-    assert.isAbove(group.tokens.get("a")!, token)
-    const state = yield* Mutex.inspect("b")
-    assert.strictEqual(state.token, group.tokens.get("b"))
-    assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.held)).value, 2)
-    assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.attempts.granted)).count, 3)
-  }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())), { tags: ["S24"] })
+it.effect(
+  "a group contains the token of each lease, and each lease counts in the metrics",
+  () =>
+    Effect.gen(function*() {
+      const { token } = yield* Effect.scoped(Mutex.acquire("a"))
+      const group = yield* Mutex.acquireAll(["a", "b"])
+      assert.isAbove(group.tokens.get("a")!, token)
+      const state = yield* Mutex.inspect("b")
+      assert.strictEqual(state.token, group.tokens.get("b"))
+      assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.held)).value, 2)
+      assert.strictEqual((yield* Metric.value(MutexMetrics.mutex.attempts.granted)).count, 3)
+    }).pipe(Effect.provide(TestLive), Effect.provideService(Metric.MetricRegistry, new Map())),
+  { tags: ["S24"] }
+)

@@ -9,7 +9,7 @@ import { randomKey } from "../../src/internal/processIdentity.ts"
 const accepted = (schema: Schema.Codec<unknown, string>, text: string) =>
   Exit.isSuccess(Schema.decodeExit(schema)(text))
 
-/** Names are checked by the operations. */
+/** Which names are valid, and that operations check names. */
 const owner = (name: string) => Effect.provide(Mutex.owner(name), Mutex.layerMemory())
 
 describe("names", () => {
@@ -51,7 +51,7 @@ describe("names", () => {
       })
   )
 
-  it.effect("entry ids that operators pass are checked", () =>
+  it.effect("entry ids from operators are checked", () =>
     Effect.gen(function*() {
       const entryId = checked<StreamName.EntryId>("entry", entryProblem)
       assert.strictEqual(yield* entryId("1795227205908-0"), "1795227205908-0")
@@ -61,7 +61,7 @@ describe("names", () => {
       }
     }))
 
-  it.effect("the default process name has the pid and the host, and a generated UUID is a valid process name", () =>
+  it.effect("the default process name contains the pid and the host, and a generated UUID is a valid process name", () =>
     Effect.gen(function*() {
       assert.match((yield* MutexConfig.make()).processName, new RegExp(`^${process.pid}@[^@]+$`))
       const uuid = yield* MutexName.processNameByUuid
@@ -75,13 +75,13 @@ describe("names", () => {
       assert.strictEqual(yield* seeded, yield* seeded)
     }))
 
-  it.effect("random parts keep their length for the largest random numbers", () =>
+  it.effect("random parts have the same length even for the largest random numbers", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* randomKey, "zzzzzzzzzzzz")
       assert.strictEqual(yield* MutexName.processNameByUuid, "ffffffff-ffff-4fff-afff-ffffffffffff")
     }).pipe(Effect.updateService(Random.Random, (random) => ({ ...random, nextDoubleUnsafe: () => 1 - 2 ** -53 }))))
 
-  it.effect("a lease id has a counter and a random part before the contender's name", () =>
+  it.effect("a lease id contains a counter and a random part before the contender's name", () =>
     Effect.sync(() => {
       assert.isTrue(accepted(MutexName.LeaseId, "12-0123456789ab:7@host"))
       for (
@@ -111,7 +111,7 @@ describe("models", () => {
       for (const no of [0, -1, 1.5, NaN, 2 ** 53]) assert.isFalse(is(no), String(no))
     }))
 
-  it.effect("every error says what to do", () =>
+  it.effect("every error says how to fix it", () =>
     Effect.sync(() => {
       const token = FencingToken.FencingToken.make(7)
       const errors = [

@@ -7,7 +7,7 @@ import { pollDelay } from "../../src/internal/mutex/pollDelay.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
 
-/** The delays that a schedule returns for a sequence of inputs. */
+/** The delays from a schedule for a sequence of inputs. */
 const delays = <I>(schedule: Schedule.Schedule<unknown, I>, inputs: ReadonlyArray<I>) =>
   Effect.gen(function*() {
     const step = yield* Schedule.toStep(schedule)
@@ -27,7 +27,7 @@ describe("the guard schedule", { tags: ["L5"] }, () => {
   const renewed = { _tag: "Renewed", ttl: Duration.seconds(10) } as const
   const failed = { _tag: "Failed" } as const
 
-  it.effect("waits for ttl after a renewal, and backs off after failures", () =>
+  it.effect("waits for the ttl after a renewal, and backs off after failures", () =>
     Effect.gen(function*() {
       const row = yield* delays<Schedule.Input<typeof MutexSchedule.guard>>(MutexSchedule.guard, [
         renewed,
@@ -50,7 +50,7 @@ describe("the guard schedule", { tags: ["L5"] }, () => {
       assert.isAtMost(row[8]!, 120)
     }))
 
-  it.effect("keeps the failures of two leases apart", () =>
+  it.effect("counts the failures of two leases separately", () =>
     Effect.gen(function*() {
       yield* delays<Schedule.Input<typeof MutexSchedule.guard>>(MutexSchedule.guard, [failed, failed, failed, failed])
       const [first] = yield* delays<Schedule.Input<typeof MutexSchedule.guard>>(MutexSchedule.guard, [failed])
@@ -63,7 +63,7 @@ describe("a user's guard", { tags: ["L5"] }, () => {
     Mutex.layer({ processName: "us", guard }).pipe(Layer.provideMerge(FaultyStore.layer))
   const renewals = Effect.map(Faults, ({ calls }) => calls.filter((call) => call.startsWith("guard")).length)
 
-  it.effect("determines the time to the first renewal, and to each later one", () =>
+  it.effect("determines the time before the first renewal and between later ones", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("m")
       yield* TestClock.adjust("1900 millis")
@@ -74,7 +74,7 @@ describe("a user's guard", { tags: ["L5"] }, () => {
       assert.strictEqual(yield* renewals, 3)
     }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.spaced("2 seconds")))))
 
-  it.effect("determines the time to the next attempt after a failure", () =>
+  it.effect("determines the time before the next attempt after a failure", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Mutex.acquire("m")
@@ -83,7 +83,7 @@ describe("a user's guard", { tags: ["L5"] }, () => {
       assert.strictEqual(yield* renewals, 3)
     }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.spaced("2 seconds")))))
 
-  it.effect("that ends, or waits for longer than the ttl, continues with the ttl", () =>
+  it.effect("falls back to the ttl when it ends or delays longer than the ttl", () =>
     Effect.forEach([Schedule.recurs(0), Schedule.spaced("1 day")], (guard) =>
       Effect.gen(function*() {
         const lease = yield* Mutex.acquire("m")
@@ -92,14 +92,14 @@ describe("a user's guard", { tags: ["L5"] }, () => {
         assert.strictEqual(yield* renewals, 6)
       }).pipe(Effect.scoped, Effect.provide(Layer.fresh(guarded(guard))))))
 
-  it.effect("that crashes does not end the lease", () =>
+  it.effect("does not end the lease if it crashes", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       yield* TestClock.adjust("1 minute")
       yield* lease.ensure
     }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.fromStep(Effect.die("boom"))))))
 
-  it.effect("that is not a schedule is refused, and the error names the option", () =>
+  it.effect("is refused with an error that names the option if it is not a schedule", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(MutexConfig.make({ guard: "often" as never }))
       assert.strictEqual(error.option, "guard")
@@ -116,11 +116,11 @@ describe("when a waiter polls", { tags: ["H6"] }, () => {
       ...fields
     }, { confirm, lease, random })
 
-  it("the first waiter polls right after the key has expired, the next seven 30 ms apart", () =>
+  it("the first waiter polls right after the key has expired, and the next seven follow 30 ms apart", () =>
     assert.deepStrictEqual([0, 1, 2, 7].map((position) => delay({ position }, 0.5)), [5001, 5031, 5061, 5211]))
 
   it(
-    "the other waiters spread over one confirm period",
+    "the other waiters are spread over one confirm period",
     { tags: ["S17"] },
     () =>
       assert.deepStrictEqual([0, 0.5, 1].map((random) => delay({ position: 8 }, random)), [
@@ -131,21 +131,25 @@ describe("when a waiter polls", { tags: ["H6"] }, () => {
   )
 
   it(
-    "a mutex whose lease has no end is polled once per lease",
+    "if the owner's lease never ends, waiters poll once per lease duration",
     { tags: ["S20"] },
     () => assert.strictEqual(delay({ ownership: { _tag: "Held", owner: "o" } }), 16_000)
   )
 
-  it("with Simba contenders, the first polls every confirm period and the rest every 2 s", { tags: ["H4"] }, () => {
-    const soon = { _tag: "Held", owner: "o", timeLeft: Duration.millis(200) } as const
-    assert.deepStrictEqual([
-      delay({ foreign: true }),
-      delay({ foreign: true, position: 1 }),
-      delay({ foreign: true, position: 99 }),
-      delay({ foreign: true, ownership: soon })
-    ], [1500, 2000, 2000, 201])
-  })
+  it(
+    "with Simba contenders, the first waiter polls every confirm period and the others every 2 s",
+    { tags: ["H4"] },
+    () => {
+      const soon = { _tag: "Held", owner: "o", timeLeft: Duration.millis(200) } as const
+      assert.deepStrictEqual([
+        delay({ foreign: true }),
+        delay({ foreign: true, position: 1 }),
+        delay({ foreign: true, position: 99 }),
+        delay({ foreign: true, ownership: soon })
+      ], [1500, 2000, 2000, 201])
+    }
+  )
 
-  it("a free mutex that is reserved for another contender is polled after the confirm period", () =>
+  it("waiters poll after the confirm period if the mutex is free but reserved for another contender", () =>
     assert.strictEqual(delay({ ownership: { _tag: "Free" } }), 1500))
 })

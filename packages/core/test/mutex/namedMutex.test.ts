@@ -9,7 +9,7 @@ const Timed = Mutex.named("timed", { timeout: "1 second" })
 const Short = Mutex.named("short", { ttl: "1 second" })
 
 describe("a named mutex", () => {
-  it.effect("has the operations of its name, with its options", () =>
+  it.effect("has the operations for its name, and applies its options", () =>
     Effect.gen(function*() {
       const token = yield* Timed.withLock((lease) => Effect.succeed(lease.token))
       assert.isAbove(token, 0)
@@ -25,7 +25,7 @@ describe("a named mutex", () => {
       waiting.interruptUnsafe()
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it("refuses at once a name or an option that can never work", () => {
+  it("immediately refuses a name or an option that can never work", () => {
     const thrown = (make: () => unknown) => {
       try {
         make()
@@ -42,7 +42,7 @@ describe("a named mutex", () => {
     assert.deepInclude(refused({ localTurn: -1 }), { _tag: "InvalidConfig", option: "localTurn" })
   })
 
-  it("lacks the errors that cannot happen", () => {
+  it("omits errors that cannot happen from its types", () => {
     type Common = SimbaError.StoreError | SimbaError.AlreadyHeld
     const withLock = Plain.withLock(Effect.fail("mine" as const))
     expectTypeOf<Effect.Error<typeof Plain.acquire>>().toEqualTypeOf<Common>()
@@ -57,7 +57,7 @@ describe("a named mutex", () => {
     >()
   })
 
-  it("has the errors and the services of options that may be set", () => {
+  it("includes errors and services of options in its types if the options may be set", () => {
     class Probe extends Context.Service<Probe, { readonly isAlive: boolean }>()("test/Probe") {}
     const anyOptions: Mutex.AcquireOptions<Probe> = {}
     const Any = Mutex.named("any", anyOptions)
@@ -70,7 +70,7 @@ describe("a named mutex", () => {
   })
 })
 
-it("each option that no layer can accept is refused where a mutex is named", () => {
+it("an option that no layer can accept is refused when a mutex is named", () => {
   const options = [{ ttl: 0 }, { transition: 0 }, { maxHold: 0 }, { localTurn: -1 }, { timeout: -1 }, { isAlive: true }]
   for (const option of options) {
     assert.throws(() => leaseOptions.checkName("m", option as never), Object.keys(option)[0])

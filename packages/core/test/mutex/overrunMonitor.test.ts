@@ -20,13 +20,13 @@ describe("onOverrun", { tags: ["B26"] }, () => {
 
   const stubborn = (duration: Duration.Input) => Effect.uninterruptible(Effect.sleep(duration))
 
-  it.effect("runs once, when the server's lease has ended and uninterruptible work has not", () => {
+  it.effect("runs once, when the lease has ended on the server but uninterruptible work has not", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const faults = yield* Faults
       const fiber = yield* start(Effect.flip(Mutex.withLock("m")(stubborn("1 minute"))))
       faults.guard = "fail"
-      // The deadline is at 15.2 s, the end of the server's lease at 16 s
+      // The deadline is at 15.2 s, and the lease ends on the server at 16 s
       yield* TestClock.adjust("15999 millis")
       assert.strictEqual(overruns.length, 0)
       yield* TestClock.adjust("1 millis")
@@ -58,7 +58,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     })
   })
 
-  it.effect("does not run for work that ends within the margin, nor for a lease without work", () => {
+  it.effect("does not run if the work ends within the margin, or if the lease has no work", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const faults = yield* Faults
@@ -70,7 +70,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     }).pipe(Effect.provide(overrunning(overruns)))
   })
 
-  it.effect("does not run for work that ends at once because its lease expired in its first step", () => {
+  it.effect("does not run if the work ends immediately because its lease expired in its first step", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const { clock, stall } = yield* stalling
@@ -88,7 +88,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     })
   })
 
-  it.effect("runs a margin after a renewal finds the lease gone", () => {
+  it.effect("runs one margin after a renewal finds that the lease is gone", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
@@ -107,7 +107,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     }).pipe(Effect.provide(overrunning(overruns)))
   })
 
-  it.effect("waits for the end of the server's lease after maxHold", () => {
+  it.effect("runs only after the lease has ended on the server, even if maxHold ended it earlier for its owner", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       yield* start(Effect.flip(Mutex.withLock("m", { maxHold: "20 seconds" })(stubborn("1 minute"))))
@@ -119,7 +119,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     }).pipe(Effect.provide(overrunning(overruns)))
   })
 
-  it.effect("a hook that dies changes nothing", () => {
+  it.effect("does no harm if it dies", () => {
     const overruns: Array<SimbaError.LeaseLost> = []
     return Effect.gen(function*() {
       yield* start(Effect.flip(Mutex.withLock("a", { maxHold: "1 second" })(stubborn("1 minute"))))
@@ -130,7 +130,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     }).pipe(Effect.provide(overrunning(overruns, Effect.die("broken"))))
   })
 
-  it.effect("without a hook an error is logged that names mutex and token", () => {
+  it.effect("defaults to logging an error that names the mutex and the token", () => {
     const lines: Array<{ readonly level: string; readonly text: string; readonly annotations: unknown }> = []
     const logger = Logger.make((entry) => {
       lines.push({

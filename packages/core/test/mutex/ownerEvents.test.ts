@@ -23,7 +23,7 @@ const recording = Effect.fnUntraced(function*(options?: Parameters<typeof Mutex.
 })
 
 describe("Mutex.events", { tags: ["S16"] }, () => {
-  it.effect("reports acquisitions at once, and hand-overs, releases and renewals when they are observed", () =>
+  it.effect("reports acquisitions immediately, and hand-overs, releases and renewals when they are observed", () =>
     Effect.gen(function*() {
       const observed = yield* recording({ renewals: true })
       const first = yield* Scope.make()
@@ -46,7 +46,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       assert.deepStrictEqual(tags(observed), ["Acquired", "Renewed", "HandedOver", "Released"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("starts with the current owner, and reports its expiry", () =>
+  it.effect("starts with the current owner, and reports when the owner's lease expires", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -59,7 +59,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       assert.deepStrictEqual(tags(observed), ["Acquired", "Expired"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("an outage is a gap, after which the state is reported again if it changed", () =>
+  it.effect("reports a gap in an outage, and then the state if it has changed", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const observed = yield* recording()
@@ -74,7 +74,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "a slow reader neither blocks nor loses the latest state, and is notified of the gap",
+    "does not block for a slow reader, which receives a gap and the latest state",
     () =>
       Effect.gen(function*() {
         const gate = yield* Latch.make(false)
@@ -101,7 +101,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
     { tags: ["B12"] }
   )
 
-  it.effect("fails if the backend refuses a request, but not in an outage", () =>
+  it.effect("fails if the backend refuses a request, but continues through an outage", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const failing = (error: typeof refusal) =>
@@ -115,7 +115,7 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       assert.isUndefined(out.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("polls every tenth of a second on request, and not more often", () =>
+  it.effect("polls every tenth of a second if requested, and no more often", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       let polls = 0
@@ -131,11 +131,11 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       yield* start(Effect.provide(Stream.runDrain(Mutex.events("m", { pollInterval: "100 millis" })), counting))
       yield* TestClock.adjust("10 seconds")
       assert.isAtLeast(polls, 95)
-      // Some polls are sent early, together with those of other mutexes
+      // Some polls are sent early, together with polls for other mutexes
       assert.isAtMost(polls, 130)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("fails the stream for invalid names and options", () =>
+  it.effect("fails for invalid names and options", () =>
     Effect.gen(function*() {
       const refused = (stream: Stream.Stream<unknown, { readonly _tag: string }, Mutex.Mutex>) =>
         Effect.map(Effect.flip(Stream.runDrain(stream)), (error) => error._tag)
@@ -153,8 +153,14 @@ describe("what happened between two polls", () => {
       ["free, then owned", nobody, held("a", 100), 0, ["Acquired"]],
       ["still free", nobody, nobody, 0, []],
       ["renewed", held("a", 100), held("a", 300), 50, ["Renewed"]],
-      ["the same lease, a little later", held("a", 100), held("a", 150), 50, []],
-      ["the same lease, later by more than the round trip varies", held("a", 100), held("a", 151), 50, ["Renewed"]],
+      ["the same lease, with a slightly later end", held("a", 100), held("a", 150), 50, []],
+      [
+        "the same lease, with an end that is later by more than the round trip varies",
+        held("a", 100),
+        held("a", 151),
+        50,
+        ["Renewed"]
+      ],
       ["gone before its end", held("a", 100), nobody, 50, ["Released"]],
       ["gone at its end", held("a", 100), nobody, 100, ["Expired"]],
       ["gone after its end", held("a", 100), nobody, 101, ["Expired"]],
@@ -174,11 +180,11 @@ describe("what happened between two polls", () => {
     assert.deepStrictEqual<unknown>(between("m", nobody, { ...held("a", 100), token }, 0, true), [{ ...event, token }])
   })
 
-  it.effect("renewals are only reported on request", () =>
+  it.effect("renewals are reported only on request", () =>
     Effect.sync(() => assert.deepStrictEqual(between("m", held("a", 100), held("a", 900), 50, false), [])))
 })
 
-it.effect("a reader that falls behind by more than 128 events gets a gap in place of those that it misses", () =>
+it.effect("a reader that falls behind by more than 128 events gets a gap in place of the events that it misses", () =>
   Effect.gen(function*() {
     const all = Array.from({ length: 300 }, (_, n) => ({ _tag: "Acquired", mutex: "m", owner: `${n}` }) as const)
     const gap = { _tag: "Gap", mutex: "m" } as const
@@ -196,7 +202,7 @@ it.effect("a reader that falls behind by more than 128 events gets a gap in plac
   }))
 
 describe("an operator", { tags: ["B59"] }, () => {
-  it.effect("reads the owner, the time left, the token, and the queue with waiting times", () =>
+  it.effect("can read the owner, the remaining time, the token, and the queue with waiting times", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* Mutex.inspect("m"), {
         ownership: { _tag: "Free" },
@@ -217,7 +223,7 @@ describe("an operator", { tags: ["B59"] }, () => {
       assert.isTrue(state.ownership._tag === "Held" && state.ownership.owner === lease.id)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("may ask for any number of waiters", () =>
+  it.effect("can request any number of waiters", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const limits: Array<number> = []
@@ -228,11 +234,11 @@ describe("an operator", { tags: ["B59"] }, () => {
       yield* Effect.forEach([Infinity, 1.5, 0, -1, NaN], (limit) => Mutex.inspect("m", { limit })).pipe(
         Effect.provide(Layer.provide(Mutex.layer(), recording))
       )
-      // Redis takes only integers, and counts negative ones from the end
+      // Redis accepts only integers, and counts negative ones from the end
       assert.deepStrictEqual(limits, [1_000_000_000, 1, 0, 0, 0])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("lists owned mutexes, but not released ones", () =>
+  it.effect("can list owned mutexes, without released ones", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("a")
       yield* Mutex.acquire("b")
@@ -241,7 +247,7 @@ describe("an operator", { tags: ["B59"] }, () => {
       assert.deepStrictEqual([...names].sort(), ["a", "b"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a forced release hands over, grants a larger token, and notifies the old owner at once", () =>
+  it.effect("hands the mutex over with a larger token by a forced release, which immediately notifies the old owner", () =>
     Effect.gen(function*() {
       const old = yield* Mutex.acquire("m")
       const work = yield* start(Effect.flip(old.protect(Effect.never)))
@@ -254,7 +260,7 @@ describe("an operator", { tags: ["B59"] }, () => {
       assert.isTrue(yield* next.isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a forced release of a mutex without waiters frees it, and the next token is larger", () =>
+  it.effect("frees a mutex without waiters by a forced release, after which the next token is larger", () =>
     Effect.gen(function*() {
       const old = yield* Mutex.acquire("m")
       const lost = yield* start(old.lost)
@@ -264,7 +270,7 @@ describe("an operator", { tags: ["B59"] }, () => {
       assert.isAbove((yield* Mutex.acquire("m")).token, old.token)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a false hint costs one request, not the lease", () =>
+  it.effect("a false hint causes one request, but no loss", () =>
     Effect.gen(function*() {
       const lease = yield* Mutex.acquire("m")
       const store = yield* MutexStore.MutexStore

@@ -1,4 +1,4 @@
-/** How watches follow the owners of mutexes: when they poll, and what each follower receives. */
+/** How watches follow the owners of mutexes: when a watch polls, and what each follower receives. */
 import { type FencingToken, Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -12,7 +12,7 @@ import * as ownerWatch from "../../src/internal/mutex/ownerWatch.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { another, TestLive } from "../support/setup.ts"
 
-/** A separate layer that counts its polls and its subscriptions to announcements. */
+/** A separate layer that counts its polls and its subscriptions. */
 const counted = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const asked = { polls: 0, subscriptions: 0, instants: new Set<number>() }
@@ -36,7 +36,7 @@ const counted = Effect.gen(function*() {
 
 const mutex = MutexName.MutexName.make("m")
 
-/** What a watch needs from its layer, and how often it polls. */
+/** What a watch needs from its layer, and a count of its polls. */
 const watching = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const clock = yield* Clock.Clock
@@ -66,7 +66,7 @@ const follow = (name: string) =>
   })
 
 describe("followers of owners", () => {
-  it.effect("all followers of one mutex share one watch, and a new follower receives the current owner", () =>
+  it.effect("all followers of a mutex share one watch, and a new follower receives the current owner", () =>
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       const owner = yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))
@@ -86,7 +86,7 @@ describe("followers of owners", () => {
       assert.strictEqual(asked.subscriptions, 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("polls of many mutexes that are due within a quarter of a second are sent together", () =>
+  it.effect("polls for many mutexes are sent together if they are due within a quarter of a second", () =>
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       for (let i = 0; i < 20; i++) {
@@ -122,7 +122,7 @@ describe("followers of owners", () => {
       assert.strictEqual(asked.subscriptions, 2)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a leader sends no polls, and its state shows that it leads until it stops", () =>
+  it.effect("a leader sends no polls, and its state shows that it leads until it stops leading", () =>
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       const jobs = yield* Effect.provide(Mutex.contend("m"), us)
@@ -141,7 +141,7 @@ describe("followers of owners", () => {
       assert.deepStrictEqual(observed, ["Acquired", "Released"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a follower polls when an effect-simba owner should have renewed, not every second", () =>
+  it.effect("if the owner runs effect-simba, a follower polls when the owner should have renewed, not every second", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const { asked, us } = yield* counted
@@ -161,7 +161,7 @@ describe("followers of owners", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect.each([3, 4, 5, 6, 7])(
-    "the first followers of a layer share one watch even if they start at once, with %i steps a turn",
+    "the first followers in a layer share one watch even if they start at the same time (%i steps per turn)",
     (steps) =>
       Effect.gen(function*() {
         const { asked, us } = yield* counted
@@ -176,7 +176,7 @@ describe("followers of owners", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(References.MaxOpsBeforeYield, steps))
   )
 
-  it.effect("a follower that leaves while another is notified receives nothing more, and the watch ends with the last one", () =>
+  it.effect("a follower that leaves while another is notified receives nothing more, and the watch ends with its last follower", () =>
     Effect.gen(function*() {
       const { context, asked } = yield* watching
       const follow = yield* ownerWatch.make(context, () => undefined)
@@ -209,7 +209,7 @@ describe("followers of owners", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect.each([3, 4, 5, 6, 7])(
-    "a change between any two steps of a poll is noticed, with %i steps a turn",
+    "a change between any two steps of a poll is noticed (%i steps per turn)",
     (steps) =>
       Effect.gen(function*() {
         const missed: Array<number> = []
@@ -235,7 +235,7 @@ describe("followers of owners", () => {
 })
 
 describe("a watch", () => {
-  /** A follower that requests no polls. Records the times of polls, and its events. */
+  /** A follower that requests no polls. Records its events and the times of polls. */
   const idle = Effect.fnUntraced(function*(change: Partial<MutexStore.MutexStore["Service"]> = {}, held?: HeldLease) {
     const { context } = yield* watching
     const clock = yield* Clock.Clock
@@ -312,7 +312,7 @@ describe("a watch", () => {
       assert.deepStrictEqual([events, new Set(polls)], [["Acquired"], new Set([0])])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("polls at the interval of its subscription, if that cannot detect gaps", () =>
+  it.effect("polls at its subscription's interval if the subscription cannot detect gaps", () =>
     Effect.gen(function*() {
       const changes = () => Effect.succeed({ next: Effect.never, bound: Duration.seconds(2) })
       const { polls } = yield* idle({ changes })
@@ -320,7 +320,7 @@ describe("a watch", () => {
       assert.deepStrictEqual([...new Set(polls)], [0, 2000, 4000, 6000, 8000, 10_000])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("reports a gap, and polls after it", () =>
+  it.effect("reports a gap, then polls", () =>
     Effect.gen(function*() {
       const published = yield* Queue.unbounded<MutexStore.Change>()
       const changes = () => Effect.succeed({ next: Queue.take(published), bound: undefined })
@@ -331,7 +331,7 @@ describe("a watch", () => {
       assert.deepStrictEqual([events, new Set(polls)], [["Gap"], new Set([0, 1000])])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("polls after a message about another owner, not about its own layer", () =>
+  it.effect("polls after a message about another owner, but not after one about its own layer", () =>
     Effect.gen(function*() {
       const published = yield* Queue.unbounded<MutexStore.Change>()
       const changes = () => Effect.succeed({ next: Queue.take(published), bound: undefined })
