@@ -1,20 +1,20 @@
 /**
- * Rules that must hold in every history of a simulation.
+ * Rules that every simulation history must obey.
  *
- * Checkers read the server's state themselves. From programs they need only what a server cannot know: when protected
+ * Checkers read the server's state directly. Programs only have to report what a server cannot know: when protected
  * work begins and ends, and what a lease returned.
  *
- * Programs report these facts with `client.note(kind, { resource, id, ... })`:
+ * Programs report this with `client.note(kind, { resource, id, ... })`:
  *
- * - `waiting`, `waited`: the program requests a `resource`, then owns it (`served` is 1) or gives up; `wait` identifies
- *   the wait. `recovery` is the maximum time from a fault to the next request, in milliseconds.
- * - `granted`: the program owns the resource as `id`, with `token` if leases have tokens.
- * - `ensured`: the lease has just confirmed that it is held; `left` is the number of milliseconds until its deadline.
- * - `begin`, `step`, `stopped`, `end`: protected work of the owner `id`; after `stopped` only its finalizers run.
- * - `writing`: the owner `id` sends the write named `write` to an external resource. The resource notes `written`, with
- *   the write's `token`, and whether it was `accepted` (1 or 0).
+ * - `waiting`, `waited`: the program requests a `resource`, and later owns it (`served` is 1) or gives up. `wait`
+ *   identifies the wait. `recovery` is the maximum time in milliseconds between a fault and the next request.
+ * - `granted`: the program owns the resource as `id`, with a `token` if leases have tokens.
+ * - `ensured`: the lease has just confirmed that it is still held, with `left` milliseconds until its deadline.
+ * - `begin`, `step`, `stopped`, `end`: protected work by the owner `id`. After `stopped`, only finalizers run.
+ * - `writing`: the owner `id` sends the write named `write` to an external resource. The resource then notes `written`,
+ *   with the write's `token` and whether it was `accepted` (1 or 0).
  *
- * **Example** (The rules that fit a lock)
+ * **Example** (Choosing rules for a lock)
  *
  * ```ts
  * import { Checker } from "@effect-simba/testkit"
@@ -52,9 +52,9 @@ import { all as allOf } from "./internal/simulation/ownershipTracker.ts"
 import type { Checker as AnyChecker } from "./internal/simulation/setup.ts"
 
 /**
- * A rule for every history. It receives each event and reports violations.
+ * A rule that every history must obey. It receives each event and reports violations.
  *
- * **Example** (No work takes longer than a second)
+ * **Example** (A limit on the duration of work)
  *
  * ```ts
  * import type { Checker } from "@effect-simba/testkit"
@@ -142,76 +142,73 @@ const nothingIsLeft: Checker = {
 }
 
 /**
- * The individual rules by name, for locks to which not all of them apply.
+ * The individual rules, for locks that should not obey all of them.
  *
  * @category testing
  * @since 0.1.0
  */
 export const rules: {
-  /**
-   * A resource changes its owner only after a release, after the lease has expired, or after the server has lost data.
-   */
+  /** A resource changes owners only after a release, after the lease has expired, or after the server has lost data. */
   readonly oneOwner: Checker
   /**
-   * Each grant has a larger token than all earlier grants, unless the server has lost data. The owner receives that
-   * token.
+   * Each grant has a larger token than all earlier grants, unless the server has lost data. The owner receives exactly
+   * the granted token.
    */
   readonly tokensGrow: Checker
   /**
-   * `ensure` succeeds only before the local deadline, and only while the server knows the client as the owner.
+   * `ensure` succeeds only before the local deadline, and only while the client is the owner according to the server.
    *
    * Exceptions:
    *
    * - The server has lost data since the grant, or its wall clock has stepped forward since the first request.
    * - The client's machine was suspended since the grant, and its wall clock was set since the first request.
-   * - The lease ended during the event-loop turn that is still running, or the process is in its first turn after a
-   *   pause.
-   * - The lease was released by force and would not have expired yet.
+   * - The lease ended during the current event-loop turn, or the process is in its first turn after a pause.
+   * - The lease was forcibly released and would not have expired yet.
    */
   readonly ensureIsTruthful: Checker
   /**
    * Protected work takes steps only while its lease is valid on the server.
    *
-   * Exceptions: those of `ensureIsTruthful`, and the first 1.1 seconds after the machine was suspended, because a
-   * suspension stops timers too.
+   * Exceptions: the same as for `ensureIsTruthful`, and the first 1.1 seconds after the machine was suspended, because
+   * a suspension stops timers too.
    */
   readonly workIsProtected: Checker
-  /** A process does not release a resource that its own protected work still uses. */
+  /** A process does not release a resource while its own protected work is still using it. */
   readonly releasedAfterWork: Checker
   /**
-   * Protected work does not start while other protected work runs, under the same lease or another one.
+   * Protected work does not start while other protected work is running, under the same lease or a different one.
    *
-   * Exceptions: those of `workIsProtected`, for the lease of either work. Finalizers, which run after `stopped`, do not
-   * count as work, nor does anything after the last `step` of work that notes its steps.
+   * Exceptions: the same as for `workIsProtected`, for either of the two leases. Finalizers, which run after `stopped`,
+   * do not count as work. If work notes its steps, it counts as ended after its last `step`.
    */
   readonly workNeverOverlaps: Checker
   /**
-   * A resource that checks tokens does not accept a write with a smaller token than one that it has accepted before.
+   * A resource that checks tokens never accepts a write with a smaller token than one that it has already accepted.
    *
-   * The rule watches `fencedKey` in Redis, where a loss of data is an exception, and external resources. It also
-   * requires that an external resource refuse no write whose lease was valid on the server when it was sent, unless the
-   * server has lost data or its wall clock was stepped since, or the lease was released by force.
+   * The rule applies to external resources and to `fencedKey` in Redis, where a loss of data is an exception. An
+   * external resource must also accept every write that was sent while its lease was valid on the server. Exceptions:
+   * since then the server has lost data or its wall clock was stepped, or the lease was forcibly released.
    */
   readonly writesAreFenced: Checker
   /**
-   * Of all subscribed waiters, the one with the earliest place is granted the resource first.
+   * Among all subscribed waiters, the one with the earliest place is granted the resource first.
    *
    * Exceptions: since the waiter queued, the server lost data, the server's wall clock was stepped, or a fault affected
-   * the waiter. Ids of one `line` are not compared.
+   * the waiter. Ids in the same `line` are not compared.
    */
   readonly firstComeFirstServed: Checker
   /**
-   * Waiters of one process for one resource are served in the order in which they noted `waiting`.
+   * Waiters for the same resource in one process are served in the order in which they noted `waiting`.
    *
-   * Exceptions: waiters that give up, and waiters that a fault has affected since. The rule applies only to locks whose
-   * waiters form a line within the process.
+   * Exceptions: waiters that give up, and waiters that were affected by a fault in the meantime. The rule applies only
+   * to locks whose waiters form a line within a process.
    */
   readonly inOrderWithinLines: Checker
   /**
-   * Every grant that ends without work has a reason.
+   * No grant is wasted without a reason.
    *
    * A grant is wasted if its owner neither notes `granted` nor releases it. Valid reasons are a fault that affected the
-   * owner no earlier than `recovery` before the grant, a loss of data, and a step of the server's clock. Up to `bound`
+   * owner at most `recovery` before the grant, a loss of data, or a step of the server's clock. Up to `bound`
    * consecutive grants (default: 0) may be wasted without a reason. The rule finds locks that pass from owner to owner
    * without any work being done.
    */
@@ -219,22 +216,22 @@ export const rules: {
     options: { readonly recovery: Duration.Input; readonly bound?: number }
   ) => Checker
   /**
-   * While a waiter is subscribed and undisturbed, others get at most as many grants as were ahead of it when it queued,
-   * plus `barges`.
+   * While a waiter is subscribed and not affected by faults, the number of grants to others is at most the number of
+   * waiters that were ahead of it when it queued, plus `barges`.
    *
-   * `barges` is the number of grants that may go to parties that did not queue. Each turn takes at most `turn`. After a
-   * fault and `recovery`, the counts of a waiter start from zero.
+   * `barges` is the number of grants that may go to parties that did not queue. Each turn takes at most `turn`. A
+   * waiter's counts restart from zero after a fault and `recovery`.
    *
-   * The places of `foreign` ids are unknown, so their grants count as barges and their waits are not checked. While
-   * there are faults, a barge within `notice` (default: zero) after the lock became free does not count: it won a race
-   * against the message to the next waiter, which can happen repeatedly.
+   * The places of `foreign` ids are unknown, so their grants count as barges and their waits are not checked. During
+   * faults, a barge within `notice` (default: zero) after the lock became free does not count, because it won a race
+   * against the message to the next waiter. This can happen repeatedly.
    *
    * With or without faults, a barge within `race` (default: zero) after the lock became free does not count if the next
-   * request also arrives within that time: the notified waiter lost a race. Pass the time that a message and a request
-   * take together. More than 40 consecutive lost races are a violation.
+   * request arrives within that time too, because the notified waiter lost a race. Set `race` to the time that a
+   * message and a request take together. More than 40 consecutive lost races are a violation.
    *
-   * `foreignPlace` returns the place that a foreign contender would take at this server time, in milliseconds since
-   * 1970. A grant to a foreign contender does not count while that place is ahead of the waiter's.
+   * `foreignPlace` returns the place that a foreign contender would take at the given server time (milliseconds since
+   * 1970). A grant to a foreign contender does not count while that place is ahead of the waiter's place.
    */
   readonly servedInTurn: (options: {
     readonly barges: number
@@ -246,22 +243,23 @@ export const rules: {
     readonly foreign?: (id: string) => boolean
   }) => Checker
   /**
-   * While the lock is free, no undisturbed waiter sleeps longer than `bound`.
+   * While the lock is free, no waiter that is unaffected by faults sleeps longer than `bound`.
    *
-   * The limit is `afterLoss` if the server lost the owner, if its clock was stepped, or if at least two other processes
-   * are unresponsive. For a paused or suspended waiter, the time is measured from when it resumes. A disturbed waiter
-   * has `recovery` (default: zero) to retry, because a lost command costs its timeout and the pause after it.
+   * The limit is `afterLoss` if the server lost the owner, if the server's clock was stepped, or if at least two other
+   * processes are unresponsive. For a paused or suspended waiter, the time starts when it resumes. If a fault affects
+   * the waiter, the time starts `recovery` later (default: zero), because after a lost command the waiter waits for the
+   * timeout and pauses before it retries.
    */
   readonly nobodyOversleeps: (options: {
     readonly bound: Duration.Input
     readonly afterLoss: Duration.Input
     readonly recovery?: Duration.Input | undefined
   }) => Checker
-  /** All waiters that are waiting when faults end are served before the liveness phase ends. */
+  /** All parties that are waiting when the faults end are served before the liveness phase ends. */
   readonly everybodyIsServed: Checker
   /**
-   * After all scopes are closed, nothing is left: no subscription, connection, fiber or timer, and no keys except those
-   * that may remain.
+   * After all scopes are closed, nothing is left: no subscriptions, connections, fibers or timers, and no keys except
+   * those that the lock model allows.
    */
   readonly nothingIsLeft: Checker
 } = {
@@ -287,8 +285,8 @@ export const rules: {
 }
 
 /**
- * The rules for a lock with tokens, a queue and protected work: all except `inOrderWithinLines` and `servedInTurn`,
- * which do not apply to every such lock.
+ * The rules for a lock with tokens, a queue and protected work. Excludes `inOrderWithinLines` and `servedInTurn`, which
+ * do not apply to every such lock.
  *
  * **Example** (A lock that polls every 1.5 seconds)
  *

@@ -1,10 +1,10 @@
 /**
- * Random scripts of contention, for property tests of programs that use mutexes and of stores that provide them.
+ * Random contention scripts, for property tests of programs that use mutexes and of mutex stores.
  *
- * A script lists which worker acquires which mutex, when, and how. `run` plays it under `TestClock`, and tests assert
- * on the resulting history.
+ * A script lists which worker acquires which mutex, when, and how. `run` plays the script under `TestClock`, and tests
+ * then check the resulting history.
  *
- * **Example** (Never two at a time, in any order)
+ * **Example** (Mutual exclusion under any contention)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -42,7 +42,10 @@ type Step =
   & {
     /** When the step starts, in milliseconds after the start of the script. */
     readonly at: number
-    /** The worker, which stands for a process. Steps of one worker do not wait for each other: each one is a fiber. */
+    /**
+     * The worker, which represents a process. A worker's steps do not wait for each other, because each one is a
+     * separate fiber.
+     */
     readonly worker: string
     readonly mutex: string
     /** How long the worker holds the mutex, in milliseconds. */
@@ -53,7 +56,7 @@ type Step =
     | { readonly kind: "acquire" | "acquireIfAvailable" }
     /**
      * `timeout` waits for at most `patience` milliseconds. `interrupt` is interrupted after `patience` milliseconds,
-     * whether it is waiting or working.
+     * even if it is already working.
      */
     | { readonly kind: "timeout" | "interrupt"; readonly patience: number }
   )
@@ -61,7 +64,7 @@ type Step =
 /**
  * The attempts to acquire mutexes, in any order.
  *
- * **Example** (A race, written by hand)
+ * **Example** (A hand-written race)
  *
  * ```ts
  * import type { ContentionScript } from "@effect-simba/testkit"
@@ -79,9 +82,9 @@ type Step =
 export type Script = ReadonlyArray<Step>
 
 type Options = {
-  /** The number of workers, or their names. Default: 3. */
+  /** The number of workers or their names. Default: 3. */
   readonly workers?: number | ReadonlyArray<string> | undefined
-  /** The number of mutexes, or their names. Default: 2. */
+  /** The number of mutexes or their names. Default: 2. */
   readonly mutexes?: number | ReadonlyArray<string> | undefined
   /** The minimum and maximum number of steps. Default: 1 to 20. */
   readonly length?: readonly [minimum: number, maximum: number] | undefined
@@ -91,7 +94,7 @@ type Options = {
   readonly hold?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
   /** The range of `patience`. Default: 1 millisecond to 3 seconds. */
   readonly patience?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
-  /** The kinds of steps to generate. Default: all. */
+  /** The kinds of steps to generate. Default: all kinds. */
   readonly kinds?: ReadonlyArray<Step["kind"]> | undefined
 }
 
@@ -100,9 +103,9 @@ type Options = {
  *
  * **Details**
  *
- * A failing script is shrunk to fewer, earlier and shorter steps.
+ * Shrinking a failing script makes its steps fewer, earlier and shorter.
  *
- * **Example** (Two processes, one mutex, and no attempt that gives up)
+ * **Example** (Two processes that never give up)
  *
  * ```ts
  * import { ContentionScript } from "@effect-simba/testkit"
@@ -125,15 +128,13 @@ type Holding = {
   readonly worker: string
   readonly mutex: string
   readonly token: number
-  /**
-   * When the step sent its request, and when its work started and ended, in milliseconds after the start of the script.
-   */
+  /** When the step sent its request, started its work and ended it, in milliseconds after the start of the script. */
   readonly asked: number
   readonly from: number
   readonly to: number
-  /** The positions of its start and end among all events, to order events within one millisecond. */
+  /** The positions of the start and the end among all events. They order events within the same millisecond. */
   readonly order: readonly [from: number, to: number]
-  /** Whether the lease was lost during the work. */
+  /** Whether the lease was lost while the step was working. */
   readonly lost: boolean
 }
 
@@ -153,17 +154,17 @@ type Holding = {
  * @since 0.1.0
  */
 export interface History {
-  /** Steps that acquired their mutex, in the order in which they started their work. */
+  /** Steps that acquired their mutex, in the order in which they started to work. */
   readonly holdings: ReadonlyArray<Holding>
   /** Steps that were refused because the mutex was not free. */
   readonly refused: ReadonlyArray<Step>
-  /** Steps that stopped waiting because of a timeout or an interruption. */
+  /** Steps that stopped waiting due to a timeout or an interruption. */
   readonly abandoned: ReadonlyArray<Step>
   /** Steps that failed with an error. */
   readonly failed: ReadonlyArray<{ readonly step: Step; readonly error: SimbaError.AcquireError | LeaseLost }>
-  /** Steps that were still waiting at the end. */
+  /** Steps that were still waiting when the script ended. */
   readonly unserved: ReadonlyArray<Step>
-  /** Whether all workers shared one `Mutex`, and so formed one line. Default: false. */
+  /** Whether all workers shared a single `Mutex`, and so formed a single line. Default: false. */
   readonly isOneProcess?: boolean
 }
 
@@ -226,7 +227,7 @@ const play = Effect.fnUntraced(function*(
   return { holdings, refused, abandoned, failed, unserved } satisfies History
 })
 
-/** Runs an effect, and advances the clock until it has completed. */
+/** Runs an effect, and advances the clock until the effect completes. */
 const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>, tick: Effect.Effect<void>) {
   const fiber = yield* Effect.forkChild(effect)
   while (fiber.pollUnsafe() === undefined) yield* tick
@@ -234,9 +235,9 @@ const driven = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, 
 })
 
 /**
- * Plays a script on `Mutex`, advancing `TestClock` until all workers are done. Returns the history.
+ * Plays a script on `Mutex`, advancing `TestClock` until all workers have finished. Returns the history.
  *
- * **Example** (An attempt that does not wait is refused while another works)
+ * **Example** (An attempt that is refused instead of waiting)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -262,12 +263,12 @@ export const run = <E, R>(
   script: Script,
   options: {
     /**
-     * One `Mutex` for all workers, or a function that makes one for each worker, as if the workers were processes.
-     * Provide shared layers from outside.
+     * One `Mutex` for all workers, or a function that makes a separate one for each worker, as if the workers were
+     * processes. If these need a shared layer, such as a server, provide it around `run`.
      */
     readonly layer: Layer.Layer<Mutex.Mutex, E, R> | ((worker: string) => Layer.Layer<Mutex.Mutex, E, R>)
     /**
-     * How much longer than the sum of all work the script may take before the steps that still wait count as
+     * The extra time that the script may take beyond the sum of all work. Steps that are still waiting then count as
      * `unserved`. Default: 1 minute.
      */
     readonly grace?: Duration.Input | undefined
@@ -279,7 +280,7 @@ export const run = <E, R>(
       const build = (layer: Layer.Layer<Mutex.Mutex, E, R>) =>
         Effect.map(Scope.provide(Layer.build(layer), scope), Context.get(Mutex.Mutex))
       const workers = [...new Set(script.map(({ worker }) => worker))]
-      // Wait in real time too: a layer may load a module
+      // Wait in real time too, because a layer may load a module
       const mutexes = yield* driven(
         typeof layer === "function"
           ? Effect.forEach(workers, (worker) => build(layer(worker)))
@@ -297,7 +298,7 @@ export const run = <E, R>(
 
 const span = ({ from, to, token, worker }: Holding) => `${worker} (${from} to ${to} ms, token ${token})`
 
-/** Compares all pairs of holdings of the same mutex, the earlier one first, and reports their problems. */
+/** Compares all pairs of holdings of the same mutex, the earlier one first, and reports problems. */
 const pairs = (history: History, wrong: (earlier: Holding, later: Holding) => string | undefined) =>
   history.holdings.flatMap((later, index) =>
     history.holdings.slice(0, index).flatMap((earlier) => {
@@ -313,9 +314,9 @@ const notGrowing = (history: History) =>
   pairs(history, ({ token }, later) => later.token <= token ? "has no larger token than" : undefined)
 
 /**
- * When a holding got its place in the fleet's queue: when the first fiber of that place requested it, but not before
- * the process's previous holding ended. `since` also considers abandoned and failed steps, because the place may have
- * come from them.
+ * When a holding got its place in the fleet's queue: when the first fiber behind that place sent its request, but not
+ * before the process's previous holding ended. `since` includes abandoned and failed steps, because one of them may
+ * have requested the place.
  */
 const placeOf = (history: History, { asked, mutex, order, worker }: Holding) => {
   const isSame = (other: Step | Holding) => other.mutex === mutex && other.worker === worker
@@ -324,7 +325,10 @@ const placeOf = (history: History, { asked, mutex, order, worker }: Holding) => 
   return { since: Math.max(last, Math.min(asked, ...before)), latest: Math.max(last, asked) }
 }
 
-/** Whether the lease followed another one within the same grant to its process: their tokens then lie in one stride. */
+/**
+ * Whether the lease followed another one within the same grant to its process. If so, their tokens are in the same
+ * stride.
+ */
 const sharesTurn = ({ holdings }: History, { mutex, token, worker }: Holding) =>
   holdings.some((other) =>
     other.mutex === mutex && other.worker === worker && other.token < token &&
@@ -353,23 +357,23 @@ const rules = {
 type Rule = keyof typeof rules
 
 /**
- * Describes how a history violates the rules. Returns an empty array if it violates none.
+ * Describes how a history violates the rules. Returns an empty array if it obeys all of them.
  *
  * **Details**
  *
- * - `neverTwo`: no mutex has two owners at a time.
+ * - `neverTwo`: no mutex has two owners at the same time.
  * - `tokensGrow`: each holding has a larger token than all earlier holdings of the same mutex.
- * - `inOrder`: attempts that came earlier own the mutex earlier. Between workers, attempts are ordered by the time at
- *   which each got its place. A worker queues at a new place after each turn, and holdings within one turn (see
- *   `localTurn`) share its place.
+ * - `inOrder`: earlier attempts own the mutex earlier. Between workers, attempts are ordered by the time at which each
+ *   got its place. A worker queues at a new place after each turn. Holdings within the same turn (see `localTurn`)
+ *   share its place.
  * - `nobodyFailed`: no step failed with an error.
- * - `everybodyServed`: no step is still waiting at the end.
+ * - `everybodyServed`: no step is still waiting when the script ends.
  *
  * **Gotchas**
  *
- * `inOrder` requires a network without delays, so that the first request arrives first.
+ * `inOrder` requires a network without delays, because otherwise the first request may not arrive first.
  *
- * **Example** (Rules that must hold even under faults)
+ * **Example** (Checking only the rules that hold even under faults)
  *
  * ```ts
  * import { ContentionScript } from "@effect-simba/testkit"

@@ -1,10 +1,10 @@
 /**
- * Injects faults between clients and the fake server, for each link separately.
+ * Injects faults between clients and the fake server. Each link has its own faults.
  *
- * Each link is named after its client, and draws its faults from its own random stream. All streams derive from the
- * server's seed.
+ * A link has the same name as its client, and draws its faults from its own random stream. All streams are derived from
+ * the server's seed.
  *
- * **Example** (A reply that never comes)
+ * **Example** (A reply that never arrives)
  *
  * ```ts
  * import { FakeNetwork } from "@effect-simba/testkit"
@@ -26,25 +26,27 @@ import { FakeRedis } from "./FakeRedis.ts"
 import type { Direction as LinkDirection, LinkFaults } from "./internal/client/link.ts"
 
 /**
- * The faults of a link, which are drawn for each command and message.
+ * The faults of a link, drawn separately for each command and message.
  *
  * **Details**
  *
- * Delays are in milliseconds and drawn from the given range. The other values are probabilities. Each connection keeps
- * the order of its messages, except for late ones. Messages on different connections may overtake each other.
+ * Delays are in milliseconds, drawn from the given range. All other values are probabilities. Each connection keeps its
+ * messages in order, except for late messages. Messages on different connections may overtake each other.
  *
  * - `requestDelay`, `replyDelay`: the delay on the way to the server and back.
- * - `messageDelay`: the delay of published messages. Default: that of replies.
+ * - `messageDelay`: the delay of published messages. Default: `replyDelay`.
  * - `loseRequest`: the command never arrives.
  * - `loseReply`: the command runs, but its reply never arrives.
- * - `hang`: the command runs, but gets neither a reply nor a timeout. The program must not wait longer than `lasts`. A
- *   client on a socket gets the reply, and all later ones of the connection, after `lasts`.
- * - `reset`: the connection breaks after a command was sent. Any number of the commands in flight still arrive, but no
- *   reply does.
- * - `straggle`: the additional delay of those commands, which may arrive after commands on a new connection.
- * - `lateMessage`: the delay of a published message that later messages overtake, as between the nodes of a Cluster.
+ * - `hang`: the command runs, but neither its reply nor a timeout arrives. The program must not wait longer than
+ *   `lasts`. A client on a socket receives the reply, and all later replies on that connection, after `lasts`.
+ * - `reset`: the connection breaks after a command was sent. Some of the commands in flight may still arrive, but no
+ *   replies do.
+ * - `straggle`: the additional delay of commands that still arrive after a reset. They may arrive after commands on a
+ *   new connection.
+ * - `lateMessage`: the delay of a published message, which later messages overtake, as may happen between Cluster
+ *   nodes.
  *
- * **Example** (A bad line)
+ * **Example** (A bad connection)
  *
  * ```ts
  * import { FakeNetwork } from "@effect-simba/testkit"
@@ -67,7 +69,7 @@ type Direction = LinkDirection | "both"
  *
  * **Details**
  *
- * Cuts are counted: a link that was cut twice must be healed twice.
+ * Partitions are counted: a link that was cut twice must be healed twice.
  *
  * **Example** (An outage of ten seconds for one client)
  *
@@ -92,14 +94,14 @@ export interface Link {
   readonly name: string
   /** Replaces the link's faults. */
   readonly set: (faults: Faults) => Effect.Effect<void>
-  /** Holds back all messages, in order, until `release`. */
+  /** Holds back all messages until `release`, keeping their order. */
   readonly clog: (direction?: Direction) => Effect.Effect<void>
   readonly release: (direction?: Direction) => Effect.Effect<void>
   /** Holds back all messages while the scope is open. */
   readonly clogged: (direction?: Direction) => Effect.Effect<void, never, Scope.Scope>
   /**
    * Cuts the link until `heal`. As with TCP, messages arrive after the link is healed if their connection is still
-   * open. Clients detect the silence, close their connections, and cannot open new ones.
+   * open. Meanwhile, clients detect the silence and close their connections, but cannot open new ones.
    */
   readonly partition: (direction?: Direction) => Effect.Effect<void>
   readonly heal: (direction?: Direction) => Effect.Effect<void>
@@ -112,9 +114,9 @@ const both = ["requests", "replies"] as const
 const directions = (direction: Direction = "both") => direction === "both" ? both : [direction]
 
 /**
- * Returns the link of the client with that name. The client need not exist yet.
+ * Returns the link of the client with this name. The client does not have to exist yet.
  *
- * **Example** (Five seconds without requests, then a broken connection)
+ * **Example** (Holding back requests for five seconds, then breaking the connection)
  *
  * ```ts
  * import { FakeNetwork } from "@effect-simba/testkit"

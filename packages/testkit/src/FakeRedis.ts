@@ -1,8 +1,8 @@
 /**
  * An in-memory Redis server that runs on `Clock`.
  *
- * Under `TestClock`, `TestClock.adjust` makes leases, timeouts and keys expire. The server runs the production scripts.
- * Its clients are Effect's `Redis` service and `Subscriber`.
+ * Under `TestClock`, leases, timeouts and keys expire when the test calls `TestClock.adjust`. The server runs the
+ * production scripts. Its clients provide Effect's `Redis` service and `Subscriber`.
  *
  * **Example** (Two clients of one server)
  *
@@ -62,60 +62,60 @@ type Command = {
 }
 
 /**
- * Options of the server.
+ * Options for the server.
  *
  * @category options
  * @since 0.1.0
  */
 export interface Options {
   /**
-   * The offset of the server's wall clock from `Clock`, in milliseconds. The default for a clock that starts at 0, such
-   * as `TestClock`, makes it a 13-digit time. For any other clock the default is 0.
+   * The offset of the server's wall clock from `Clock`, in milliseconds. If `Clock` starts at 0, as `TestClock` does,
+   * the default makes server times 13 digits long. Otherwise the default is 0.
    */
   readonly epoch?: number | undefined
   /** The seed for all random choices on the server and in the network. Default: `fake-redis`. */
   readonly seed?: string | number | undefined
   /**
-   * The minimum and maximum delay after which an expired key that nobody accesses is removed. Each key draws its own
-   * delay, because real servers are late too. Default: 0 to 100 milliseconds.
+   * The minimum and maximum delay after which an expired key is removed if nobody accesses it. Each key draws its own
+   * delay, because real servers remove keys late too. Default: 0 to 100 milliseconds.
    */
   readonly expiryDelay?: readonly [minimum: Duration.Input, maximum: Duration.Input] | undefined
   /** The maximum number of recent writes that `failover` can lose. Default: 16. */
   readonly undoDepth?: number | undefined
-  /** The number of commands that the trace keeps. Default: 10,000. */
+  /** The maximum number of commands in the trace. Default: 10,000. */
   readonly trace?: number | undefined
 }
 
 /**
- * Options of one client.
+ * Options for one client.
  *
  * @category options
  * @since 0.1.0
  */
 export interface ClientOptions {
   /**
-   * The client's name in the trace, and its link's name in `FakeNetwork`. Clients with the same name share a link.
+   * The client's name in the trace, and the name of its link in `FakeNetwork`. Clients with the same name share a link.
    * Default: `client`.
    */
   readonly name?: string | undefined
-  /** The number of the database. Default: 0. */
+  /** The database number. Default: 0. */
   readonly db?: number | undefined
   /**
-   * The protocol that determines the shapes of replies. With 3, as from `IoRedis.layer`, scores and values come in
-   * pairs, and XREAD returns alternating names and entries. With 2, replies are shaped as with `client: { protocol: 2
-   * }` or from other clients. Default: 3.
+   * The protocol version, which determines the shapes of replies. Version 3 is the default, as in `IoRedis.layer`:
+   * scores and values come in pairs, and XREAD returns alternating names and entries. With 2, replies have the same
+   * shapes as with `client: { protocol: 2 }` or from other clients.
    */
   readonly protocol?: 2 | 3 | undefined
-  /** The timeout of a command. Default: 1 second. */
+  /** The timeout for a command. Default: 1 second. */
   readonly commandTimeout?: Duration.Input | undefined
   /** The timeout for connecting. Default: 2 seconds. */
   readonly connectTimeout?: Duration.Input | undefined
 }
 
 /**
- * The server, for tests that inspect or break it.
+ * The server, for tests that inspect it or make it fail.
  *
- * **Example** (What a program leaves behind)
+ * **Example** (Checking what a program leaves behind)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -141,43 +141,47 @@ export interface ClientOptions {
 export class FakeRedis extends Context.Service<FakeRedis, {
   /** @internal */
   readonly server: FakeServer
-  /** All existing keys of all databases, sorted. */
+  /** All existing keys in all databases, sorted. */
   readonly keys: Effect.Effect<ReadonlyArray<Key>>
-  /** The value of a key, read without accessing the key. `undefined` if it does not exist. */
+  /** The value of a key, read without counting as an access. `undefined` if the key does not exist. */
   readonly dump: (key: string, db?: number) => Effect.Effect<Dump | undefined>
-  /** The most recent commands, in the order in which the server ran them. */
+  /** The most recent commands, in the order of their execution. */
   readonly trace: Effect.Effect<ReadonlyArray<Command>>
   readonly clearTrace: Effect.Effect<void>
   /** The server's wall clock, in milliseconds. */
   readonly now: Effect.Effect<number>
-  /** Steps the server's wall clock. A negative step sets it back. */
+  /** Steps the server's wall clock. A negative step sets the clock back. */
   readonly stepClock: (step: Duration.Input) => Effect.Effect<void>
-  /** Removes a key and publishes the event, as expiry does. Returns whether the key existed. */
+  /** Removes a key and publishes an `expired` event. Returns whether the key existed. */
   readonly forceExpire: (key: string, db?: number) => Effect.Effect<boolean>
-  /** Removes a key and publishes the event, as eviction does. Returns whether the key existed. */
+  /** Removes a key and publishes an `evicted` event. Returns whether the key existed. */
   readonly evict: (key: string, db?: number) => Effect.Effect<boolean>
   /** Discards all scripts, as SCRIPT FLUSH or a failover does. */
   readonly flushScripts: Effect.Effect<void>
-  /** Breaks the connections of one client, or of all clients. Commands in flight fail, and may have been executed. */
+  /**
+   * Breaks the connections of one client, or of all clients. Commands in flight fail, although they may have been
+   * executed.
+   */
   readonly dropConnections: (client?: string) => Effect.Effect<void>
   /**
-   * Restarts the server. Connections, scripts, settings and users are lost, and the data too unless `keepData` is set.
+   * Restarts the server. Connections, scripts, settings and users are lost. Unless `keepData` is set, the data is lost
+   * too.
    */
   readonly restart: (options: { readonly keepData: boolean }) => Effect.Effect<void>
   /**
-   * Fails over to a replica that lacks the last writes. Returns the number of lost writes. Dies if that number would
-   * exceed `undoDepth`.
+   * Fails over to a replica that is missing the last writes. Returns the number of lost writes. Dies if that number
+   * would exceed `undoDepth`.
    */
   readonly failover: (options: { readonly loseLastWrites: number }) => Effect.Effect<number>
-  /** Refuses commands with this error until it is set to `undefined`, or until the server restarts or fails over. */
+  /** Refuses commands with this error until it is set to `undefined` or the server restarts or fails over. */
   readonly setErrorState: (state: ErrorState | undefined) => Effect.Effect<void>
   /** The number of subscriptions. */
   readonly subscriptions: Effect.Effect<number>
-  /** The number of connections of one client, or of all clients. */
+  /** The number of connections from one client, or from all clients. */
   readonly connections: (client?: string) => Effect.Effect<number>
 }>()("@effect-simba/testkit/FakeRedis") {}
 
-/** An arbitrary time of 13 digits: a shorter one could hide bugs with large numbers. */
+/** An arbitrary 13-digit time. A shorter one could hide bugs with large numbers. */
 const testEpochMillis = 1_750_000_000_000
 
 const make = Effect.fnUntraced(function*(options: Options = {}) {
@@ -228,11 +232,11 @@ const fromServer = (server: FakeServer): FakeRedis["Service"] => {
 }
 
 /**
- * Provides `FakeRedis`: a server.
+ * Provides a `FakeRedis` server.
  *
  * **Gotchas**
  *
- * Each build of this layer is a separate server. Provide the same build to all clients that must communicate.
+ * Each build of this layer is a separate server. Provide the same build to all clients that need to communicate.
  *
  * **Example** (A server with its own seed)
  *
@@ -248,17 +252,17 @@ const fromServer = (server: FakeServer): FakeRedis["Service"] => {
 export const layer = (options?: Options): Layer.Layer<FakeRedis> => Layer.effect(FakeRedis, make(options))
 
 /**
- * Provides one client of the server: Effect's `Redis` service and `Subscriber`, over its own connections.
+ * Provides one client for the server: Effect's `Redis` service and `Subscriber`, with their own connections.
  *
  * **Details**
  *
- * The client behaves like that of `IoRedis.layer`. During an outage, commands fail immediately, and commands in flight
- * fail when the connection breaks. The client reconnects in the background, and each subscription then receives a
+ * The client behaves like `IoRedis.layer`. Commands in flight fail when the connection breaks, and further commands
+ * fail immediately until it is restored. The client reconnects in the background, and each subscription then receives a
  * `Gap`.
  *
  * **Gotchas**
  *
- * Each build of this layer is a separate client. Keep it in a `const` to use one client in several places.
+ * Each build of this layer is a separate client. Store the layer in a `const` to use the same client in several places.
  *
  * **Example** (Two clients of one server)
  *

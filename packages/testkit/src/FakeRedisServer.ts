@@ -1,5 +1,5 @@
 /**
- * Serves `FakeRedis` to any client in any language: RESP2 and RESP3 over TCP and Unix sockets.
+ * Serves `FakeRedis` to any client in any language, using RESP2 or RESP3 over TCP or Unix sockets.
  *
  * **Example** (A server for another process)
  *
@@ -28,11 +28,11 @@ import { serve } from "./internal/socket/connection.ts"
 type Options = {
   /** The port to listen on. Default: a free port. */
   readonly port?: number | undefined
-  /** The local address to listen on. Default: `127.0.0.1`, which only this machine can reach. */
+  /** The local address to listen on. Default: `127.0.0.1`, which is reachable only from this machine. */
   readonly host?: string | undefined
   /** The path of a Unix socket, instead of a port. */
   readonly path?: string | undefined
-  /** The name of the link in `FakeNetwork`, and of the clients in the trace. Default: `socket`. */
+  /** The name of the link in `FakeNetwork` and of the clients in the trace. Default: `socket`. */
   readonly client?: string | undefined
 }
 
@@ -41,7 +41,7 @@ type Address = {
   readonly host: string
   readonly port: number
   readonly path: string
-  /** The URL in the form that clients accept: `redis://127.0.0.1:6379`, or `unix:///tmp/redis.sock`. */
+  /** The URL for clients, such as `redis://127.0.0.1:6379` or `unix:///tmp/redis.sock`. */
   readonly url: string
 }
 
@@ -59,9 +59,9 @@ const addressOf = (address: NetAddress.SocketAddress): Address => {
  *
  * **When to use**
  *
- * Use it on platforms other than Node, with the platform's `SocketServer`.
+ * Use it with another platform's `SocketServer`. On Node, use `listen`.
  *
- * **Example** (The socket server of another platform)
+ * **Example** (Another platform's socket server)
  *
  * ```ts
  * import { FakeRedis } from "@effect-simba/testkit"
@@ -90,11 +90,11 @@ export const run = (
  *
  * **Details**
  *
- * The server runs on the clock of the `FakeRedis` layer, so under `TestClock` the test decides when keys of socket
- * clients expire. `FakeNetwork.link("socket")` stalls, delays and breaks their connections. A byte stream cannot skip a
- * request or a reply, so the loss of one breaks the connection.
+ * The server uses the clock of the `FakeRedis` layer, so under `TestClock` the test decides when keys expire for socket
+ * clients too. `FakeNetwork.link("socket")` can stall, delay and break their connections. If a request or a reply is
+ * lost, the connection breaks, because a byte stream cannot skip one.
  *
- * **Example** (Another client, and a minute that takes no time)
+ * **Example** (Using another client under `TestClock`)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -127,7 +127,7 @@ export const listen = (
     const where = options.path === undefined
       ? { port: options.port ?? 0, host: options.host ?? "127.0.0.1" }
       : { path: options.path }
-    // A client that closes its half of the connection still gets its replies
+    // A client that closes its half of the connection still receives its replies
     const sockets = yield* NodeSocketServer.make({ ...where, allowHalfOpen: true, noDelay: true, backlog: 4096 })
     yield* Effect.forkScoped(
       Effect.provideService(run(options.client), SocketServer.SocketServer, sockets),

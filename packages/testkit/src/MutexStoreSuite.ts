@@ -1,5 +1,5 @@
 /**
- * The contract of `MutexStore`, as a test suite. A store that passes it can back `Mutex`.
+ * The contract of `MutexStore` as a test suite. `Mutex` works with any store that passes it.
  *
  * @since 0.1.0
  */
@@ -27,27 +27,27 @@ import { striding } from "./internal/suite/strides.ts"
 
 type Options = {
   /**
-   * Whether the store does real I/O. If so, the suite sleeps in real time, and its tests run concurrently. Otherwise
-   * the store must use `Clock`, and the suite advances it with `TestClock`.
+   * Whether the store does real I/O. If it does, the suite sleeps in real time, and its tests run concurrently.
+   * Otherwise the store must use `Clock`, which the suite advances with `TestClock`.
    */
   readonly live: boolean
   /**
-   * Whether the store can count subscribers, and therefore skips dead waiters. If it cannot, as behind a proxy, the
-   * suite requires that each dead waiter costs at most a confirm period. Default: true.
+   * Whether the store can count subscribers, and so can skip dead waiters. If it cannot, for example behind a proxy,
+   * the suite requires that each dead waiter costs at most a confirm period. Default: true.
    */
   readonly countsSubscribers?: boolean | undefined
   /** The number of random histories to compare with the model. Default: 100, or 25 if `live`. */
   readonly runs?: number | undefined
-  /** The seed of the random histories. The report of a failure shows it; set it to repeat that run. */
+  /** The seed for the random histories. A failure reports its seed. Set it here to repeat that run. */
   readonly seed?: number | string | undefined
 }
 
 /**
- * Registers the contract of `MutexStore` as tests of the store that `layer` provides.
+ * Registers tests that check the store provided by `layer` against the contract of `MutexStore`.
  *
  * **Details**
  *
- * Every run uses new mutex names, so the backend may be shared.
+ * Every run uses new mutex names, so runs may share a backend.
  *
  * **Example** (A custom store)
  *

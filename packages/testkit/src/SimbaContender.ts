@@ -1,10 +1,9 @@
 /**
- * A model of a Simba contender (3.1.1 or newer) on Redis, for tests of mixed fleets.
+ * A model of a Simba contender (3.1.1 or newer) on Redis, for testing mixed fleets.
  *
- * It follows the wire protocol of the original, including its weaknesses. Tickets are in whole seconds. A queue entry
- * remains after its contender has acquired the mutex. A release notifies a single waiter, dead or alive. The contender
- * gives up its lease at the first failed renewal. Its next poll may come up to a second after the owner key has
- * expired.
+ * It follows the original's wire protocol, including its weaknesses. Tickets are in whole seconds. A contender's queue
+ * entry remains after it has acquired the mutex. A release notifies a single waiter, dead or alive. A contender gives
+ * up its lease at the first failed renewal. It may poll up to a second after the owner key has expired.
  *
  * @since 0.1.0
  */
@@ -66,13 +65,13 @@ type Options<E, R> = {
   readonly mutex: string
   /** The contender's id, which never changes, such as `7:4711@host`. */
   readonly id: string
-  /** The `ttl` that is configured in Simba. Default: 10 seconds. */
+  /** The `ttl` configured in Simba. Default: 10 seconds. */
   readonly ttl?: Duration.Input | undefined
-  /** The `transition` that is configured in Simba. Default: 6 seconds. */
+  /** The `transition` configured in Simba. Default: 6 seconds. */
   readonly transition?: Duration.Input | undefined
-  /** How long the contender pauses after each leadership before it contends again. Default: 0. */
+  /** How long the contender pauses after a leadership before it contends again. Default: 0. */
   readonly rest?: Duration.Input | undefined
-  /** The work of a leader. When it ends, the contender releases the mutex. */
+  /** The work to do while leading. When it ends, the contender releases the mutex. */
   readonly lead: Effect.Effect<void, E, R>
 }
 
@@ -82,7 +81,7 @@ const parse = (reply: string): { readonly owner: string; readonly millis: number
 }
 
 /**
- * Contends until the effect is interrupted. A leader that is interrupted releases the mutex.
+ * Contends until the effect is interrupted. If it is interrupted while leading, it releases the mutex.
  *
  * **Example** (A mixed fleet)
  *
@@ -116,7 +115,7 @@ export const contend = Effect.fnUntraced(function*<E, R>(options: Options<E, R>)
   const release = redis.eval(releaseScript)(key, options.id)
   const released = yield* subscriber.subscribe(`${key}:${options.id}`)
 
-  /** Completes at the first renewal that fails or returns another owner. */
+  /** Completes when a renewal fails or returns another owner. */
   const holding = Effect.gen(function*() {
     for (;;) {
       yield* Effect.sleep(ttl)
@@ -139,7 +138,7 @@ export const contend = Effect.fnUntraced(function*<E, R>(options: Options<E, R>)
       continue
     }
     const late = yield* Random.nextBetween(-200, 1000)
-    // Simba reacts only to its own turn, and ignores all other messages
+    // Simba reacts only to the message for its own turn
     yield* Effect.timeoutOption(
       Effect.repeat(Queue.take(released), {
         until: (notice) => notice._tag === "Message" && notice.text.startsWith("released@@")

@@ -1,10 +1,10 @@
 /**
- * Runs many clients of a program against a fake Redis, in virtual time, with faults that are drawn from a seed.
+ * Runs many instances of a program against a fake Redis, in virtual time, with faults drawn from a seed.
  *
- * A run first has a phase with faults, then a phase without, and then closes everything. The same seed gives the same
- * history, byte for byte.
+ * A run starts with a phase with faults, continues with a phase without faults, and then closes everything. The same
+ * seed always gives the same history, byte for byte.
  *
- * **Example** (A program under every fault)
+ * **Example** (A program exposed to all faults)
  *
  * ```ts
  * import { Simulation } from "@effect-simba/testkit"
@@ -56,7 +56,7 @@ import * as timeline from "./internal/simulation/timeline.ts"
  *
  * **Details**
  *
- * A program that fails is restarted a second later in a new process. A defect is a violation. `outside` acts on an
+ * If the program fails, it is restarted a second later in a new process. A defect is a violation. `outside` acts on an
  * external resource, such as another database.
  *
  * **Example** (A counter in a file)
@@ -91,20 +91,20 @@ export type LockModel = AnyLockModel
  *
  * **Details**
  *
- * Times are in milliseconds. `every` is the mean time between two faults. A pair is a range from which a number is
+ * Times are in milliseconds. `every` is the mean time between two faults. A pair is a range, from which a number is
  * drawn.
  *
  * - Per command or message: `requestDelay`, `replyDelay`, `messageDelay`, `lateMessage`, `loseRequest`, `loseReply`,
  *   `reset`, `straggle`, `hang`; see `FakeNetwork`.
- * - Per client, repeatedly: `clog` (one direction), `partition` (one direction or both), `deafen` (its connections stay
- *   open, but no published message arrives, as from a node that left a Cluster), `pause` (a stall or SIGSTOP),
- *   `suspend` (which also stops the monotonic clock), `kill` (a new process starts after `lasts`).
- * - `processor`: the processes are busy. Their tasks take time, and their fibers continue in any order and yield in
- *   unusual places. Each process draws how many milliseconds a task takes (`task`), and after how many operations a
- *   fiber yields (`yieldAfter`). In a quarter of the processes, some tasks take longer (`stall`).
- * - Clocks: `clockOffset` and `clockRate` (the maximum difference of a client), `clockStep`, `serverClockStep`.
- * - The server: `errorState`, `restart` (`loseData` is the probability that it loses its data), `failover` (to a
- *   replica that lacks up to `lose` writes, and whose `clock` differs), `flushScripts`, `dropConnections`, `evict`.
+ * - Per client, repeatedly: `clog` (one direction), `partition` (one direction or both), `deafen` (connections stay
+ *   open, but no published messages arrive, as from a node that has left a Cluster), `pause` (a stall or SIGSTOP),
+ *   `suspend` (the monotonic clock stops too), `kill` (a new process starts after `lasts`).
+ * - `processor`: processes are busy. Tasks take time, and fibers run in any order and yield in unusual places. Each
+ *   process draws the duration of a task in milliseconds (`task`), and the number of operations after which a fiber
+ *   yields (`yieldAfter`). In a quarter of the processes, some tasks take longer (`stall`).
+ * - Clocks: `clockOffset` and `clockRate` (how far a client's clock may differ), `clockStep`, `serverClockStep`.
+ * - The server: `errorState`, `restart` (with probability `loseData`, the data is lost), `failover` (to a replica that
+ *   is missing up to `lose` writes, and whose `clock` differs), `flushScripts`, `dropConnections`, `evict`.
  *
  * **Example** (A bad network, and a server that loses data)
  *
@@ -124,11 +124,11 @@ export type LockModel = AnyLockModel
 export type Faults = AnyFaults
 
 /**
- * All faults except `hang`, at rates that leave time for work in between.
+ * All faults except `hang`, at rates that leave time for work between faults.
  *
  * **Details**
  *
- * `hang` is left out because its duration depends on the program. Add it for a program whose commands time out.
+ * `hang` is not included, because its duration depends on the program. Add it if the program's commands have timeouts.
  *
  * @category constants
  * @since 0.1.0
@@ -162,7 +162,7 @@ export const allFaults: Faults = {
 }
 
 /**
- * Options of a run.
+ * Options for a run.
  *
  * @see {@link run}
  * @category options
@@ -175,31 +175,31 @@ export interface Options<E> {
   readonly program: (client: Client) => Effect.Effect<void, E, Redis | Subscriber | Scope.Scope>
   readonly lock: LockModel
   readonly checkers: ReadonlyArray<engine.Checker>
-  /** The faults that may happen. Default: none. */
+  /** The faults that may be injected. Default: none. */
   readonly faults?: Faults | undefined
-  /** The names of the faults that actually happen. Default: each run draws a random half of `faults`. */
+  /** The names of the faults that are actually injected. Default: each run draws a random half of `faults`. */
   readonly enabled?: ReadonlyArray<FaultName> | undefined
-  /** The ordinary delays of the network, in milliseconds. Default: 0.1 to 1. */
+  /** The ordinary network delays, in milliseconds. Default: 0.1 to 1. */
   readonly network?: { readonly requestDelay: Range; readonly replyDelay: Range } | undefined
-  /** The virtual time with faults. Default: 60 seconds. */
+  /** The duration of the phase with faults, in virtual time. Default: 60 seconds. */
   readonly duration?: Duration.Input | undefined
-  /** The virtual time without faults that follows. Default: 5 seconds. */
+  /** The duration of the following phase without faults, in virtual time. Default: 5 seconds. */
   readonly calm?: Duration.Input | undefined
-  /** The maximum time that the clients may take to converge after that. Default: 60 seconds. */
+  /** The maximum time that the clients may then take to converge. Default: 60 seconds. */
   readonly liveness?: Duration.Input | undefined
-  /** The maximum time that resources may take to disappear after they are closed. Default: 30 seconds. */
+  /** The maximum time that resources may take to disappear after everything is closed. Default: 30 seconds. */
   readonly closing?: Duration.Input | undefined
   /**
-   * The maximum number of recent writes that the server can lose when the caller of `begin` makes it fail over.
-   * Default: as many as `faults` may lose.
+   * The maximum number of recent writes that the server can lose in a failover triggered by the caller of `begin`.
+   * Default: the maximum in `faults`.
    */
   readonly undoDepth?: number | undefined
 }
 
 /**
- * One event of a history. `at` is the virtual time in milliseconds since the start.
+ * An event in a history. `at` is the virtual time in milliseconds since the start.
  *
- * **Example** (Who had the lock)
+ * **Example** (Listing the owners of a lock)
  *
  * ```ts
  * import type { Simulation } from "@effect-simba/testkit"
@@ -214,9 +214,9 @@ export interface Options<E> {
 export type Event = AnyEvent
 
 /**
- * The outcome of a run. The same seed and options give the same outcome.
+ * The outcome of a run. The same seed and options always give the same outcome.
  *
- * **Example** (The faults of a run)
+ * **Example** (Listing the faults in a run)
  *
  * ```ts
  * import type { Simulation } from "@effect-simba/testkit"
@@ -230,10 +230,10 @@ export type Event = AnyEvent
  */
 export interface Result {
   readonly seed: number | string
-  /** For a run of an exploration: its deviations, to pass to `replay`. */
+  /** For a run in an exploration: its deviations, to pass to `replay`. */
   readonly schedule?: string
   readonly clients: number
-  /** The virtual time with faults, in milliseconds. */
+  /** The duration of the phase with faults, in virtual milliseconds. */
   readonly duration: number
   readonly enabled: ReadonlyArray<FaultName>
   readonly violations: ReadonlyArray<engine.Violation>
@@ -244,7 +244,9 @@ export interface Result {
 
 const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
 
-/** Refuse options that would prove nothing: no clients, or `enabled` faults that `faults` lacks. */
+/**
+ * Refuse options under which a run would prove nothing: no clients, or `enabled` faults that are missing from `faults`
+ */
 const setupOf = <E>(options: Options<E>): engine.Setup<E> => {
   const { clients = 3, faults = {} } = options
   if (!Number.isSafeInteger(clients) || clients < 1) {
@@ -282,7 +284,7 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
 }
 
 /**
- * Runs one simulation. Nothing in it waits in real time.
+ * Runs one simulation. No part of it waits in real time.
  *
  * **Example** (A lock without renewal)
  *
@@ -323,12 +325,12 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
 export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map(loadVm, (vm) => runWith(options, vm))
 
 /**
- * A simulation that its caller drives, by letting time pass and injecting faults.
+ * A simulation driven by its caller, who lets time pass and injects faults.
  *
  * **Details**
  *
- * Its functions are plain, so that web pages and other programs without Effect can call them. Actions take effect at
- * the current instant of virtual time, and are recorded in the history as faults.
+ * It consists of plain functions, because web pages and other programs without Effect call them. Actions take effect at
+ * the current virtual time, and are recorded in the history as faults.
  *
  * @see {@link begin}
  * @category models
@@ -340,9 +342,9 @@ export interface Live extends live.Live {
 }
 
 /**
- * A request, a reply or a published message that was sent over a link.
+ * A request, reply or published message that was sent over a link.
  *
- * **Example** (Parcels in flight)
+ * **Example** (Listing parcels in flight)
  *
  * ```ts
  * import type { Simulation } from "@effect-simba/testkit"
@@ -357,19 +359,19 @@ export interface Live extends live.Live {
 export type Parcel = live.Parcel
 
 /**
- * Begins a simulation in which the caller lets time pass.
+ * Begins a simulation driven by the caller.
  *
  * **When to use**
  *
- * Use it to watch a fleet, as the playground does, or to inject a particular fault at a particular moment. Use `run` to
- * run a plan from start to end.
+ * Use it to watch a fleet, as the playground does, or to inject a specific fault at a specific moment. Use `run` for a
+ * complete simulation with random faults.
  *
  * **Details**
  *
- * The phases and the history are those of `run`. With an infinite `duration` and without `faults`, all faults come from
- * the caller.
+ * The phases and the history are the same as for `run`. If `duration` is infinite and no `faults` are given, all faults
+ * come from the caller.
  *
- * **Example** (A process that is killed after a second)
+ * **Example** (Killing a process after a second)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -409,14 +411,13 @@ export const begin = <E>(options: Options<E>): Effect.Effect<Live> =>
   })
 
 /**
- * Searches for a shorter history with the same kind of violation: with fewer faults, with fewer clients, or in less
- * time.
+ * Searches for a shorter history with the same kind of violation: with fewer faults, fewer clients, or less time.
  *
  * **Details**
  *
- * Returns the shortest history found, or the given result if it has no violation.
+ * Returns the shortest history found. If the given result has no violation, returns it unchanged.
  *
- * **Example** (The shortest history that fails, in the log)
+ * **Example** (Logging the shortest failing history)
  *
  * ```ts
  * import { Simulation } from "@effect-simba/testkit"
@@ -446,15 +447,15 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
  *
  * **Details**
  *
- * `vary` lists how a schedule may deviate from the normal one, in which nothing goes wrong. By default, a request, a
- * reply or a published message is 1 ms late; a request or a reply is lost; a connection breaks; a process is killed;
- * work under `Client.interruptible` is interrupted; or a runnable fiber continues 1 ms later than the others.
+ * `vary` lists how a schedule may deviate from the normal one, in which nothing goes wrong. The default deviations are:
+ * a request, a reply or a published message is 1 ms late; a request or a reply is lost; a connection breaks; a process
+ * is killed; work under `Client.interruptible` is interrupted; a runnable fiber continues 1 ms later than the others.
  *
- * If requested, a process is cut off, paused or suspended, its clocks run at a different rate, the server's clock is
- * set, or a replica takes over without the last write. `where` restricts where processes may deviate.
+ * Optional deviations are: a process is cut off, paused or suspended; its clocks run at a different rate; the server's
+ * clock is stepped; a replica takes over without the last write. `where` restricts where processes may deviate.
  *
- * Keep the program small: `n` possible single deviations lead to about `n * n / 2` schedules with two. Use
- * `Client.ready` to exclude the start of the processes.
+ * Keep the program small: `n` possible deviations lead to about `n * n / 2` schedules with two of them. Use
+ * `Client.ready` to exclude the startup of the processes.
  *
  * @see {@link explore}
  * @category options
@@ -463,8 +464,8 @@ export const shrink = <E>(options: Options<E>, result: Result): Effect.Effect<Re
 export interface Plan<E> extends Omit<Options<E>, "seed" | "faults" | "enabled" | "network"> {
   readonly vary?: Partial<Deviations> | undefined
   /**
-   * Whether the program has done its work, so that the exploration may end before `duration`. Called every 50 ms.
-   * Default: never. It saves schedules for long-lived programs, such as consumers of streams.
+   * Whether the program has done its work. The exploration may then end before `duration`, which saves schedules for
+   * long-lived programs such as data-stream consumers. Called every 50 ms. By default it never ends early.
    */
   readonly isOver?: ((view: Parameters<engine.Checker["start"]>[0]) => boolean) | undefined
 }
@@ -472,7 +473,7 @@ export interface Plan<E> extends Omit<Options<E>, "seed" | "faults" | "enabled" 
 /**
  * The result of an exploration.
  *
- * **Example** (The line of a report)
+ * **Example** (Summarizing the result)
  *
  * ```ts
  * import type { Simulation } from "@effect-simba/testkit"
@@ -489,19 +490,19 @@ export interface Explored {
   readonly schedules: number
   /**
    * The number of schedules that were skipped because their last kill has the same outcome as an earlier kill. Includes
-   * those in `branches`.
+   * skipped schedules from `branches`.
    */
   readonly skipped: number
   /** The number of distinct histories. */
   readonly states: number
   /** The number of schedules that ended with a violation. */
   readonly violations: number
-  /** The first violation found, which has the fewest deviations. */
+  /** The first violation found. No other violation has fewer deviations. */
   readonly first: Result | undefined
   /** Whether all schedules were run. */
   readonly isComplete: boolean
   /**
-   * The schedules with one more deviation than `within`. Each is a part of the exploration that can run in another
+   * The schedules with one more deviation than `within`. Each is a part of the exploration that can run in a separate
    * thread.
    */
   readonly branches: ReadonlyArray<string>
@@ -524,27 +525,28 @@ const explorable = <E>(plan: Plan<E>) => {
 }
 
 /**
- * Runs a program under every schedule with at most `deviations` deviations (default: 1), those with fewer deviations
- * first.
+ * Runs a program under every schedule with at most `deviations` deviations (default: 1), starting with the fewest
+ * deviations.
  *
  * **When to use**
  *
- * Use `run` to find bugs that need many faults or much time. Use `explore` to show that a short program has no bug that
- * a few faults would reveal.
+ * Use `run` to find bugs that require many faults or a long time. Use `explore` to show that a short program has no
+ * bugs that a few faults would reveal.
  *
  * **Details**
  *
- * Except for deviations, everything arrives in order and after 0.1 ms. The exploration starts when all processes are at
- * `Client.ready`, and ends after `duration`, or sooner with `isOver`. The `liveness` phase follows. `explore` ends at
- * the first violation, unless `all` is set. With `within`, it runs only schedules that extend that one.
+ * Except for deviations, everything arrives in order and after 0.1 ms. The exploration starts when all processes have
+ * reached `Client.ready`. It ends after `duration`, or earlier if `isOver` returns true. The `liveness` phase follows.
+ * `explore` stops at the first violation, unless `all` is set. With `within`, it runs only schedules that extend the
+ * given one.
  *
  * **Gotchas**
  *
- * Schedules that lead to the same state are all run: the state of a process is in its fibers, which cannot be compared.
- * The only exception is a kill with the same outcome as the kill before it. Between the two, nothing was sent, run or
- * noted, and the next process starts at the same instant.
+ * Schedules that lead to the same state are all run, because a process's state is in its fibers, which cannot be
+ * compared. The only exception is a kill with the same outcome as the previous kill: nothing was sent, run or noted
+ * since, and the next process starts at the same instant.
  *
- * **Example** (A check before a wait)
+ * **Example** (Finding a race between a check and a write)
  *
  * ```ts
  * import { Checker, Simulation } from "@effect-simba/testkit"
@@ -602,9 +604,9 @@ export const explore = <E>(plan: Plan<E>, options?: {
   })
 
 /**
- * Replays one schedule of an exploration. `schedule` comes from its result.
+ * Replays one schedule of an exploration. `schedule` comes from the exploration's result.
  *
- * **Example** (The history of a schedule)
+ * **Example** (Showing the history of a schedule)
  *
  * ```ts
  * import { Simulation } from "@effect-simba/testkit"
@@ -653,11 +655,11 @@ const summary = (result: Result, lines: number): string => {
  *
  * - `summary` (default): the seed, the faults and the violations. For a failure, also the last `lines` lines of the
  *   history (default: 60) and half as many of the timeline.
- * - `trace`: the history, with one line per event. Equal for equal seeds and options.
+ * - `trace`: the history, with one line per event. The same seed and options always give the same trace.
  * - `timeline`: the owners of each resource over time.
  * - `svg`: the owners and the faults over time, as an SVG picture.
  *
- * **Example** (A picture of each failure)
+ * **Example** (Saving a picture of a run)
  *
  * ```ts
  * import { Simulation } from "@effect-simba/testkit"

@@ -1,7 +1,7 @@
 /**
- * Mutexes for tests: the production scripts and layers on a fake Redis, under `TestClock`.
+ * Mutexes for tests: the production scripts and layers, on a fake Redis under `TestClock`.
  *
- * For code that only uses `Mutex`, `Mutex.layerMemory` is enough.
+ * If your code uses only `Mutex`, `Mutex.layerMemory` is enough.
  *
  * **Example** (Testing a service that holds a mutex)
  *
@@ -37,21 +37,21 @@ import type { Redis } from "./internal/client/effectRedis.ts"
 import * as notedMutex from "./internal/simulation/notedMutex.ts"
 import type { Client } from "./Simulation.ts"
 
-/** The services that hooks in the options require. They must not become `any` when the layer is merged with others. */
+/** The services required by hooks in the options. They must not become `any` when the layer is merged with others. */
 type HookServices<R> = [R] extends [infer Services] ? Services : never
 
 type StoreLayer<E> = Layer.Layer<MutexStore.MutexStore, E, Redis | Subscriber>
 
 /**
- * Provides a `Mutex` for one simulated process on a fake Redis, and its `Redis`.
+ * Provides `Mutex` and `Redis` for one simulated process on a fake Redis.
  *
  * **When to use**
  *
- * Build it several times with different names to test how processes affect each other.
+ * Build it several times with different names to test how processes interact.
  *
  * **Details**
  *
- * Pass `RedisMutex.layerStore` of `@effect-simba/redis` as `store`.
+ * Pass `RedisMutex.layerStore` from `@effect-simba/redis` as `store`.
  *
  * **Example** (Two processes)
  *
@@ -84,14 +84,15 @@ export const layerClient = <E, R = never>(
   )
 
 /**
- * Provides `Mutex` on a fake Redis, with the production scripts, codecs and layers. Also provides `Redis` and
- * `FakeRedis`.
+ * Provides `Mutex` on a fake Redis, with the production scripts, codecs and layers. Provides `Redis` and `FakeRedis`
+ * too.
  *
  * **Details**
  *
- * Pass `RedisMutex.layerStore` of `@effect-simba/redis` as `store`. Use `FakeRedis` to inspect or break the server.
+ * Pass `RedisMutex.layerStore` from `@effect-simba/redis` as `store`. Use `FakeRedis` to inspect the server or make it
+ * fail.
  *
- * **Example** (A service that fences its writes)
+ * **Example** (Testing a service that fences its writes)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"
@@ -118,14 +119,14 @@ export const layerFakeRedis = <E, R = never>(
   layerClient(store, options).pipe(Layer.provideMerge(FakeRedis.layer(options)))
 
 /**
- * Wraps a `Mutex` so that it notes what a simulated program does, for the checkers of a `Simulation`.
+ * Wraps a `Mutex` to note what a simulated program does, for the checkers of a `Simulation`.
  *
  * **Details**
  *
- * It notes all grants, the waits of `acquire` and `withLock`, and the work of `withLock`, `withLockIfAvailable` and
- * `whileLeader`, including finalizers. The program under test need not call `note`.
+ * It notes all grants, waits in `acquire` and `withLock`, and work in `withLock`, `withLockIfAvailable` and
+ * `whileLeader`, including finalizers. The program under test does not have to call `note`.
  *
- * **Example** (An unchanged program in a simulation)
+ * **Example** (Simulating an unchanged program)
  *
  * ```ts
  * import { Mutex } from "@effect-simba/core"

@@ -1,5 +1,5 @@
 /**
- * A layer with a fake Redis server and one client, which is enough for most tests.
+ * A fake Redis server and one client in a single layer, which is enough for most tests.
  *
  * @since 0.1.0
  */
@@ -9,13 +9,13 @@ import * as FakeRedis from "./FakeRedis.ts"
 import type { Redis } from "./internal/client/effectRedis.ts"
 
 /**
- * Provides a fake Redis server and a client, for code that needs `Redis`. The server runs on the test's `Clock`.
+ * Provides a fake Redis server and a client, for code that needs `Redis`. The server uses the test's `Clock`.
  *
  * **Gotchas**
  *
  * Each build of this layer is a separate server.
  *
- * **Example** (A feature of Effect that uses Redis)
+ * **Example** (A counter that expires)
  *
  * ```ts
  * import { assert, it } from "@effect/vitest"

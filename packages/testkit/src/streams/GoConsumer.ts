@@ -1,11 +1,10 @@
 /**
- * A model of a Go consumer, which runs redis-stream-client-go, for tests of mixed fleets.
+ * A model of a consumer that runs redis-stream-client-go, for testing mixed fleets.
  *
- * It follows the wire protocol of the original, including its weaknesses. It overwrites the server's setting for
- * keyspace events. It reads all entries at once, locks entries instead of data streams, and re-creates a lock that has
- * vanished when it renews it. Its reader stops permanently at the first lock that it does not get within 32 attempts.
- * It takes over an entry only when it is notified of an expiry, or when it starts. On shutdown it marks its unfinished
- * streams as done.
+ * It follows the original's wire protocol, including its weaknesses. It overwrites the server's setting for keyspace
+ * events. It reads all entries at once, and locks entries instead of data streams. If a lock has vanished, renewing it
+ * creates it again. If the reader fails to get a lock within 32 attempts, it stops permanently. The consumer takes over
+ * entries only when it starts or is notified of an expiry. On shutdown it marks unfinished streams as done.
  *
  * @since 0.1.0
  */
@@ -26,7 +25,7 @@ const recoveryIdleMillis = "40000"
 const recoveryCount = "1000"
 const setting = "notify-keyspace-events"
 
-/** The maximum number of attempts to lock an entry, the timeout of each, and the pause between them. */
+/** The maximum number of attempts to lock an entry, the timeout for each, and the pause between them. */
 const lockTries = 32
 const lockTimeout = "100 millis"
 const lockPause = "10 millis"
@@ -65,25 +64,22 @@ const decode = Schema.decodeUnknownEffect(Announcement)
 type Options<E, R> = {
   /** The service whose load-balancer stream the consumer reads. */
   readonly service: string
-  /**
-   * Its `POD_NAME`. The consumer's name in the group, which is also the value of its locks, is `redis-consumer-<id>`.
-   */
+  /** The consumer's `POD_NAME`. Its name in the group, and the value of its locks, is `redis-consumer-<id>`. */
   readonly id: string
-  /** The database whose key expiries the consumer receives. The original always uses 0. Default: 0. */
+  /** The database from which the consumer receives expired events. The original always uses 0. Default: 0. */
   readonly db?: number | undefined
   /**
-   * Whether the consumer starts on a server that already has a setting for keyspace events, and replaces it with `KEx`.
-   * The original refuses to start even if the setting is its own, unless it is forced. Default: true.
+   * Whether the consumer replaces an existing setting for keyspace events with `KEx`. Otherwise it refuses to start,
+   * even if the existing setting is its own, like the original when it is not forced. Default: true.
    */
   readonly force?: boolean | undefined
   /**
-   * The probability that the consumer never renews an entry that it has claimed. The original starts the renewal before
-   * it records the claim, so a fast renewal finds nothing to renew. This happened in 3 of 483 claims. Default: 0.
+   * The probability that the consumer never renews an entry that it has claimed. The original starts renewing before it
+   * records the claim, so a fast renewal finds nothing to renew. This happened in 3 out of 483 claims. Default: 0.
    */
   readonly unrenewed?: number | undefined
   /**
-   * The work on a data stream. The data stream is done when the work succeeds. The loss of a lock does not interrupt
-   * it.
+   * The work on a data stream. When it succeeds, the data stream is done. Losing a lock does not interrupt the work.
    */
   readonly work: (stream: string) => Effect.Effect<unknown, E, R>
 }
@@ -91,15 +87,15 @@ type Options<E, R> = {
 type Consumer = {
   readonly name: string
   /**
-   * All events so far. `Added`: it has locked the entry. `Disowned`: it could not renew the lock. `Expired`: it was
-   * notified that a lock has expired. `Claimed`: it has tried to claim that entry, and `isMine` is the result. `Done`:
-   * it has finished the stream. `Terminated`: its reader has stopped permanently.
+   * All events so far. `Added`: the consumer has locked the entry. `Disowned`: it could not renew the lock. `Expired`:
+   * it was notified that a lock has expired. `Claimed`: it has tried to claim the expired entry, and `isMine` is the
+   * result. `Done`: it has finished the stream. `Terminated`: its reader has stopped permanently.
    */
   readonly events: ReadonlyArray<Event>
   /** The data streams that the consumer believes it owns. */
   readonly owned: Effect.Effect<ReadonlyArray<string>>
   /**
-   * Shuts the consumer down: acknowledges and deletes the entries that it owns, finished or not, until one request
+   * Shuts the consumer down. Acknowledges and deletes the entries that it owns, finished or not, but stops if a request
    * fails.
    */
   readonly done: Effect.Effect<void, Redis.RedisError>
@@ -112,7 +108,7 @@ type Event =
 
 type Rows = ReadonlyArray<readonly [id: string, fields: ReadonlyArray<string> | null]>
 
-/** Pairs of a stream and its entries. Over RESP3 they alternate, because clients flatten maps. */
+/** Pairs of a stream and its entries. Over RESP3, streams and entries alternate, because clients flatten maps. */
 type ReadReply = ReadonlyArray<readonly [stream: string, rows: Rows]> | readonly [stream: string, rows: Rows] | null
 
 const rowsOf = (reply: ReadReply): Rows => {
@@ -133,19 +129,19 @@ const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaErro
     ))
 
 /**
- * Joins the service: recovers, reads, renews and claims entries until the scope closes.
+ * Joins the service. Recovers, reads, renews and claims entries until the scope closes.
  *
  * **Details**
  *
- * Closing the scope ends the consumer like a kill, without releasing anything. For a graceful shutdown, run `done`
- * first.
+ * When the scope closes, the consumer ends as if killed, without releasing anything. For a graceful shutdown, run
+ * `done` first.
  *
  * **Gotchas**
  *
  * The original subscribes to keyspace events (`K`) with a pattern. This model receives the same expiries through
  * keyevent channels (`E`), because `Subscriber` has no patterns.
  *
- * **Example** (A consumer that is killed after a while)
+ * **Example** (Killing a consumer after a minute)
  *
  * ```ts
  * import * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
@@ -175,7 +171,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   const input = `${options.service}-input`
   const group = `${options.service}-group`
   const events: Array<Event> = []
-  /** Entries by stream name. As in the original, a second entry of the same stream replaces the first. */
+  /** Entries by stream name. As in the original, a second entry for the same stream replaces the first. */
   const owned = new Map<string, string>()
 
   const keyOf = ({ entry, stream }: Entry) => `${stream}${separator}${entry}`
@@ -189,8 +185,8 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     for (let tries = 1;; tries++) {
       const reply = yield* Effect.option(attempt)
       if (Option.getOrUndefined(Option.flatten(reply)) === "OK") return true
-      // The original also releases locks that it did not get, and so deletes a lock of another consumer with its own
-      // name
+      // The original releases even locks that it did not get, and so may delete the lock of another consumer with the
+      // same name
       yield* Effect.ignore(Effect.timeout(unlock(entry), lockTimeout))
       if (tries === lockTries) return false
       yield* Effect.sleep(lockPause)
@@ -208,7 +204,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   })
 
   const renewing = Effect.fnUntraced(function*(entry: Entry) {
-    // As in the original, check only the stream name, which may belong to another entry by now
+    // As in the original, check only the stream name, although it may belong to another entry by now
     while (owned.has(entry.stream)) {
       const extended = yield* Effect.option(redis.eval(extendScript)(keyOf(entry), name))
       if (Option.isNone(extended) || extended.value !== 1) {
@@ -228,7 +224,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
       (cause) => Effect.logDebug("The work on a data stream failed, so the stream stays unfinished", cause)
     )
 
-  /** Owns a locked entry: renews the lock, and runs the work. */
+  /** Takes care of a locked entry: renews the lock, and runs the work. */
   const own = Effect.fnUntraced(function*(entry: Entry, isRenewed = true) {
     owned.set(entry.stream, entry.entry)
     events.push({ _tag: "Added", ...entry })
@@ -237,7 +233,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   })
 
   /**
-   * Locks entries one after another. The first lock that it does not get stops the reader, and drops the later entries.
+   * Locks entries one after another. If it does not get a lock, the reader stops and the remaining entries are dropped.
    */
   const takeAll = Effect.fnUntraced(function*(rows: Rows) {
     for (const entry of yield* read(rows)) {
@@ -250,7 +246,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
   const recovering = Effect.gen(function*() {
     const all: Array<Rows[number]> = []
     for (;;) {
-      // Start from the beginning each time: claimed entries are no longer idle
+      // Start from the beginning each time, because claimed entries are no longer idle
       const [next, rows] = (yield* redis.send(
         "XAUTOCLAIM",
         input,
@@ -284,7 +280,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
 
   const claim = Effect.fnUntraced(function*(entry: Entry) {
     const rows = (yield* redis.send("XCLAIM", input, group, name, claimIdleMillis, entry.entry)) as Rows
-    // Claim the entry before its lock: the entry belongs to this consumer even if it does not get the lock
+    // Claim the entry before locking it. The entry belongs to this consumer even if it does not get the lock
     const isMine = rows.length > 0 && (yield* lock(entry))
     events.push({ _tag: "Claimed", ...entry, isMine })
     if (isMine) yield* own(entry, (yield* Random.next) >= (options.unrenewed ?? 0))
@@ -306,7 +302,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     for (;;) {
       const notice = yield* Queue.take(expiries)
       if (notice._tag !== "Message") continue
-      // This channel delivers the expiries of all services
+      // This channel carries the expired keys of all services
       const [stream, entry, ...rest] = notice.text.split(separator)
       if (stream === undefined || entry === undefined || rest.length > 0) continue
       events.push({ _tag: "Expired", stream, entry })

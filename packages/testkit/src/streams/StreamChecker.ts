@@ -1,19 +1,20 @@
 /**
- * Rules that must hold in every history of a simulated fleet that shares data streams.
+ * Rules that every history of a simulated fleet with shared data streams must obey.
  *
- * Use them together with the checkers of locks, which check the lease of each data stream like any other lock.
+ * Use them together with the checkers for locks, which check a data stream's lease like any other lock.
  *
- * Programs call `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` is the stream's name, `#`
- * and the token of the lease, as `lock.identify` derives it from the stored value:
+ * Programs call `client.note(kind, { resource, id, ... })`. `resource` is a data stream. `id` consists of the stream's
+ * name, `#` and the lease's token, as derived from the stored value by `lock.identify`:
  *
- * - `joined`, with `consumer` and `capacity`, and `left`: the period in which this process takes data streams.
- * - `expects`: `message` is the id of a final message of the data stream, after which it may be announced again.
- *   `announced`: it was announced.
- * - `begin`, `step`, `stopped`, `end`: the work of a handler, with the `entry` that announced the data stream.
- * - `processed`: the handler has processed the message with the id `message`; with its `key` if messages run
- *   concurrently. `failed`: the handler failed, with its `entry`. `tried`: it failed to process one `message`.
- * - `gap`: missing messages were reported to the handler, with the fields of `StreamMessages.Gap`.
- * - `kept`: an external system has stored `message` as the last processed one, for handlers that commit nothing.
+ * - `joined` (with `consumer` and `capacity`) and `left`: the period during which this process takes data streams.
+ * - `expects`: `message` is the id of a final message in the data stream, after which it may be announced again.
+ *   `announced`: the data stream was announced.
+ * - `begin`, `step`, `stopped`, `end`: a handler's work, with the `entry` that announced the data stream.
+ * - `processed`: the handler has processed the message with the id `message`. `key` is the message's key if messages
+ *   are processed concurrently. `failed`: the handler of `entry` failed. `tried`: the handler failed to process one
+ *   `message`.
+ * - `gap`: missing messages were reported to the handler. The fields are those of `StreamMessages.Gap`.
+ * - `kept`: an external system has stored `message` as the last processed one. For handlers that do not commit.
  *
  * **Example** (For a fleet without rebalancing)
  *
@@ -40,23 +41,24 @@ import * as progress from "./internal/checkers/progress.ts"
  * **Details**
  *
  * - `streams`: the data streams. `input`, `group`: the stream on which they are announced, and its consumer group.
- * - `deadLetters`, `deadMessages`: the streams of dead letters. `deadId` is the id that an entry had before.
- * - `failures`: a hash from entries to a text that begins with the number of handler failures and a `|`. `members`: a
- *   hash from consumers to a text that begins with their capacity and a `|`. `checkpoint`: a string with the id of the
- *   last committed message, which `@@` may follow.
- * - `entryLease`: the string by which a Go consumer holds an entry. `announcement`: the data stream that an entry
- *   names.
- * - `holder`: the consumer that the value of a stream's lease names.
- * - `isGoConsumer`: whether this is the name of a Go consumer, or of a client that runs one.
- * - `isMark`: whether this name in the consumer group is the group's mark instead of a consumer.
+ * - `deadLetters`, `deadMessages`: the dead-letter streams. `deadId` is the id that a dead-lettered entry had before.
+ * - `failures`: a hash that maps entries to text, which starts with the number of handler failures and a `|`.
+ *   `members`: a hash that maps consumers to text, which starts with their capacity and a `|`. `checkpoint`: a string
+ *   that starts with the id of the last committed message, which may be followed by `@@`.
+ * - `entryLease`: the string with which a Go consumer holds an entry. `announcement`: the data stream named in an
+ *   entry.
+ * - `holder`: the consumer named in the value of a stream lease.
+ * - `isGoConsumer`: whether this is the name of a Go consumer or of a client that runs one.
+ * - `isMark`: whether this name in the consumer group is the group's mark, and not a consumer.
  *
  * Needed only if operators or producers use these features:
  *
- * - `paused`: a hash with a field for each paused data stream, and a field with an empty name if the service is paused.
- * - `isDraft`: whether a message belongs to a data stream that was deleted and written again. Drafts have larger ids
- *   than the messages that follow, and no notes.
- * - `keyOf`: the key of a message, by its id, if several are processed concurrently.
- * - `sought`: the data stream whose checkpoint an operator has moved with this command. `trimmed`: the data stream from
+ * - `paused`: a hash with a field for each paused data stream. A field with an empty name means that the service is
+ *   paused.
+ * - `isDraft`: whether a message belongs to a data stream that was deleted and then written again. Drafts have larger
+ *   ids than the messages that replace them, and are not noted.
+ * - `keyOf`: returns the key of a message by its id, if messages are processed concurrently.
+ * - `sought`: the data stream whose checkpoint an operator moves with this command. `trimmed`: the data stream from
  *   which this command removes processed messages.
  * - `isUndecodable`: whether a message with these fields cannot be decoded.
  *
@@ -73,40 +75,40 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *
  * **Details**
  *
- * - `checkpoints advance only past processed messages`: the checkpoint of a data stream, or the `kept` message in its
- *   place, never moves back, and skips no message that is neither processed nor a dead letter, unless the server lost
- *   data.
- * - `messages come in order`: a handler receives the messages of its data stream one by one, starting after the
+ * - `checkpoints advance only past processed messages`: the checkpoint of a data stream, or the `kept` message that
+ *   replaces it, never moves back. It passes only messages that have been processed or dead-lettered, unless the server
+ *   lost data.
+ * - `messages come in order`: a handler receives the messages of its data stream one at a time, starting after the
  *   checkpoint.
- * - `nothing is forgotten`: every announced data stream is finished once faults have ended. An announcement disappears
- *   only if its data stream was processed to its end, if it is in the dead letters, or through a Go consumer. A
- *   malformed announcement disappears only into the dead letters or through a Go consumer.
+ * - `nothing is forgotten`: every announced data stream is finished after the faults have ended. An announcement
+ *   disappears only if its data stream was processed to the end, if it was dead-lettered, or if a Go consumer removed
+ *   it. A malformed announcement disappears only if it was dead-lettered or a Go consumer removed it.
  * - `orphans are taken`: no announcement is without an owner for longer than `orphan` while a consumer has free
- *   capacity. The time starts `recovery` after the last fault of that consumer or the server. For entries that were
- *   last delivered to a Go consumer, the limit is `goOrphan`.
+ *   capacity. The time starts `recovery` after the last fault that affected that consumer or the server. For entries
+ *   that were last delivered to a Go consumer, the limit is `goOrphan`.
  * - `no ping-pong`: no data stream is handed over twice within `stay`, unless the members changed after the first
- *   hand-over or less than `settle` before it. After `stay`, a second hand-over is also accepted if data streams were
- *   taken or ended in that time, because that changes the shares.
- * - `live Go consumers are left alone`: until a Go consumer's lease of an entry expires, only Go consumers change it or
- *   work under it.
- * - `Go consumers have time to finish`: an entry that was delivered to a Go consumer, which has not locked it yet, is
- *   not taken for 40 seconds (2 seconds if an earlier consumer had locked the entry). An entry that the consumer has
- *   unlocked is not taken for a fifth of a second. A client that receives messages late may react to the end of an
- *   earlier lease.
- * - `dead letters are justified`: handler failures, and leases that expired under a handler, are counted no more often
- *   than they happen, and only `maxFailures` of them make a dead letter. A commit resets the count. Malformed
- *   announcements become dead letters immediately.
- * - `dead messages are justified`: a message becomes a dead letter only once, and only after `attempts` of one handler or
- *   if it cannot be decoded.
- * - `gaps are reported`: messages that were deleted before they were read, and that the checkpoint has passed, are in a
- *   reported gap, and no gap has more messages than were deleted.
- * - `paused data streams stay paused`: no handler starts on a data stream that has been paused for longer than `recovery`,
- *   unless a fault affected the consumer within that time.
- * - `only what is read is trimmed`: trimming removes nothing after the checkpoint.
- * - `consumers are reaped`: once faults have ended, consumers of the group whose name no process uses are removed
- *   within `reaped` of their last pending entry.
+ *   hand-over or less than `settle` before it. After `stay`, a second hand-over is accepted too if data streams were
+ *   taken or ended since the first one, because that changes the shares.
+ * - `live Go consumers are left alone`: until a Go consumer's lease on an entry expires, only Go consumers change the
+ *   lease or work under it.
+ * - `Go consumers have time to finish`: an entry that was delivered to a Go consumer and is not locked yet is not taken
+ *   for 40 seconds (2 seconds if an earlier consumer had locked the entry). An entry that a Go consumer has unlocked is
+ *   not taken for 0.2 seconds. Exception: a client that receives messages late may react to the end of an earlier
+ *   lease.
+ * - `dead letters are justified`: handler failures, and leases that expired under a handler, are not counted more often
+ *   than they happen. An announcement is dead-lettered only after `maxFailures` of them. A commit resets the count.
+ *   Malformed announcements are dead-lettered immediately.
+ * - `dead messages are justified`: a message is dead-lettered only once, and only after `attempts` attempts by one
+ *   handler or if it cannot be decoded.
+ * - `gaps are reported`: if messages were deleted before they were read and the checkpoint has passed them, they are
+ *   part of a reported gap. No gap reports more messages than were deleted.
+ * - `paused data streams stay paused`: no handler starts on a data stream that has been paused for longer than
+ *   `recovery`, unless a fault affected the consumer during that time.
+ * - `only what is read is trimmed`: trimming does not remove messages after the checkpoint.
+ * - `consumers are reaped`: after the faults have ended, a consumer whose name no process uses is removed from the
+ *   group within `reaped` after its last pending entry.
  *
- * **Example** (For consumers with the default times)
+ * **Example** (For consumers with default durations)
  *
  * ```ts
  * import { Checker } from "@effect-simba/testkit"
@@ -129,13 +131,13 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  * @since 0.1.0
  */
 export const all = (model: Model, options: {
-  /** The maximum time that an announcement may have no owner. */
+  /** The maximum time that an announcement may be without an owner. */
   readonly orphan: Duration.Input
-  /** The same for entries that were last delivered to a Go consumer. Default: `orphan`. */
+  /** The maximum time for entries that were last delivered to a Go consumer. Default: `orphan`. */
   readonly goOrphan?: Duration.Input | undefined
-  /** How long after a fault a consumer is excused from taking orphans. */
+  /** How long a consumer is excused from taking orphans after a fault. */
   readonly recovery: Duration.Input
-  /** How long the shares may keep changing after the members have changed. */
+  /** How long the shares may change after the members have changed. */
   readonly settle: Duration.Input
   /** The minimum time between two hand-overs of a data stream. */
   readonly stay: Duration.Input
@@ -143,7 +145,7 @@ export const all = (model: Model, options: {
   readonly reaped: Duration.Input
   /** The clients' option `maxFailures`. */
   readonly maxFailures: number
-  /** The number of attempts after which a handler makes a message a dead letter. Default: `Infinity`. */
+  /** The number of attempts after which a handler dead-letters a message. Default: `Infinity`. */
   readonly attempts?: number | undefined
 }): ReadonlyArray<Checker> => [
   progress.checkpointsGrow(model),

@@ -1,5 +1,5 @@
 /**
- * The contract of `StreamStore`, as a test suite. A store that passes it can back `StreamClient`.
+ * The contract of `StreamStore` as a test suite. `StreamClient` works with any store that passes it.
  *
  * @since 0.1.0
  */
@@ -28,31 +28,31 @@ import { listening } from "./internal/suite/signals.ts"
 
 type Options<R = never> = {
   /**
-   * Whether the store does real I/O. If so, the suite sleeps in real time, and its tests run concurrently. Otherwise
-   * the store must use `Clock`, and the suite advances it with `TestClock`.
+   * Whether the store does real I/O. If it does, the suite sleeps in real time, and its tests run concurrently.
+   * Otherwise the store must use `Clock`, which the suite advances with `TestClock`.
    */
   readonly live: boolean
-  /** Whether the backend publishes the expiry of leases. Default: false. */
+  /** Whether the backend publishes lease expiries. Default: false. */
   readonly publishesExpiries?: boolean | undefined
   /** The number of random histories to compare with the model. Default: 100, or 25 if `live`. */
   readonly runs?: number | undefined
-  /** The seed of the random histories. */
+  /** The seed for the random histories. */
   readonly seed?: number | string | undefined
   /** Adds a message to a data stream, as a producer does. Without it, the suite does not test messages. */
   readonly append?:
     | ((stream: StreamName, fields: RawMessage["fields"]) => Effect.Effect<EntryId, unknown, R>)
     | undefined
-  /** Removes the messages before the given one. Without it, the suite does not test deleted messages. */
+  /** Removes all messages before the given one. Without it, the suite does not test deleted messages. */
   readonly trim?: ((stream: StreamName, before: EntryId) => Effect.Effect<unknown, unknown, R>) | undefined
 }
 
 /**
- * Registers the contract of `StreamStore` as tests of the store that `layer` provides.
+ * Registers tests that check the store provided by `layer` against the contract of `StreamStore`.
  *
  * **Details**
  *
- * Every run uses new names for services and data streams, so the backend may be shared. All names of one service share
- * a hash tag.
+ * Every run uses new names for services and data streams, so runs may share a backend. All names in one service have
+ * the same hash tag.
  *
  * **Example** (A custom store)
  *
@@ -80,7 +80,7 @@ export const suite = <E, R = never>(
   })(`StreamStore: ${name}`, (it) => {
     const cases: Cases = {
       it,
-      // `layer` provides what `append` and `trim` require
+      // `layer` provides the services required by `append` and `trim`
       append: options.append as Append | undefined,
       trim: options.trim as Trim | undefined,
       publishesExpiries: options.publishesExpiries === true,

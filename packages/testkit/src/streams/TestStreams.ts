@@ -1,5 +1,5 @@
 /**
- * Tests of stream handlers: a client on an in-memory Redis, under `TestClock`.
+ * For testing stream handlers: a client on an in-memory Redis, under `TestClock`.
  *
  * **Example** (Testing a handler)
  *
@@ -40,23 +40,23 @@ import type { Redis } from "../internal/client/effectRedis.ts"
 type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
 
 /**
- * Provides a `StreamClient` for one simulated process on a fake Redis, and its `Redis`, with which tests add messages.
+ * Provides `StreamClient` for one simulated process on a fake Redis, and `Redis`, with which tests can add messages.
  *
  * **When to use**
  *
- * Build it several times with different names to test owners that die, leave and join.
+ * Build it several times with different names to test how owners die, leave and join.
  *
  * **Details**
  *
- * Pass `RedisStreams.layerStore` of `@effect-simba/redis/streams` as `store`. `name` is also the default of
- * `processName`.
+ * Pass `RedisStreams.layerStore` from `@effect-simba/redis/streams` as `store`. `processName` defaults to `name`.
  *
  * **Gotchas**
  *
- * The clock stands still once the test has ended. Heal links that are still cut, because commands on them would wait
- * for their timeouts. Set `gracePeriod` to 0 if revoked handlers do not end, because the client would wait for them.
+ * The clock stops when the test ends, so nothing can time out any more. Heal links that are still cut, because commands
+ * on them would never time out. Set `gracePeriod` to 0 if revoked handlers do not end, because the client would wait
+ * for them forever.
  *
- * **Example** (Two consumers, one of which is cut off)
+ * **Example** (Cutting off one of two consumers)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -98,13 +98,13 @@ export const layerClient = <E>(
   )
 
 /**
- * Provides `StreamClient` on a fake Redis, with the production scripts, codecs and layers. Also provides `Redis` and
- * `FakeRedis`.
+ * Provides `StreamClient` on a fake Redis, with the production scripts, codecs and layers. Provides `Redis` and
+ * `FakeRedis` too.
  *
  * **Details**
  *
- * Pass `RedisStreams.layerStore` of `@effect-simba/redis/streams` as `store`. Use `Redis` to add messages, and
- * `FakeRedis` to inspect or break the server.
+ * Pass `RedisStreams.layerStore` from `@effect-simba/redis/streams` as `store`. Use `Redis` to add messages, and
+ * `FakeRedis` to inspect the server or make it fail.
  *
  * **Example** (The production store, in memory)
  *
