@@ -123,7 +123,7 @@ export const mutex = {
     description: "Attempts waiting for a mutex"
   }),
   /** Shows how many leases are held. */
-  held: Metric.gauge("simba_mutex_held", { description: "Leases that are held" }),
+  held: Metric.gauge("simba_mutex_held", { description: "Leases held" }),
   /** Measures how long leases lasted, from the grant (or just before its request was sent) to the release or loss. */
   holdTime: milliseconds(
     "simba_mutex_hold_time",
@@ -163,19 +163,19 @@ export const mutex = {
     ["Expired", "TakenOver", "Vanished", "BackendGone", "ForcedRelease"]
   ),
   /**
-   * Counts leases whose protected work was still running after they had ended on the server. See `onOverrun` of
+   * Counts leases that ended on the server while their protected work was still running. See `onOverrun` in
    * `Mutex.Options`.
    */
   overruns: counter(
     "simba_mutex_overruns",
     "Protected work that outlived the server's lease"
   ),
-  /** Counts grants to this process's waiters after a release that handed over or freed the mutex. */
-  handOffs: counter("simba_mutex_hand_offs", "Grants that followed from a release"),
-  /** Counts releases that handed the lease to another fiber of this process, without the backend. See `localTurn`. */
+  /** Counts grants to this process's waiters that a release caused, by handing over or freeing the mutex. */
+  handOffs: counter("simba_mutex_hand_offs", "Grants caused by a release"),
+  /** Counts releases that handed the lease to another fiber in this process, without the backend. See `localTurn`. */
   localHandOffs: counter(
     "simba_mutex_local_hand_offs",
-    "Grants that a release handed over within the process"
+    "Leases handed on within the process, without the backend"
   ),
   /**
    * Counts messages that could not be read. They are logged and skipped, because other programs may publish on these
@@ -204,7 +204,7 @@ export const leadership = {
    */
   ended: counters(
     "simba_leadership_ended",
-    "Leaderships that ended, lost or released",
+    "Leaderships that ended, by outcome",
     "how",
     ["lost", "released"]
   )

@@ -39,7 +39,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
     timeout: Schema.Duration,
     /** The last known owner, if any. */
     owner: Schema.optionalKey(Schema.String),
-    /** Whether that owner is another fiber of the same layer. */
+    /** Whether that owner is another fiber in the same layer. */
     isLocal: Schema.optionalKey(Schema.Boolean)
   }
 ) {
@@ -159,7 +159,7 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
   token: FencingToken,
   reason: LossReason
 }) {
-  /** False after a forced release, and for a lease that its holder released. */
+  /** False if the lease was released, by force or by its holder. */
   get isRetryable(): boolean {
     return this.reason._tag !== "ForcedRelease" && this.reason._tag !== "Released"
   }

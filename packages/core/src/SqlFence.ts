@@ -2,9 +2,9 @@
  * Protects SQL data from former owners of a mutex, in transactions with Effect's `SqlClient`.
  *
  * An owner that was paused past its deadline may resume and write even though the mutex already has another owner. Each
- * grant has a larger token than the one before. The table `simba_fences` keeps the largest token of each resource, and
- * a transaction with a smaller one fails with `StaleToken` before it reads or writes. The resource's row in that table
- * stays locked until the transaction ends, so transactions on one resource run one after another.
+ * grant has a larger token than the previous one. The table `simba_fences` keeps the largest token of each resource,
+ * and a transaction with a smaller one fails with `StaleToken` before it reads or writes. The resource's row in that
+ * table stays locked until the transaction ends, so transactions on one resource run one after another.
  *
  * Leases of data streams work the same way. `docs/data-streams.md` shows how such a lease helps to process each message
  * exactly once.
@@ -79,7 +79,7 @@ export const createTable: Effect.Effect<void, SqlError, SqlClient> = Effect.flat
 )
 
 /**
- * Raises the token of the resource, which then refuses all smaller ones.
+ * Raises the resource's token. Transactions with smaller tokens fail from then on.
  *
  * **When to use**
  *

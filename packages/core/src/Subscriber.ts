@@ -75,7 +75,7 @@ export class Subscriber extends Context.Service<Subscriber, {
   /**
    * Subscribes while the scope is open, and succeeds once the server has acknowledged the subscription. From then on,
    * no message is missed without a `Gap`. The queue never fails: a lost connection is restored in the background, with
-   * a `Gap`. If a slow reader lets the queue fill up, a `Gap` replaces the notices in it.
+   * a `Gap`. If a slow reader lets the queue fill up, a `Gap` replaces its contents.
    */
   readonly subscribe: (channel: string) => Effect.Effect<Queue.Dequeue<Notice>, BackendError, Scope.Scope>
   /**

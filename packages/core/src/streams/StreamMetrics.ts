@@ -43,8 +43,8 @@ const processing = (outcome: "success" | "failure" | "yielded" | "interrupted") 
  */
 export const stream = {
   /**
-   * Counts attempts to take a data stream, by outcome. `occupied` is contention: another consumer has a lease on it.
-   * `notIdle`: it was delivered or renewed too recently, or not delivered yet.
+   * Counts attempts to take a data stream, by outcome. `occupied` is contention: another consumer has a lease on the
+   * stream. `notIdle`: the announcement was delivered or renewed too recently, or not delivered yet.
    */
   takes: counters(
     "simba_stream_takes",
@@ -53,7 +53,7 @@ export const stream = {
     ["taken", "occupied", "notIdle", "gone", "deadLettered", "failed"]
   ),
   /**
-   * Counts data streams that this consumer took, by cause.
+   * Counts data streams taken by this consumer, by cause.
    *
    * - `announcement`: a new announcement.
    * - `start`: an unfinished stream of the same consumer, after a restart.
@@ -70,7 +70,7 @@ export const stream = {
     ["announcement", "start", "sweep", "expiry", "signal", "name", "handOver"]
   ),
   /** Shows how many data streams are owned now. */
-  owned: gauge("simba_stream_owned", "Data streams that are owned"),
+  owned: gauge("simba_stream_owned", "Data streams owned"),
   /** Measures how long data streams were owned, from just before the claim to the end or loss. */
   holdTime: milliseconds(
     "simba_stream_hold_time",
@@ -153,7 +153,7 @@ export const stream = {
    */
   deadMessages: counters(
     "simba_stream_dead_messages",
-    "Messages that went to the dead letters, by reason",
+    "Dead-lettered messages, by reason",
     "reason",
     ["undecodable", "failed"]
   ),

@@ -1,6 +1,6 @@
 /**
- * Contains `protect`, which runs work under leases, and `LeaseHandle`, the base class of the lease objects that users
- * see. The two modules `leaseHandle` for mutexes and data streams extend it. `service` runs `withLock` in `protect`.
+ * `protect`, which runs work under leases, and `LeaseHandle`, the base class of the lease objects that users see. The
+ * `leaseHandle` modules for mutexes and data streams extend it. `service` implements `withLock` with `protect`.
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"

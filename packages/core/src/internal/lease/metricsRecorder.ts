@@ -38,7 +38,7 @@ export const make = (
   // Read by each update: searching the layer's whole context takes longer
   const context: Context.Context<never> = Context.make(Metric.MetricRegistry, Context.get(layer, Metric.MetricRegistry))
     .pipe(Context.add(Metric.CurrentMetricAttributes, attributes))
-  // Start the counters at zero, so that an alarm sees the first loss
+  // Start the counters at zero: alarms must see the first loss
   for (const alarm of alarms) alarm.updateUnsafe(0, context)
   const contexts = new Map<string, Context.Context<never>>()
   const contextOf = (mutex: string | undefined) => {

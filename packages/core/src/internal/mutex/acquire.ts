@@ -146,7 +146,7 @@ export const acquire = (
 }
 
 /**
- * Sends one request that never queues, or none if a fiber of this layer holds the mutex or waits for it. Call it like
+ * Sends one request that never queues, or none if a fiber in this layer holds the mutex or waits for it. Call it like
  * `acquire`.
  */
 export const acquireIfAvailable = (queues: LocalQueues, attempt: Attempt, restore: Restore) =>

@@ -1,7 +1,6 @@
 /**
  * The parts of a layer that contenders, observers and job operations use. `service` creates them. Contenders, observers
- * and jobs are functions on these parts rather than methods of the service: a program that only locks does not bundle
- * them.
+ * and jobs are functions on these parts rather than methods of the service: programs that only lock do not bundle them.
  */
 import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -16,7 +15,7 @@ import type { HeldLease } from "./heldLease.ts"
 import type { Follow } from "./ownerWatch.ts"
 
 export interface LayerParts extends AttemptContext {
-  /** The layer's own scope. */
+  /** The layer's scope. */
   readonly scope: Scope.Scope
   readonly services: Context.Context<never>
   /** Checks the name and the options of a request. */

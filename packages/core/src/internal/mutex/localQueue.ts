@@ -209,7 +209,9 @@ export class LocalQueue implements QueueContext {
     this.setTimer()
   }
 
-  /** Returns the outage if a waiter that gives up after `timeout` cannot know whether the mutex is taken. */
+  /**
+   * Returns the outage, if because of it a waiter that gives up after `timeout` cannot know whether the mutex is taken.
+   */
   problemOf(timeout: Duration.Duration): BackendError | undefined {
     const { confirmTimeout, now } = this.context
     return silencePlan.problemOf(this.silence, timeout, confirmTimeout, now().monotonic)

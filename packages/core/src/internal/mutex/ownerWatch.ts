@@ -36,7 +36,7 @@ interface Follower {
   readonly on: (poll: Poll, events: ReadonlyArray<OwnerEvent>) => Effect.Effect<void>
   /** The backend refused a request. The watch keeps polling. */
   readonly refused: (cause: Cause.Cause<StoreError>) => Effect.Effect<void>
-  /** When to poll if nothing is published before, in monotonic milliseconds. */
+  /** When to poll unless something is published earlier, in monotonic milliseconds. */
   readonly nextPoll: (poll: Poll, now: number) => number
   readonly renewals: boolean
 }
@@ -198,7 +198,7 @@ export const make = Effect.fnUntraced(function*(
     run(Effect.forkIn(asked, watch.scope, { startImmediately: true }))
   }
 
-  /** Subscribes before the first poll: no change is missed. */
+  /** Subscribes before the first poll, or a change could be missed. */
   const hear = (watch: Watch) =>
     Effect.gen(function*() {
       const changes = yield* persist(watch, store.changes(watch.mutex))

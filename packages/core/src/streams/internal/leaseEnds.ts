@@ -89,7 +89,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     return yield* owned.over
   })
 
-  /** Uninterruptible: once a command has been sent, it may take effect even without a reply. */
+  /** Uninterruptible: a command that has been sent may take effect even without a reply. */
   const attempt = <A>(
     owned: OwnedStream,
     operation: string,

@@ -237,7 +237,7 @@ export const make = (client: ClientContext): LeaseTaker => {
     add,
     idle: idle.await,
     deadLetter,
-    // Uninterruptible: reserved capacity is always freed
+    // Uninterruptible: reserved capacity must always be freed
     take: (candidates, source, deliver) =>
       Effect.uninterruptible(Effect.suspend(() => {
         const kept = table.isClosed ? 0 : table.reserve(Math.min(candidates.length, batchSize), source === "name")

@@ -52,7 +52,7 @@ const warnOfGap = (gap: Gap) =>
 
 /**
  * - `Message`: a message.
- * - `Dead`: a message that could not be decoded and was moved to the dead letters.
+ * - `Dead`: a message that could not be decoded and was dead-lettered.
  * - `Waited`: `meanwhile` ended the wait.
  * - `Rewritten`: the data stream was deleted and recreated. The reader is back at its beginning.
  * - `LostEnd`: a failover lost the newest messages. The reader is back at the last delivered message that still exists,

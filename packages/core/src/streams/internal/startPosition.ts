@@ -58,7 +58,7 @@ interface StartOptions {
   readonly until?: unknown
 }
 
-/** Stores the start as the checkpoint: the next owner starts there too. */
+/** Stores the start as the checkpoint, where the next owner starts too. */
 const startFrom = (lease: StreamLease, from: StartPosition) =>
   Effect.gen(function*() {
     const start = resolve(from, yield* retryOutages(lease.extent))
