@@ -1,6 +1,6 @@
 /**
- * Checkers for the small programs in `scopes.ts`. They are stricter than the testkit's checkers, because a schedule has
- * few faults. Times are in milliseconds.
+ * Checkers for the small programs in `scopes.ts`. They are stricter than the testkit's checkers, because schedules
+ * contain few faults. Times are in milliseconds.
  */
 import type { Checker } from "@effect-simba/testkit"
 
@@ -11,7 +11,7 @@ interface Working {
 
 const text = (value: unknown) => String(value ?? "")
 
-/** Tracks which leases have protected work, and which processes are paused. */
+/** Tracks which leases have protected work and which processes are paused. */
 const following = () => {
   const working = new Map<string, Working>()
   const pausedAt = new Map<string, number>()
@@ -35,7 +35,7 @@ const following = () => {
 }
 
 /**
- * A pause shorter than `least` does not end a lease under which work has begun, because its grant is already confirmed.
+ * A pause shorter than `least` does not end a lease under which work has begun, because the grant is already confirmed.
  */
 export const keptThroughPauses = (least: number): Checker.Checker => ({
   name: "short pauses do not end leases",
@@ -54,9 +54,7 @@ export const keptThroughPauses = (least: number): Checker.Checker => ({
   }
 })
 
-/**
- * Work begins at least `least` before its lease's deadline. A process that has less time left renews its lease first.
- */
+/** Work begins at least `least` before its lease's deadline. With less time left, a process renews the lease first. */
 export const beginsWith = (least: number): Checker.Checker => ({
   name: "work begins with enough time left",
   start: (view) => ({
@@ -68,7 +66,7 @@ export const beginsWith = (least: number): Checker.Checker => ({
   })
 })
 
-/** A single lost request or reply does not end a lease, because the renewal is retried. */
+/** A single lost request or reply does not end a lease, because the renewal is repeated. */
 export const keptThroughOneLoss: Checker.Checker = {
   name: "one lost command does not end a lease",
   start: (view) => {
@@ -84,7 +82,9 @@ export const keptThroughOneLoss: Checker.Checker = {
   }
 }
 
-/** A waiter that waited longer than `confirm` and does not confirm its grant blocks the mutex for at most `most`. */
+/**
+ * A waiter that has waited longer than `confirm` but does not confirm its grant blocks the mutex for at most `most`.
+ */
 export const silenceCosts = (
   { confirm, most }: { readonly confirm: number; readonly most: number }
 ): Checker.Checker => ({

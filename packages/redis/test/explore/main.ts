@@ -1,13 +1,13 @@
 /**
- * The command `pnpm explore`: runs every schedule of small programs with a limited number of deviations, or replays
- * one:
+ * The command `pnpm explore` runs small programs under every schedule with a limited number of deviations, or replays
+ * one schedule:
  *
  *     pnpm explore --deviations 2
  *     pnpm explore --scope two --deviations 3
  *     pnpm explore --scope two --schedule "4 c1 request lost, 9 c2 killed"
  *
- * Results are stored in a folder, so that an interrupted exploration resumes where it stopped, unless the code has
- * changed. `--fresh` starts over. `--write` writes the counts into docs/how-it-is-tested.md.
+ * Results are stored in a folder, so an interrupted exploration resumes where it stopped unless the code has changed.
+ * `--fresh` starts over. `--write` writes the counts to docs/how-it-is-tested.md.
  */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
@@ -61,7 +61,7 @@ const replay = async (name: string, schedule: string) => {
   return result.violations.length
 }
 
-/** Returns a hash of the code. Stored results are valid only for the same code. */
+/** Returns a hash of the code, because stored results are valid only for the same code. */
 const version = () => {
   const packages = fileURLToPath(new URL("../../../", import.meta.url))
   const hash = createHash("sha256")
@@ -73,7 +73,7 @@ const version = () => {
   return hash.digest("base64url").slice(0, 8)
 }
 
-/** Loads the finished parts of a scope, keyed by their first deviation. */
+/** Loads a scope's finished parts, keyed by their first deviation. */
 const load = (path: string): Map<string, Found> => {
   if (values.fresh) return new Map()
   try {
@@ -109,7 +109,7 @@ const explore = async (name: string, workers: ReadonlyArray<Worker>) => {
   const done = load(path)
   const { branches } = root
   const left = deviations === 0 ? [] : branches.filter((within) => !done.has(within))
-  /** The relative size of each part: deviations are in order, so a later first deviation leaves fewer schedules. */
+  /** The relative size of each part. Deviations are in order, so a later first deviation leaves fewer schedules. */
   const sizes = new Map(branches.map((within, i) => [within, (branches.length - i) ** (deviations - 1)]))
   const size = left.reduce((sum, within) => sum + sizes.get(within)!, 0)
   let passed = 0

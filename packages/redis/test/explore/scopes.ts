@@ -1,4 +1,6 @@
-/** The programs that `pnpm explore` runs, by name. Each is small enough to run every schedule with two deviations. */
+/**
+ * The programs for `pnpm explore`, by name. Each is small enough to be run under every schedule with two deviations.
+ */
 import { Leadership, type Lease, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
 import { Checker, type Simulation, TestMutex } from "@effect-simba/testkit"
@@ -17,7 +19,7 @@ const lease = { ttl: 2000, transition: 2500, confirmTimeout: 500 } as const
 
 const bounds = Effect.runSync(lockModel.bounds(lease))
 
-/** The program of one process. `TestMutex.layerNoted` notes its use of mutexes for the checkers. */
+/** The program of a process. `TestMutex.layerNoted` notes its use of mutexes for the checkers. */
 const process = (work: (client: Client) => Effect.Effect<unknown, unknown, Mutex.Mutex>): Program => (client) =>
   Effect.andThen(Mutex.Mutex, Effect.andThen(client.ready, work(client))).pipe(
     Effect.provide(
@@ -68,7 +70,7 @@ const rules = [Checker.rules.inOrderWithinLines, ...Checker.all(bounds)]
 
 const nothing = { delays: [], losses: false, cuts: false, kills: false, interruptions: false, setAside: [] } as const
 
-/** Delays each process by its index, so that processes queue in order. */
+/** Delays each process according to its index, so that processes queue in order. */
 const inTurn = (client: Client) => Effect.sleep(Duration.millis(client.index * 10))
 
 export const scopes: Readonly<Record<string, Scope>> = {
@@ -77,7 +79,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     plan: plan(2, ["a"], process((client) => client.interruptible("work", Effect.ignore(hold("a", 50)))))
   },
   long: {
-    what: "two contenders for one mutex; the first holds it longer than the confirm period",
+    what: "two contenders for one mutex, which the first holds longer than the confirm period",
     plan: plan(2, ["a"], process((client) => Effect.andThen(inTurn(client), hold("a", 600))), {
       vary: { delays: [1, 300], interruptions: false, setAside: [] }
     })
@@ -178,7 +180,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   paused: {
-    what: "two contenders for one mutex; a pause outlasts half a confirm period, a whole one, or a lease",
+    what: "two contenders for one mutex, with a pause longer than half a confirm period, a whole one, or a lease",
     plan: plan(
       2,
       ["a"],
@@ -227,7 +229,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   revived: {
-    what: "a grant whose message arrives after the next grant, and a server whose clock is set back",
+    what: "a grant message that arrives after the next grant, and a server clock that is set back",
     plan: plan(
       2,
       ["a"],
@@ -243,7 +245,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   silent: {
-    what: "three contenders for one mutex; the second is paused when it gets the grant",
+    what: "three contenders for one mutex, the second of which is paused when it gets the grant",
     plan: plan(
       3,
       ["a"],
@@ -256,7 +258,7 @@ export const scopes: Readonly<Record<string, Scope>> = {
     )
   },
   detached: {
-    what: "protected work in a detached fiber that takes time to stop when its lease's scope closes",
+    what: "protected work in a detached fiber, which takes time to stop when the lease's scope closes",
     plan: plan(
       2,
       ["a"],

@@ -1,6 +1,6 @@
 /**
- * Builds the programs in `streamScopes.ts`: two consumers, and a producer in the first one's process. The exploration
- * begins after one data stream has been processed, and ends when all have been.
+ * Builds the programs in `streamScopes.ts`: two consumers, and a producer in the first consumer's process. The
+ * exploration begins after one data stream has been processed and ends when all have been.
  */
 import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
@@ -55,12 +55,12 @@ export const checkpointOf = (stream: string) => Effect.map(send("GET", StreamKey
 export const write = (stream: string, n: number, last: number) =>
   insist(Effect.catchIf(
     send("XADD", stream, `${n}-0`, "n", String(n), ...(n === last ? ["end", "true"] : [])),
-    // Already written, by an earlier process or by a request whose reply was lost
+    // The message was already written by an earlier process, or by a request whose reply was lost
     (error) => String(error.cause).includes("equal or smaller"),
     () => Effect.void
   ))
 
-/** Writes the messages from `first` to `last`. The last one marks the end of the data stream. */
+/** Writes the messages from `first` to `last`, which marks the end of the data stream. */
 export const writeAll = (client: Client, stream: string, first: number, last: number) =>
   Effect.suspend(() => {
     client.note("expects", { resource: stream, message: `${last}-0` })
@@ -82,13 +82,13 @@ export const until = (stream: string, id: string) =>
     })
   )
 
-/** Processes a data stream before the exploration, so that all scripts are already loaded. */
+/** Processes a data stream before the exploration, so that all scripts are loaded. */
 const warmUp = (client: Client) =>
   client.generation > 1
     ? Effect.void
     : Effect.andThen(writeAll(client, "s0", 1, 1), Effect.andThen(announce(client, "s0"), until("s0", "1-0")))
 
-/** Deletes finished data streams. This ends an announcement that a restarted producer repeated after the end. */
+/** Deletes finished data streams. This ends announcements that a restarted producer repeats after the end. */
 const remove = ({ phase }: Client, streams: ReadonlyArray<string>, last: string) =>
   Effect.gen(function*() {
     yield* Effect.repeat(Effect.sleep("500 millis"), { until: () => phase() === "liveness" })
@@ -106,7 +106,7 @@ type Handle = (
 
 const isYielded = (error: unknown) => Predicate.isTagged(error, "StreamYielded")
 
-/** Runs a handler's work and notes it for the checkers. */
+/** Runs a handler's work, and notes it for the checkers. */
 export const noted = <A, E>(
   { entry, stream, token }: StreamLease.StreamLease,
   client: Client,
@@ -131,7 +131,7 @@ export const noted = <A, E>(
   )
 }
 
-/** Writes the only message of a data stream. */
+/** Writes a data stream's only message. */
 export const writeOne = (client: Client, stream: string, field = "n") =>
   Effect.suspend(() => {
     client.note("expects", { resource: stream, message: "1-0" })
@@ -147,8 +147,8 @@ export const processOne = (lease: StreamLease.StreamLease, client: Client, isLas
   })
 
 /**
- * Processes the message for the first announcement. For a repeated one, waits until the data stream is deleted or has
- * more messages.
+ * Processes the message for the first announcement. For a repeated announcement, waits until the data stream is deleted
+ * or has more messages.
  */
 export const processOrAwait = (lease: StreamLease.StreamLease, client: Client, settings: Settings) =>
   "repeated" in lease.info
@@ -171,7 +171,7 @@ const consume = (client: Client, settings: Settings, stays: Effect.Effect<void>,
 
 const vary = { delays: [], losses: false, cuts: false, interruptions: false, setAside: [] } as const
 
-/** A Go consumer that joins when the exploration begins and works on each data stream for eight seconds. */
+/** A Go consumer that joins when the exploration begins, and works on each data stream for eight seconds. */
 const goConsumer = (client: Client) =>
   Effect.andThen(
     client.ready,
@@ -190,25 +190,28 @@ interface Part {
   readonly before: Work
   /** The producer's work during the exploration. */
   readonly produce: Work
-  /** When the second consumer joins, and how long it stays once the exploration has begun, both in milliseconds. */
+  /** When the second consumer joins, and how long it stays after the exploration has begun, both in milliseconds. */
   readonly second: readonly [comes: number, stays: number]
-  /** The id of the last message of each data stream. */
+  /** The id of each data stream's last message. */
   readonly last: string
-  /** The handler of data streams. Default: the simulator's handler. */
+  /** The handler for data streams. Default: the simulator's handler. */
   readonly handle?: Handle
   readonly vary?: Simulation.Plan<never>["vary"]
   readonly duration?: Simulation.Plan<never>["duration"]
   /**
-   * Whether the program is over once no announcement is left. By default, all data streams must also be read to their
-   * ends.
+   * Whether the program is over once no announcement is left. By default, all data streams must be read to their ends
+   * as well.
    */
   readonly finishes?: boolean
 }
 
-/** Recognizes scripts that end leases or count failures, by the key of hand-overs. */
+/** Recognizes scripts that end leases or count failures by their hand-overs key. */
 export const isHandOver = (args: ReadonlyArray<string>) => args[7] === StreamKeys.handOvers(service as never)
 
-/** Recognizes all scripts that act for owners: those of `isHandOver`, commits, dead messages, renewals and takes. */
+/**
+ * Recognizes all scripts that act for owners: those recognized by `isHandOver`, commits, dead messages, renewals and
+ * takes.
+ */
 export const isOfOwner = (args: ReadonlyArray<string>) =>
   isHandOver(args) || args.some((arg) => arg.startsWith("mutex:"))
 

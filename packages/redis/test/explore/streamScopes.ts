@@ -1,4 +1,4 @@
-/** The programs for data streams that `pnpm explore` runs, by name. */
+/** The data-stream programs for `pnpm explore`, by name. */
 import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Simulation } from "@effect-simba/testkit"
@@ -24,7 +24,7 @@ import {
   writeOne
 } from "./streamProgram.ts"
 
-/** Adds an announcement without a check for an earlier one, like the Go client. */
+/** Like the Go client, adds an announcement without checking for an earlier one. */
 const repeatAnnouncement = (client: Client, stream: string) =>
   Effect.andThen(
     insist(
@@ -39,14 +39,14 @@ const repeatAnnouncement = (client: Client, stream: string) =>
     Effect.sync(() => client.note("announced", { resource: stream }))
   )
 
-/** The only deviations are lost requests of owners. */
+/** The only deviations are lost requests from owners. */
 const lostRequests: Simulation.Plan<never>["vary"] = {
   kills: false,
   losses: true,
   where: ({ args, at }) => at === "request" && isOfOwner(args)
 }
 
-/** Ends each data stream in a different way: done, failed, with a dead message, or yielded. */
+/** Ends each data stream differently: done, failed, with a dead message, or yielded. */
 const endLate = (lease: StreamLease.StreamLease, client: Client) =>
   Effect.gen(function*() {
     const { stream } = lease
@@ -66,7 +66,7 @@ const endLate = (lease: StreamLease.StreamLease, client: Client) =>
 
 export const streamScopes: Readonly<Record<string, Scope>> = {
   stream: {
-    what: "two consumers of one data stream; one of them leaves, and another message is announced at the end",
+    what: "two consumers of one data stream, one of which leaves; another message is announced at the end",
     plan: plan({
       streams: [["s1", "none"]],
       before: (client) => writeAll(client, "s1", 1, 3),
@@ -82,7 +82,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   buried: {
-    what: "a data stream that becomes a dead letter, and is redriven after its handler is fixed",
+    what: "a data stream that is dead-lettered and, once its handler is fixed, redriven",
     plan: plan({
       streams: [["s1", "curable"]],
       settings: { maxFailures: 1 },
@@ -90,7 +90,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
       produce: (client) =>
         Effect.gen(function*() {
           yield* announce(client, "s1")
-          // Before a restart, the producer may have redriven the letter
+          // The producer may have redriven the letter before a restart
           const letters = yield* insist(Effect.all([StreamClient.deadLetters(), checkpointOf("s1")])).pipe(
             Effect.repeat({
               until: ([letters, checkpoint]) => letters.length > 0 || checkpoint.startsWith("2-0@"),
@@ -106,7 +106,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   rebalance: {
-    what: "a consumer of two data streams hands one over to a consumer that has none",
+    what: "a consumer of two data streams that hands one over to a consumer without any",
     plan: plan({
       streams: [["s1", "none"], ["s2", "none"]],
       settings: { balance: true },
@@ -130,7 +130,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   late: {
-    what: "owners' requests that arrive after their leases have expired: done, yielded, failed, dead, committed",
+    what: "owners' requests that arrive after the leases have expired: done, yielded, failed, dead, committed",
     plan: plan({
       streams: ["s1", "s2", "s3", "s4"].map((stream) => [stream, "none"] as const),
       settings: { maxFailures: 1 },
@@ -164,7 +164,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     })
   },
   hanging: {
-    what: "a data stream whose handlers hang until it becomes a dead letter",
+    what: "a data stream whose handlers hang until it is dead-lettered",
     plan: plan({
       streams: [["s1", "hangs"]],
       settings: { maxFailures: 1 },
@@ -197,7 +197,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
     plan: plan({
       streams: [["s1", "none"], ["s2", "none"]],
       settings: { go: 1, capacity: 1 },
-      // Consumer c2 has capacity for one data stream, so the Go consumer gets the other
+      // Consumer c2 has capacity for only one data stream, so the Go consumer gets the other
       before: (client) =>
         Effect.gen(function*() {
           for (const stream of ["s2", "s1"]) yield* writeOne(client, stream)
@@ -228,7 +228,7 @@ export const streamScopes: Readonly<Record<string, Scope>> = {
           yield* until("s1", "1-0")
           yield* repeatAnnouncement(client, "s1")
         }),
-      // The first handler commits without `isLast`, but the data stream is done when it returns
+      // The first handler commits without `isLast`, but the data stream is done when the handler returns
       handle: (lease, client, settings) => processOrAwait(lease, client, settings),
       second: [0, Infinity],
       last: "1-0",

@@ -1,4 +1,4 @@
-/** A worker thread of `pnpm explore`. It explores one part after another, as `main.ts` requests. */
+/** A worker thread for `pnpm explore`, which explores one part after another as requested by `main.ts`. */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
 import { parentPort } from "node:worker_threads"
@@ -16,11 +16,11 @@ export interface Found {
   readonly skipped: number
   readonly states: number
   readonly violations: number
-  /** The first failed schedule, with its violation. */
+  /** The first failed schedule and its violation. */
   readonly first: readonly [schedule: string, message: string] | undefined
 }
 
-// Simulations create thousands of errors as values, so disable stack traces
+// Disable stack traces, because simulations create thousands of errors as values
 Error.stackTraceLimit = 0
 
 const explore = ({ deviations, scope, within }: Part): Effect.Effect<Found> =>

@@ -1,6 +1,6 @@
 /**
  * The program of a process in a mutex simulation: fibers that acquire mutexes in every way, contenders, and forced
- * releases. Plans in `mutexPlan.ts` and `mixedFleetPlan.ts` run it; the nemesis runs it on real servers.
+ * releases. The plans in `mutexPlan.ts` and `mixedFleetPlan.ts` use it, and the nemesis runs it on real servers.
  */
 import { type Lease, Mutex } from "@effect-simba/core"
 import type { MutexName } from "@effect-simba/core/MutexName"
@@ -24,13 +24,13 @@ export const confirm = 500
  * - `forces`: fraction of operations that are forced releases, between 0 and 1. Some follow a grant immediately.
  * - `writes`: `fenced` work writes to two resources that check tokens, one in the same Redis and one outside.
  *   `careless` work writes to resources that do not check.
- * - `localTurn`: the option of `Mutex.layer`, in milliseconds.
+ * - `localTurn`: the option for `Mutex.layer`, in milliseconds.
  * - `countsSubscribers`: whether the server can count subscribers, so that scripts can skip dead waiters. A Cluster
  *   cannot.
- * - `coalescing`: whether requests of one event-loop turn share a call, as with ioredis.
+ * - `coalescing`: whether requests from one event-loop turn share a call, as with ioredis.
  * - `crowd`: number of additional mutexes. Every process acquires each of them for long, CPU-bound work.
- * - `computes`: maximum CPU time of one step of work, in milliseconds. Only the fault `processor` makes it take virtual
- *   time.
+ * - `computes`: maximum CPU time for one step of work, in milliseconds. It takes virtual time only under the fault
+ *   `processor`.
  * - `throws`: whether the tracer and the logger sometimes throw.
  */
 export interface Settings {
@@ -50,7 +50,7 @@ export interface Settings {
   readonly throws: boolean
 }
 
-/** The key in the same Redis to which work writes its token. */
+/** The key, in the same Redis, to which work writes its token. */
 export const fencedKey = (resource: string) => `fenced:{${resource}}`
 
 /** Maximum backoff of a contender after failed attempts. */
@@ -65,7 +65,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
   let waits = 0
   let writes = 0
 
-  /** Calls `ensure`, and notes how much time was left before the call, because `ensure` may take some. */
+  /** Calls `ensure` and notes how much time was left before the call, because `ensure` may take time. */
   const ensured = (lease: Lease.Lease) =>
     Effect.flatMap(
       lease.timeLeft,
@@ -77,8 +77,8 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
   const granted = (lease: Lease.Lease) => note("granted", { resource: lease.mutex, id: lease.id, token: lease.token })
 
   /**
-   * Repeatedly sleeps, computes and runs `each` for a random time: usually up to `holds`, and in 10% of the calls from
-   * `ttl` to four times `ttl`. Each sleep takes from `low` to `high` milliseconds.
+   * Repeatedly sleeps, computes and runs `each` for a random time: usually up to `holds`, but one to four times `ttl`
+   * in 10% of the calls. Each sleep takes from `low` to `high` milliseconds.
    */
   const steps = <E, R>(each: () => Effect.Effect<void, E, R>, low: number, high: number) =>
     Effect.gen(function*() {
@@ -92,7 +92,9 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       }
     })
 
-  /** Writes to a resource outside Redis. Unless writes are `careless`, it refuses tokens smaller than the largest. */
+  /**
+   * Writes to a resource outside Redis, which refuses tokens smaller than the largest one unless writes are `careless`.
+   */
   const writeOutside = (lease: Lease.Lease) =>
     Effect.suspend(() => {
       const fields = {
@@ -133,7 +135,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       settings.writes === "none" ? Effect.void : random() < 0.5 ? writeOutside(lease) : writeToRedis(lease)
     )
 
-  /** Notes the start and the end of work. The bracket guarantees that an interrupted fiber notes both. */
+  /** Notes the start and the end of work. The bracket guarantees both notes even if the fiber is interrupted. */
   const protectedWork = (lease: Lease.Lease) => {
     const fields = { resource: lease.mutex, id: lease.id }
     return Effect.acquireUseRelease(
@@ -164,7 +166,8 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     })
 
   /**
-   * Releases the mutex by force as soon as the next grant is announced, possibly before its holder has confirmed it.
+   * Releases the mutex by force as soon as the next grant is announced, possibly before the holder has confirmed the
+   * grant.
    */
   const forceNextGrant = (resource: string) =>
     Effect.gen(function*() {
@@ -179,7 +182,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     const how = random()
     if (how < 0.4) return yield* Effect.asVoid(Mutex.forceRelease(resource))
     if (how < 0.7) return yield* forceNextGrant(resource)
-    // Force the release right after this process's own request, so that its message may overtake the reply
+    // Force the release right after this process's own request, so that the message may overtake the reply
     const force = Effect.delay(Mutex.forceRelease(resource), between(0, 1))
     return yield* Effect.all([Effect.suspend(() => use(resource)), force], { concurrency: "unbounded", discard: true })
   })
@@ -200,7 +203,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
         waited(lease)
         return bareWork(lease)
       }))
-    // Start masked: an interruption right after the first note would otherwise leave the wait without an end
+    // Start masked. Otherwise, an interruption right after the first note would leave the wait without an end
     const waiting = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.uninterruptibleMask((restore) => {
         note("waiting", { resource, wait })
@@ -236,7 +239,8 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
   )
 
   /**
-   * Contends for a random time: leads, works, fails, steps down, stops and restarts. Then it starts a new contention.
+   * Contends for a random time, during which it leads, works, fails, steps down, stops and restarts. Then starts a new
+   * contention.
    */
   const contend = Effect.gen(function*() {
     const resource = anyResource()
@@ -257,7 +261,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
         if (random() < 0.5) return yield* Effect.fail("the work failed" as const)
         yield* Effect.andThen(waiting, contention.stepDown)
       }), { onError: "fail" })
-    // Failed work does not end the leadership: keep leading, step down, or stop and restart
+    // Failed work does not end the leadership, so keep leading, step down, or stop and restart
     const leading = Effect.catch(lead, () =>
       Effect.suspend(() => {
         const how = random()
@@ -273,7 +277,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
     Effect.forever
   )
 
-  /** Holds the mutex while it alternates between CPU-bound work and yielding the fiber. */
+  /** Holds the mutex while alternating between CPU-bound work and yielding the fiber. */
   const crowded = (resource: string) =>
     Mutex.withLock(resource)((lease) => {
       const fields = { resource, id: lease.id }
@@ -281,7 +285,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
       const step = Effect.andThen(client.compute([0, 2]), Effect.yieldNow)
       const round = Effect.andThen(Effect.repeat(step, { times: 2 }), Effect.sync(() => note("step", fields)))
       const rounds = Effect.timed(Effect.repeat(round, { times: 10 })).pipe(
-        // After the faults, computing takes no virtual time
+        // Computing takes no virtual time after the faults
         Effect.flatMap(([took]) => Effect.sleep(Duration.toMillis(took) > 0 ? "20 millis" : "1 second")),
         Effect.repeat({ times: Math.floor(between(5, 200)) })
       )
@@ -306,7 +310,7 @@ const make = (client: Simulation.Client, number: string, settings: Settings) => 
 
 export const crowdOf = ({ crowd }: Settings) => Array.from({ length: crowd }, (_, index) => `crowd-${index + 1}`)
 
-/** Runs all fibers of one process. */
+/** Runs all fibers in a process. */
 export const busy = (client: Simulation.Client, settings: Settings) => {
   const workers = Array.from(
     { length: settings.workers },

@@ -1,13 +1,13 @@
-/** A checker of forced releases: the old owner must stop soon. */
+/** A checker of forced releases, after which the old owner must stop soon. */
 import type { Checker } from "@effect-simba/testkit"
 
 const beliefs = new Set(["ensured", "begin", "step"])
 
 /**
  * No client relies on a lease for more than `within` milliseconds after its forced release, or after the client
- * received the grant if that is later. A client is exempt if it may have missed the message: it had no subscription or
- * subscribed again after the release, or a fault disturbed it after the release, or less than `recovery` milliseconds
- * before. It is also exempt if a renewal failed after the release.
+ * received the grant if that is later. A client is exempt if it may have missed the message, because it had no
+ * subscription, resubscribed after the release, or was disturbed by a fault after the release or less than `recovery`
+ * milliseconds before. It is also exempt if a renewal failed after the release.
  */
 export const forcedReleasesAreHeard = (
   { recovery, within }: { readonly within: number; readonly recovery: number }

@@ -1,6 +1,6 @@
 /**
- * Measures how long effect-simba waiters wait while their mutex is free, and how often a mutex changes hands. Used as a
- * checker of calm fleets and for the statistics of `pnpm simulate`.
+ * Measures how long effect-simba waiters wait while their mutex is free, and how often a mutex changes hands. The
+ * checker for calm fleets and the statistics of `pnpm simulate` use these measurements.
  */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import type { Checker, Simulation } from "@effect-simba/testkit"
@@ -12,10 +12,7 @@ interface Wait {
   readonly since: number
 }
 
-/**
- * Measures one history, event by event. It relies on the notes `waiting` and `waited`, which Simba contenders do not
- * write.
- */
+/** Measures one history, event by event, from the notes `waiting` and `waited`. Simba contenders do not write those. */
 export const measure = () => {
   const waits = new Map<string, Wait>()
   const owned = new Set<string>()
@@ -27,7 +24,7 @@ export const measure = () => {
     found.longest = Math.max(found.longest, waited)
     return waited
   }
-  /** Returns the longest wait that ends with the event, in milliseconds. */
+  /** Returns the longest wait ended by the event, in milliseconds. */
   const onEvent = (event: Simulation.Event): number => {
     if (event._tag === "Owner") {
       const { at, resource, to } = event
@@ -58,7 +55,7 @@ export const measure = () => {
 
 /**
  * Without failures, nobody waits longer than `bound` milliseconds for a free mutex. A new reservation for a Simba
- * contender restarts the measurement, because the other waiters hold back for it.
+ * contender restarts the measurement, because the other waiters hold back for that contender.
  */
 export const freeMutexesAreTaken = (bound: number): Checker.Checker => ({
   name: "free mutexes are taken",

@@ -1,12 +1,11 @@
 /**
- * A checker of jobs: it verifies which runs start, under which token, and that each instant has a run or is reported as
- * missed.
+ * A checker of jobs: which runs start, under which token, and whether each instant is either run or reported as missed.
  */
 import type { Checker } from "@effect-simba/testkit"
 
 /**
- * What the checker knows about a job. Its instants are the multiples of `period`, in milliseconds, unless an operator
- * has changed its schedule.
+ * What the checker knows about a job. The job's instants are the multiples of `period`, in milliseconds, unless an
+ * operator has changed the schedule.
  */
 export interface JobRules {
   readonly job: string
@@ -15,14 +14,14 @@ export interface JobRules {
 }
 
 /**
- * A loss of data or a step of the server's clock excuses runs that started before it, or up to this many milliseconds
+ * A loss of data or a step of the server's clock excuses runs that started before it or within this many milliseconds
  * after it.
  */
 const excuseFor = 10_000
 
 const causes: ReadonlyArray<string> = ["noLeader", "running", "paused", "outage"]
 
-/** Parses the arguments of the script `claimRun`. */
+/** Parses the arguments for the script `claimRun`. */
 export const claimOf = (args: ReadonlyArray<string>) => {
   if (args.length !== 16 || !args[4]!.endsWith(":jobs")) return undefined
   const [id, token, job, claim, mode, at, missed, cause] = args.slice(5)
@@ -38,19 +37,19 @@ export const claimOf = (args: ReadonlyArray<string>) => {
   }
 }
 
-/** Parses the arguments of the script `steerJobs`. */
+/** Parses the arguments for the script `steerJobs`. */
 export const orderOf = (args: ReadonlyArray<string>) => {
   if (args.length !== 8 || !args[4]!.endsWith(":jobs")) return undefined
   return { order: args[5]!, job: args[6]! }
 }
 
-/** Whether an operator has deleted the state of the jobs. */
+/** Whether an operator has deleted the jobs' state. */
 export const isForgetting = (
   { args, reply }: { readonly args: ReadonlyArray<string>; readonly reply: unknown },
   key: string
 ) => args[0] === "DEL" && args[1] === key && reply === 1
 
-/** Parses the arguments of the script `endRun`. */
+/** Parses the arguments for the script `endRun`. */
 export const endOf = (args: ReadonlyArray<string>) => {
   if (args.length !== 7 || !args[3]!.endsWith(":jobs")) return undefined
   const [job, claim, outcome] = args.slice(4)
@@ -63,7 +62,7 @@ const periodOf = (schedule: string | undefined) => {
   return millis !== undefined ? Number(millis) : seconds !== undefined ? 1000 * Number(seconds) : undefined
 }
 
-/** Infers the reply of `claimRun` from the commands that it ran, because MONITOR shows no replies. */
+/** Infers the reply to `claimRun` from the commands that the script ran, because MONITOR shows no replies. */
 export const replyTo = (
   args: ReadonlyArray<string>,
   effects: ReadonlyArray<ReadonlyArray<string>>
@@ -77,8 +76,8 @@ export const replyTo = (
 /**
  * - A job has at most `attempts` attempts per instant, and each attempt starts once.
  * - The tokens of a job's runs never decrease. Within one leadership, no run starts before the previous one has ended.
- * - Each instant between two claimed ones is reported as missed, with its cause, unless it passed during a pause. A
- *   change of the schedule applies from then on.
+ * - Each instant between two claimed ones is reported as missed, with the cause, unless it passed during a pause. A
+ *   change of the schedule affects only later instants.
  * - A run that was claimed but never started is recorded as `unstarted`, unless its leader is lost.
  * - After the last fault, each job runs again within `recovery` milliseconds.
  */
@@ -95,13 +94,13 @@ export const jobsRunAsScheduled = (
     const begun = new Map<string, number>()
     const newest = new Map<string, { readonly token: number; readonly at: number }>()
     /**
-     * The last instant of each job that is run or missed. If an operator has resumed the job since, `claimed` is the last
-     * instant that a leader claimed: a leader that has not read the resumption counts from there.
+     * The last instant of each job that was run or missed. If an operator has resumed the job since, `claimed` is the
+     * last instant that a leader claimed, from which leaders count if they do not know about the resumption.
      */
     const decided = new Map<string, { readonly at: number; readonly claimed: number; readonly when: number }>()
     const claims = new Set<string>()
     const unbegun = new Map<string, { readonly claim: string; readonly at: number }>()
-    /** Runs whose end was recorded before their start was observed, which happens with short runs. */
+    /** Runs whose end was recorded before the checker observed their start, as happens with short runs. */
     const uncertain = new Map<string, string>()
     const running = new Map<string, string>()
     const waiting = new Set<string>()
@@ -110,10 +109,10 @@ export const jobsRunAsScheduled = (
     const overdue = (job: string) =>
       view.violated(`${job} does not run again within ${recovery} ms after the last fault`)
     const key = `simba:{${mutex}}:jobs`
-    /** When an operator last deleted the state of the jobs. */
+    /** When an operator last deleted the jobs' state. */
     let forgottenAt = -Infinity
     const isExcused = (since: number) => Math.max(view.lossAt(), view.serverStepAt(), forgottenAt) >= since
-    /** The number of instants of a job after `from` and up to `to`, by the schedules that were in force. */
+    /** The number of a job's instants after `from` and up to `to`, according to the schedules then in force. */
     const instantsIn = ({ job, period }: JobRules, from: number, to: number) => {
       let [count, start] = [0, from]
       const add = (schedule: string | undefined, end: number) => {
@@ -129,7 +128,7 @@ export const jobsRunAsScheduled = (
       add(view.field(key, `override:${job}`) ?? view.field(key, `schedule:${job}`), to)
       return count
     }
-    /** Follows the state of a job that an operator has resumed: instants up to now are neither run nor missed. */
+    /** Records that an operator has resumed a job, whose instants up to now are neither run nor missed. */
     const resume = (job: string, when: number) => {
       const at = Number(view.field(key, `at:${job}`) ?? NaN)
       if (!Number.isNaN(at)) decided.set(job, { at, claimed: Math.min(at, decided.get(job)?.claimed ?? at), when })

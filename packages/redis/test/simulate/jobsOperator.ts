@@ -1,6 +1,6 @@
 /**
- * The operator in simulations of jobs: it pauses and resumes jobs, requests runs, changes schedules, asks leaders to
- * step down, lists the jobs, and sometimes deletes their state.
+ * The operator in job simulations. It pauses and resumes jobs, requests runs, changes schedules, asks leaders to step
+ * down, lists the jobs, and sometimes deletes their state.
  */
 import { Jobs, Leadership } from "@effect-simba/core"
 import type { Simulation } from "@effect-simba/testkit"
@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { insisting, tools } from "./streamSettings.ts"
 
-/** Other schedules for the jobs. The instants of each are the multiples of its period. */
+/** Other schedules for the jobs, whose instants are the multiples of their periods. */
 const schedules = [
   Leadership.every("500 millis"),
   Leadership.every("1500 millis"),
@@ -16,7 +16,7 @@ const schedules = [
   Leadership.cron("*/3 * * * * *")
 ]
 
-/** How long after the last fault the operators have resumed everything, in milliseconds. */
+/** The maximum time from the last fault until operators have resumed everything, in milliseconds. */
 export const resumedWithin = 8000
 
 export const operate = (client: Simulation.Client, mutex: string, jobs: ReadonlyArray<string>) => {
@@ -65,7 +65,7 @@ export const operate = (client: Simulation.Client, mutex: string, jobs: Readonly
       : Effect.never
   )
 
-  /** Undoes everything, including what other operators did before they died. */
+  /** Undoes everything, including the actions of operators that have died. */
   const resumeAll = insist(Effect.andThen(
     Jobs.resume(mutex),
     Effect.forEach(

@@ -1,4 +1,4 @@
-/** A checker of what operators ask of jobs: pauses, requested runs, and lists. */
+/** A checker of operators' requests: pauses, runs and lists of jobs. */
 import type { Checker } from "@effect-simba/testkit"
 import { claimOf, endOf, isForgetting, orderOf } from "./jobsChecker.ts"
 
@@ -14,16 +14,16 @@ export const ordersAreFollowed = (
   name: "orders are followed",
   start: (view) => {
     const key = `simba:{${mutex}}:jobs`
-    /** The request for a run of each job that has not been claimed, and when it was made. */
+    /** Each job's unclaimed request for a run, and when it was made. */
     const requested = new Map<string, { readonly instant: string; readonly at: number }>()
-    /** The last requested run of each job that was claimed. */
+    /** Each job's last requested run that was claimed. */
     const claimed = new Map<string, { readonly claim: string; readonly instant: string; readonly at: number }>()
     const claims = new Set<string>()
     let forgottenAt = -Infinity
     const isExcused = (since: number) => Math.max(view.lossAt(), forgottenAt) >= since
     const isPaused = (job: string) =>
       view.field(key, "paused") !== undefined || view.field(key, `paused:${job}`) !== undefined
-    /** The paused jobs, by the orders; `""` for all jobs. Read from the server after a loss of data. */
+    /** The jobs that operators have paused; `""` stands for all jobs. Read from the server after a loss of data. */
     const paused = new Set<string>()
     let readAt = -Infinity
     const readPaused = () => {

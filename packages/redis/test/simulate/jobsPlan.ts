@@ -1,6 +1,6 @@
 /**
- * The plan `jobs` of `pnpm simulate`: a leadership with jobs of every kind, under every fault. In half of the seeds,
- * operators intervene.
+ * The plan `jobs` for `pnpm simulate`: a leadership with jobs of every kind, under every fault. Operators intervene
+ * with half of the seeds.
  */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
@@ -21,12 +21,12 @@ const confirm = 500
 const { sleepBoundAfterLoss } = Effect.runSync(lockModel.bounds({ ttl, transition, confirmTimeout: confirm }))
 
 /**
- * Maximum time until a job runs again, in milliseconds: the lease of a leader that is gone, the sleep of its successor,
- * and the longest run or period.
+ * The maximum time until a job runs again, in milliseconds: a lost leader's lease, its successor's sleep, and the
+ * longest run or period.
  */
 const recovery = ttl + transition + Duration.toMillis(sleepBoundAfterLoss) + 5000
 
-/** The jobs: their options, and what the checker knows about them. */
+/** The jobs, with their options and what the checker knows about them. */
 const kinds: ReadonlyArray<JobRules & { readonly options: Omit<Leadership.Job<string, never>, "name" | "run"> }> = [
   {
     job: "every",
@@ -50,8 +50,8 @@ const kinds: ReadonlyArray<JobRules & { readonly options: Omit<Leadership.Job<st
 ]
 
 /**
- * The program of one process, with or without an operator. A tenth of the runs fail. Tests pass a faulty `store` to
- * verify that the checker finds it.
+ * The program of a process, with or without an operator. A tenth of the runs fail. Tests pass a defective `store`,
+ * which the checker must detect.
  */
 export const program = (store = RedisMutex.layerStore, isOperated = false) => (client: Simulation.Client) => {
   const { note, random } = client

@@ -1,16 +1,16 @@
-/** A checker of turns. In a turn, fibers of one process hand a lease to each other, and each turn must end in time. */
+/** A checker of turns. During a turn, the fibers of one process hand a lease to each other. Turns must end in time. */
 import { tokenStride } from "@effect-simba/core/MutexStore"
 import type { Checker } from "@effect-simba/testkit"
 
-/** The maximum fraction by which a process's clock may run slow. */
+/** The fraction by which a process's clock may run slow, at most. */
 const rate = 0.02
 
-/** The kinds of notes that only a holder writes. Other notes about its lease may follow the hand-off. */
+/** The kinds of notes that only holders write. Other notes about a lease may follow its hand-off. */
 const holderNotes = new Set(["granted", "ensured", "begin", "step", "stopped", "end"])
 
 /**
- * A lease goes to another fiber of its process only while its turn is younger than `localTurn` milliseconds. The start
- * of a turn is its first holder's first note. The time of a hand-off is the old holder's last note, because the next
+ * A lease goes to another fiber of the same process only while its turn is younger than `localTurn` milliseconds. A
+ * turn starts with its first holder's first note. A hand-off is timed by the old holder's last note, because the next
  * holder may write its first note much later.
  */
 export const turnsEnd = ({ localTurn }: { readonly localTurn: number }): Checker.Checker => ({

@@ -1,10 +1,10 @@
 /**
- * The command `pnpm simulate`: runs many seeds of a plan, or replays one:
+ * The command `pnpm simulate` runs many seeds of a plan or replays one:
  *
  *     pnpm simulate --plan mutex --seeds 1000 --from 1
  *     pnpm simulate --plan mutex --seed 17 --verbose
  *
- * The first failing seed is shrunk to a short history, which is written to a text file and an SVG file.
+ * The first failing seed is shrunk to a short history, which is written to a text file and to an SVG file.
  */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
@@ -41,7 +41,7 @@ const save = (result: Simulation.Result) => {
   return path
 }
 
-/** Returns a link to the result's history in the playground, which `npm run playground` serves. */
+/** Returns a link to the history in the playground, which `npm run playground` serves. */
 const linkOf = ({ clients, duration, enabled, seed }: Simulation.Result) => {
   const query = new URLSearchParams({
     plan: values.plan,

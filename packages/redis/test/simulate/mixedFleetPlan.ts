@@ -1,7 +1,7 @@
 /**
- * The plans `mixed-fleet` and `calm-fleet` of `pnpm simulate`: effect-simba and Simba contenders on the same mutexes.
- * Simba contenders have no tokens, so only those of effect-simba are checked. They may overtake waiters, but only a
- * bounded number of times.
+ * The plans `mixed-fleet` and `calm-fleet` for `pnpm simulate`: effect-simba and Simba contenders share mutexes. Only
+ * effect-simba's tokens are checked, because Simba contenders have none. Simba contenders may overtake waiters, but
+ * only a bounded number of times.
  */
 import { Checker, type Simulation } from "@effect-simba/testkit"
 import * as SimbaContender from "@effect-simba/testkit/SimbaContender"
@@ -14,8 +14,8 @@ import { loadOf, lock, mutexPlan, type Overrides, program, recovery } from "./mu
 export const isOwn = (id: string) => /^\d+-[0-9a-z]{12}:/.test(id)
 
 /**
- * Recognizes the scripts of Simba contenders by their number of arguments: a release has the owner key and an id, and
- * an acquire or a renewal also has a duration.
+ * Recognizes Simba contenders' scripts by their number of arguments. A release has the owner key and an id; an acquire
+ * or a renewal has a duration too.
  */
 const simbaScript = (args: ReadonlyArray<string>, length: number) => {
   const resource = args[2] === "1" && args.length === length
@@ -35,7 +35,7 @@ export const mixedLock: Simulation.LockModel = {
   keep: (key, expires) => key.endsWith(":contender") || (lock.keep?.(key, expires) ?? false)
 }
 
-/** Hides grants to Simba contenders from a checker, because they have no tokens. */
+/** Hides grants to Simba contenders from a checker, because those grants have no tokens. */
 export const withoutSimba = (checker: Checker.Checker): Checker.Checker => ({
   name: `${checker.name} (effect-simba only)`,
   start: (view) => {
@@ -50,13 +50,13 @@ export const withoutSimba = (checker: Checker.Checker): Checker.Checker => ({
 })
 
 interface Simba {
-  /** The minimum and maximum length of work, in milliseconds. */
+  /** The minimum and maximum duration of work, in milliseconds. */
   readonly holds: readonly [number, number]
   /** Whether contenders repeatedly arrive, stay for up to 4 seconds, and leave. */
   readonly comeAndGo: boolean
 }
 
-/** The program of a client that runs Simba contenders, one for each mutex. */
+/** The program of a client that runs one Simba contender per mutex. */
 const simba = (client: Simulation.Client, resources: ReadonlyArray<string>, { comeAndGo, holds }: Simba) => {
   const [shortest, longest] = holds
   const upTo = (millis: number) => Duration.millis(client.random() * millis)
@@ -87,38 +87,38 @@ const simba = (client: Simulation.Client, resources: ReadonlyArray<string>, { co
 }
 
 /**
- * Maximum time between two polls of a waiter that knows of Simba contenders. It polls every 2 seconds, or every confirm
- * period while it is the first waiter. The remaining 700 ms allow for delayed requests and messages of both polls.
+ * Maximum time between two polls by a waiter that knows about Simba contenders. It polls every 2 seconds, or every
+ * confirm period while it is the first waiter. The extra 700 ms allows for delayed requests and messages of both polls.
  */
 const pollBound = 2000 + confirm + 700
 
-/** Maximum sleep of a waiter that does not know of a Simba contender: until the latest known lease must have ended. */
+/**
+ * Maximum sleep of a waiter that does not know about a Simba contender: until the latest known lease must have ended.
+ */
 const sleepBound = 4000 + transition + pollBound + confirm
 
 const simbaClients = 2
 
 /**
- * Maximum number of times that Simba contenders may overtake a waiter without a race. Each may do so twice, because its
- * tickets are whole seconds, and because it keeps its place in the queue when it acquires the mutex. The other eight
- * allow for notified Simba contenders that are pausing or have left.
+ * How many times Simba contenders may overtake a waiter without a race. Each may do so twice: because its tickets are
+ * whole seconds, and because it keeps its place in the queue when it acquires the mutex. The other eight times allow
+ * for notified Simba contenders that are pausing or have left.
  */
 const barges = 2 * simbaClients + 8
 
 /**
  * A Simba contender that releases and contends again races with the waiter that it notified. After the faults, the
- * waiter's message and its request take up to a millisecond each.
+ * message to the waiter and the waiter's request take up to a millisecond each.
  */
 const race = Duration.millis(2)
 
 /**
- * Maximum time from a notification to the waiter's request on the server: the delays of the message, of the request,
- * and of the network.
+ * Maximum time from a notification until the server receives the waiter's request: the delays of the message, of the
+ * request and of the network.
  */
 const notice = Duration.millis(200 + 30 + 5)
 
-/**
- * Maximum time until the next waiter gets the mutex: the turn of a process, its last work, and the sleep of the waiter.
- */
+/** Maximum time until the next waiter gets the mutex: a process's turn, the last work in it, and the waiter's sleep. */
 const turnOf = ({ localTurn }: Settings) => Duration.millis(localTurn + 4 * ttl + sleepBound)
 
 type OwnOf = (settings: Settings) => ReturnType<typeof program>
@@ -150,7 +150,7 @@ const fleet = (seed: number | string, isBrief: boolean, ownOf: OwnOf = program) 
         notice,
         race,
         foreign: (id) => !isOwn(id),
-        // Tickets of Simba contenders are whole seconds, so they precede waiters of the same second
+        // Simba contenders' tickets are whole seconds, so they precede waiters from the same second
         foreignPlace: (serverNow) => Math.floor(serverNow / 1000) * 1e6
       }),
       Checker.rules.nobodyOversleeps({
@@ -170,8 +170,8 @@ export const mixedFleetPlan = (seed: number | string, overrides?: Overrides, own
 } as const)
 
 /**
- * A fleet without failures, with short work. Only delays and Simba contenders that leave their places in the queue
- * disturb it.
+ * A fleet with short work and without failures, disturbed only by delays and by Simba contenders that leave their
+ * places in the queue.
  */
 export const calmFleetPlan = (seed: number | string, overrides?: Overrides, ownOf?: OwnOf) => {
   const plan = fleet(seed, true, ownOf)

@@ -1,7 +1,7 @@
 /**
- * The plans for mutexes of `pnpm simulate`, each a function of a seed. `mutex` runs up to five processes on up to three
- * mutexes under every fault. `plain` leaves out contenders, forced releases, shared turns, fenced writes and servers
- * that cannot count subscribers. `crowd` holds many mutexes per process, and `careless` has violations on purpose.
+ * The mutex plans for `pnpm simulate`, each a function of a seed. `mutex` runs up to five processes with up to three
+ * mutexes under every fault. `plain` omits contenders, forced releases, shared turns, fenced writes and servers that
+ * cannot count subscribers. `crowd` holds many mutexes per process. `careless` has intentional violations.
  */
 import { Mutex } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
@@ -20,7 +20,7 @@ import { turnsEnd } from "./localTurns.ts"
 
 const resources = ["a", "b", "c"]
 
-/** Describes to the simulator how the server stores mutexes. */
+/** Describes how the server stores mutexes. */
 const lockOf = (resources: ReadonlyArray<string>) => ({
   ...lockModel.make(resources),
   fencedKey,
@@ -30,13 +30,13 @@ const lockOf = (resources: ReadonlyArray<string>) => ({
 
 export const lock = lockOf(resources)
 
-/** Makes subscribers uncountable, as on a Cluster, where a node counts only its own. */
+/** Makes subscribers uncountable, as on a Cluster, where a node counts only its own subscribers. */
 const uncounted = Layer.effect(Subscriber, Effect.map(Subscriber, (real) => ({ ...real, countable: false })))
 
-/** Sends the requests of one event-loop turn in one call, as with ioredis. */
+/** Sends the requests from one event-loop turn in one call, as with ioredis. */
 const coalescingLayer = Layer.effect(CommandSink, Effect.flatMap(Redis, coalescing))
 
-/** A tracer and a logger that sometimes throw. Only their own spans and log lines may be lost. */
+/** A tracer and a logger that sometimes throw, which may lose nothing but spans and log lines. */
 const throwing = ({ random }: Simulation.Client) => {
   const maybe = (what: string) => {
     if (random() < 0.2) throw new Error(`${what} throws`)
@@ -58,7 +58,9 @@ const throwing = ({ random }: Simulation.Client) => {
   )
 }
 
-/** The program of one process. Tests pass a faulty store (`on`) or faulty mutexes to verify that checkers find them. */
+/**
+ * The program of a process. Tests pass a defective store (`on`) or defective mutexes, which the checkers must detect.
+ */
 export const program = (
   settings: Settings,
   on: Layer.Layer<MutexStore.MutexStore, Layer.Error<typeof RedisMutex.layerStore>, Redis | Subscriber> =
@@ -95,7 +97,7 @@ const longestLease = 4000 + transition
 
 export const { recovery } = bounds
 
-/** Draws the load of a fleet. Idle fleets reveal different defects from busy ones. */
+/** Draws a fleet's load. Idle fleets reveal other defects than busy ones. */
 export const loadOf = (seed: number | string) => {
   const draw = draws(seed)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
@@ -120,12 +122,12 @@ export const loadOf = (seed: number | string) => {
   }
 }
 
-/** All faults except `processor`: computing takes no virtual time. */
+/** All faults except `processor`, so computing takes no virtual time. */
 export const { processor: _processor, ...withoutProcessors } = Simulation.allFaults
 
 const allFaults = Simulation.allFaults as Simulation.Faults & Required<Pick<Simulation.Faults, "processor" | "suspend">>
 
-/** A command may hang for the length of the longest lease. */
+/** Commands may hang for the length of the longest lease. */
 export const hang = { chance: 0.005, lasts: longestLease }
 
 const plan = (seed: number | string, clients: number, settings: Settings) =>
@@ -174,8 +176,7 @@ export const plainPlan = (seed: number | string, overrides?: Overrides) => {
 }
 
 /**
- * A plan with violations, to show what a failure looks like: processes are paused, and write to resources that do not
- * check tokens.
+ * A plan that shows what a failure looks like: processes are paused and write to resources that do not check tokens.
  */
 export const carelessPlan = (seed: number | string, overrides?: Overrides) => {
   const { settings } = loadOf(seed)
@@ -195,7 +196,7 @@ export const carelessPlan = (seed: number | string, overrides?: Overrides) => {
   return mutexPlan(seed, {
     clients: 3,
     program: program(careless),
-    // Pauses outlast a lease, so another process writes before the paused one resumes its work
+    // Pauses outlast leases, so another process writes before the paused one resumes its work
     faults: { ...allFaults, pause: { every: 1500, lasts: [5000, 7000] } },
     enabled: ["pause", "requestDelay"],
     duration: "30 seconds",
@@ -203,7 +204,7 @@ export const carelessPlan = (seed: number | string, overrides?: Overrides) => {
   })
 }
 
-/** Processes that hold many mutexes and do CPU-bound work, so that the timers of lost leases run late. */
+/** Processes that hold many mutexes and do CPU-bound work, which makes the timers of lost leases run late. */
 export const crowdPlan = (seed: number | string, overrides?: Overrides) => {
   const draw = draws(`crowd/${seed}`)
   const { settings } = loadOf(seed)

@@ -1,4 +1,4 @@
-/** The plans of `pnpm simulate`, by the name that `--plan` takes. */
+/** The plans for `pnpm simulate`, by their names for `--plan`. */
 import type { Simulation } from "@effect-simba/testkit"
 import { jobsPlan } from "./jobsPlan.ts"
 import { calmFleetPlan, mixedFleetPlan } from "./mixedFleetPlan.ts"

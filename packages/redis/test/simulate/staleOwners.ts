@@ -1,4 +1,4 @@
-/** A checker of the scripts that act for owners of data streams: each acts for the current owner only. */
+/** A checker of the scripts that act for owners of data streams. Each may act only for the current owner. */
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 
@@ -14,14 +14,14 @@ const tokenOf = (leaseValue: string) => leaseValue.slice(leaseValue.lastIndexOf(
 const isAct = (reply: unknown) =>
   reply !== "NotOwner" && reply !== "AlreadyDone" && !(Array.isArray(reply) && reply[0] === "error")
 
-/** Returns the owners for which a command acted, from its arguments and its reply. */
+/** Infers from a command's arguments and reply for which owners it acted. */
 const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: ReadonlyArray<string>) => {
   const [input, failures, handOvers] = [StreamKeys.input, StreamKeys.failures, StreamKeys.handOvers].map((key) =>
     key(service)
   )
   const byLease = new Map(streams.map((stream) => [StreamKeys.streamLease(stream as Stream), stream]))
 
-  /** Reads the calls of scripts that end or adopt leases. Their KEYS and ARGV are those of `ownerCheck.lua`. */
+  /** Reads calls of scripts that end or adopt leases, whose KEYS and ARGV are those of `ownerCheck.lua`. */
   const ended = (args: ReadonlyArray<string>, first: number, replies: ReadonlyArray<unknown>) => {
     const each = (args.length - first - 2) / replies.length
     return replies.flatMap((reply, i): ReadonlyArray<Claim> => {
@@ -29,7 +29,7 @@ const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: Readon
     })
   }
 
-  /** Reads commits. KEYS: failures, then three per lease. ARGV: retention, then five per lease. */
+  /** Reads calls that commit. KEYS: failures, then three per lease. ARGV: retention, then five per lease. */
   const committed = (args: ReadonlyArray<string>, first: number, replies: ReadonlyArray<unknown>) =>
     replies.flatMap((reply, i): ReadonlyArray<Claim> => {
       const stream = byLease.get(args[4 + 3 * i]!)
@@ -38,8 +38,8 @@ const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: Readon
     })
 
   /**
-   * Reads renewals. KEYS: input, failures, then two per lease. ARGV: group, consumer, lease duration, then four per
-   * lease. The reply lists the leases that were not renewed.
+   * Reads calls that renew. KEYS: input, failures, then two per lease. ARGV: group, consumer, lease duration, then four
+   * per lease. The reply lists the leases that were not renewed.
    */
   const renewed = (args: ReadonlyArray<string>, first: number, missed: ReadonlyArray<unknown>) => {
     const refused = new Set(missed.map((one) => Number(Array.isArray(one) ? one[0] : one)))
@@ -74,7 +74,7 @@ export const staleOwnersAreRefused = (
     return {
       onEvent: (event: Simulation.Event) => {
         if (event._tag !== "Command") return
-        // At this event, `view` still has the owners from before the command
+        // At this event, `view` still shows the owners before the command
         for (const { stream, token } of acts(event.command.args, event.command.reply)) {
           const owner = view.owner(stream)?.id
           if (owner === `${stream}#${token}`) continue

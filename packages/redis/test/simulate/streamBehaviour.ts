@@ -1,5 +1,5 @@
 /**
- * The program of a process in a simulation of data streams. A client is either a Go consumer, or produces, consumes and
+ * The program of a process in a data-stream simulation. A client either is a Go consumer, or produces, consumes and
  * operates with effect-simba.
  */
 import type { SimbaError } from "@effect-simba/core"
@@ -43,7 +43,7 @@ const go = (client: Simulation.Client, settings: Settings) => {
   const session = Effect.suspend(() =>
     Effect.scoped(Effect.gen(function*() {
       const redis = yield* Redis
-      // A group that the Go consumer creates would miss earlier announcements
+      // A group created by the Go consumer would miss earlier announcements
       yield* Effect.ignore(redis.send("XGROUP", "CREATE", `${service}-input`, `${service}-group`, "0", "MKSTREAM"))
       const id = `stock-${client.name}.${client.generation}.${++sessions}`
       const { unrenewed } = settings
@@ -60,7 +60,7 @@ const go = (client: Simulation.Client, settings: Settings) => {
   return Effect.forever(Effect.andThen(Effect.ignore(session), pause(200, 2000)))
 }
 
-/** Runs everything that one process does. */
+/** Runs all activities of a process. */
 export const busy = (
   client: Simulation.Client,
   settings: Settings

@@ -1,6 +1,6 @@
 /**
- * The handler of data streams in simulations. It fails in the way that the settings say, notes what it does for the
- * checkers, and writes to external systems.
+ * The data-stream handler in simulations. It fails according to the settings, notes its actions for the checkers, and
+ * writes to external systems.
  */
 import { type StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
@@ -8,7 +8,7 @@ import type { Simulation } from "@effect-simba/testkit"
 import { Cause, Duration, Effect, Exit, Option, Schedule } from "effect"
 import { decodeOrder, isDraft, keyOf, Order, type Settings, tools, usesOf } from "./streamSettings.ts"
 
-/** An external system that stores the last processed message of each data stream and checks tokens. */
+/** An external system that stores each data stream's last processed message and checks tokens. */
 export const offsets = (client: Simulation.Client) => {
   const delay = () => tools(client).between(0.1, 10)
   const tokenOf = (state: Map<string, unknown>, stream: string) => Number(state.get(`${stream} token`) ?? 0)
@@ -16,7 +16,7 @@ export const offsets = (client: Simulation.Client) => {
     Effect.suspend(() => client.outside(delay(), ({ state }) => String(state.get(`${stream} offset`) ?? "0-0")))
   return {
     read,
-    /** Records the token, so that later writes with a smaller one are refused. Returns the stored message id. */
+    /** Records the token, so that later writes with smaller tokens are refused. Returns the stored message id. */
     claim: (stream: string, token: number) =>
       Effect.suspend(() =>
         client.outside(delay(), ({ state }) => {
@@ -24,7 +24,7 @@ export const offsets = (client: Simulation.Client) => {
           return String(state.get(`${stream} offset`) ?? "0-0") as EntryId
         })
       ),
-    /** Returns whether the write was accepted. */
+    /** Returns whether it accepted the write. */
     write: (stream: string, token: number, message: string) =>
       Effect.suspend(() =>
         client.outside(delay(), ({ note, state }) => {
@@ -37,7 +37,7 @@ export const offsets = (client: Simulation.Client) => {
   }
 }
 
-/** Makes `curable` handlers succeed from now on. */
+/** From now on, `curable` handlers succeed. */
 export const cure = (client: Simulation.Client) => client.outside(0.1, ({ state }) => void state.set("cured", true))
 
 export const handler = (client: Simulation.Client, settings: Settings) => {
@@ -56,10 +56,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
       })
     })
 
-  /**
-   * Processes messages like `StreamMessages.process`, but stores the offset in an external system instead of
-   * committing.
-   */
+  /** Like `StreamMessages.process`, but stores the offset in an external system instead of committing. */
   const processByOwnOffset = <E, R>(
     lease: StreamLease.StreamLease,
     handle: (message: { readonly id: EntryId; readonly value: typeof Order.Type }) => Effect.Effect<void, E, R>
@@ -78,8 +75,8 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
           const value = Option.getOrUndefined(decodeOrder(Object.fromEntries(fields)))
           if (value !== undefined) yield* handle({ id, value })
           else note("processed", { resource: stream, id: `${stream}#${token}`, message: id })
-          // After a loss of data the server may have issued a smaller token. Yield, so that the next owner gets a
-          // larger one.
+          // After a loss of data, the server may have issued a smaller token. Yield, so that the next owner gets a
+          // larger token.
           if (!(yield* write(stream, token, id))) return yield* lease.yield
           yield* lease.progress
           after = id
@@ -94,7 +91,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
     const fields = { resource: stream, id, entry }
     const uses = usesOf(settings)
 
-    // Note how much time was left before the call, because `ensure` may take some
+    // Note how much time was left before the call, because `ensure` may take time
     const ensured = Effect.gen(function*() {
       const left = yield* lease.timeLeft
       yield* lease.ensure
@@ -163,7 +160,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
           { ...options, ...(chance(0.5) ? { batchWithin: "300 millis" } : {}) }
         )
 
-    /** Processes messages with the option `after`, and stores the offset as part of the work on each message. */
+    /** Processes messages with the option `after`, storing the offset as part of the work on each message. */
     const afterOwnOffset = Effect.gen(function*() {
       const own = offsets(client)
       const after = yield* own.claim(stream, token)
@@ -187,7 +184,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
         )
         if (!handedBack) note("failed", { resource: stream, entry })
       }))
-    // The bracket guarantees that an interrupted handler notes both its start and its end
+    // The bracket guarantees that a handler notes its start and its end even if it is interrupted
     return Effect.acquireUseRelease(
       Effect.sync(() => {
         note("granted", { resource: stream, id, token })

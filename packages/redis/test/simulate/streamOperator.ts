@@ -1,6 +1,5 @@
 /**
- * The operator in simulations of data streams: it moves checkpoints, pauses and resumes, and removes processed
- * messages.
+ * The operator in data-stream simulations. It moves checkpoints, pauses and resumes, and removes processed messages.
  */
 import { StreamClient } from "@effect-simba/core/streams"
 import type { Simulation } from "@effect-simba/testkit"
@@ -16,8 +15,8 @@ export const operate = (client: Simulation.Client, settings: Settings) => {
   const pick = <A>(items: ReadonlyArray<A>) => items[Math.floor(between(0, items.length))]!
 
   /**
-   * Moves a checkpoint and announces the data stream again, because it may be finished. The new position leaves some
-   * messages to read, because a reader after the last one would wait forever.
+   * Moves a checkpoint and announces the data stream again, because it may be finished. The new position always leaves
+   * messages to read, because a reader beyond the last message would wait forever.
    */
   const seek = Effect.gen(function*() {
     const stream = pick(names)
@@ -40,7 +39,7 @@ export const operate = (client: Simulation.Client, settings: Settings) => {
 
   const works = [uses.seeks ? [seek] : [], uses.pauses ? [interrupt] : [], uses.trims ? [trim] : []].flat()
 
-  /** Resumes everything, including what other operators paused before they died. */
+  /** Resumes everything, including what was paused by operators that have died. */
   const resumeAll = insist(Effect.gen(function*() {
     const { paused } = yield* StreamClient.inspect
     if (paused.service) yield* StreamClient.resume()

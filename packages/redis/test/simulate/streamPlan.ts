@@ -1,6 +1,6 @@
 /**
- * The plans `streams` and `streams-crowd` of `pnpm simulate`: consumers share data streams while producers announce and
- * write them, under faults. Some seeds have Go consumers too.
+ * The plans `streams` and `streams-crowd` for `pnpm simulate`: under faults, consumers share data streams while
+ * producers announce and write them. Some seeds have Go consumers too.
  */
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -34,9 +34,9 @@ const endings: ReadonlyArray<unknown> = ["Done", "AlreadyDone", "Released", "Dea
 const identify = (stream: string, value: string) => `${stream}#${value.slice(value.lastIndexOf("@@") + 2)}`
 
 /**
- * Returns the leases that a script ended. KEYS: LBS, failures, announced, dead letters, hand-overs, then five per
- * lease, the last of which is the data stream. ARGV: group, signals, then entry, consumer, value, token and further
- * arguments per lease.
+ * Returns the leases ended by a script. KEYS: LBS, failures, announced, dead letters, hand-overs, then five per lease,
+ * the last of which is the data stream. ARGV: group, signals, then entry, consumer, value, token and further arguments
+ * per lease.
  */
 const releasedOf = (service: ServiceName): NonNullable<Simulation.LockModel["released"]> => (args, reply) => {
   const [command, , count] = args
@@ -50,7 +50,7 @@ const releasedOf = (service: ServiceName): NonNullable<Simulation.LockModel["rel
   })
 }
 
-/** Caches the latest result, because every checker asks about every owner that a command changes. */
+/** Caches the latest result, because every checker asks about every owner changed by a command. */
 const readOnce = (read: NonNullable<Simulation.LockModel["released"]>): typeof read => {
   let last: readonly [args: unknown, reply: unknown, found: ReturnType<typeof read>] = [undefined, undefined, undefined]
   return (args, reply) => {
@@ -78,13 +78,13 @@ const isScript = (args: ReadonlyArray<string>, length: number) =>
   (args[0] === "EVALSHA" || args[0] === "EVAL") && args[2] === "2" && args.length === length
 
 /**
- * Recognizes a successful seek by an operator. KEYS: streamLease, checkpoint. ARGV: leaseValue, entry, and five more.
- * An operator passes an empty entry.
+ * Recognizes an operator's successful seek by its empty entry. KEYS: streamLease, checkpoint. ARGV: leaseValue, entry,
+ * and five more.
  */
 const isSoughtByOperator = (args: ReadonlyArray<string>, reply: unknown) =>
   isScript(args, 12) && args[6] === "" && reply === "Moved"
 
-/** Returns the owner from which a forced seek took a data stream. */
+/** Returns the owner that lost a data stream to a forced seek. */
 const forcedBy = (streams: ReadonlyMap<string, unknown>): NonNullable<Simulation.LockModel["forced"]> => {
   const byLease = new Map([...streams.keys()].map((stream) => [StreamKeys.streamLease(name(stream)), stream]))
   return (args, reply) => {
@@ -123,46 +123,51 @@ export const modelOf = ({ service: called, go, streams }: Settings): StreamCheck
     isDraft,
     keyOf,
     sought: (args, reply) => isSoughtByOperator(args, reply) ? byCheckpoint.get(args[4]!) : undefined,
-    // KEYS: stream, checkpoint. ARGV: keep, which the operator leaves at 0. Reading a lag has the same keys.
+    // KEYS: stream, checkpoint. ARGV: keep, which the operator leaves at 0. A call that reads a lag has the same keys.
     trimmed: (args) =>
       isScript(args, 6) && args[5] === "0" && byCheckpoint.get(args[4]!) === args[3] ? args[3] : undefined,
     isUndecodable: (fields) => fieldOf(fields, "n") === undefined
   }
 }
 
-/** Disables the checks of the server's settings. Their commands would shift the random numbers of known seeds. */
+/**
+ * Disables the checks of the server's settings, because their commands would shift the random numbers of known seeds.
+ */
 const withoutChecks = Effect.provideService(RedisTopology.RedisTopology, { _tag: "Single", serverChecks: false })
 
 export const program = (settings: Settings, on = RedisStreams.layerStore) => (client: Simulation.Client) =>
   withoutChecks(Effect.provide(busy(client, settings), on))
 
-/** Maximum time from an outage to a consumer's next poll: its longest backoff plus the attempts. */
+/** Maximum time from an outage to a consumer's next poll: the longest backoff plus the attempts. */
 export const recovery = Duration.millis(6000 + 2000)
 
-/** Slow and fast periods. With the fast ones, a fleet has time to rebalance during the faults. */
+/** Slow and fast periods. The fast ones leave a fleet time to rebalance during the faults. */
 const paces: ReadonlyArray<Pace> = [
   { leaseDuration: 2000, heartbeatInterval: 1000, sweepInterval: 2000, confirmTimeout: 1500 },
   { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 }
 ]
 
 /**
- * Maximum time until an orphan is taken: the lease of its owner, a sweep by a member that must leave it to others, the
- * next sweep, and a step of the server's clock, which prolongs leases.
+ * Maximum time until an orphan is taken: its owner's lease, a sweep by a member that must leave the orphan to others,
+ * the next sweep, and a step of the server's clock that prolongs leases.
  */
 const orphan = ({ sweepInterval: sweep }: Pace) => Duration.millis(2000 + 2 * 1.2 * sweep + 2000 + 1500)
 
-/** The bound for orphans of Go consumers: an entry is left for 40 seconds to a Go consumer that has not locked it. */
+/** The bound for Go consumers' orphans: an entry is left for 40 seconds to a Go consumer that has not locked it. */
 const goOrphan = (pace: Pace) => Duration.sum(orphan(pace), Duration.seconds(40))
 
-/** Maximum time for which a silent member still counts as alive. */
+/** Maximum time for which a silent member counts as alive. */
 const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDuration: lease }: Pace) =>
   Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
 
-/** Minimum time for which a consumer keeps a data stream that was handed over to it, on the fastest allowed clock. */
+/**
+ * Minimum time for which a consumer keeps a data stream that it has received in a hand-over, even with the fastest
+ * allowed clock.
+ */
 const stay = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat }: Pace) =>
   Duration.millis(10 * (confirm + 4 * heartbeat) / (1 + Simulation.allFaults.clockRate!))
 
-/** Draws the load of a fleet, without `uses`. */
+/** Draws a fleet's load, without `uses`. */
 export const plainLoadOf = (seed: number | string) => {
   const draw = draws(`streams/${seed}`)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!
@@ -187,8 +192,8 @@ export const plainLoadOf = (seed: number | string) => {
   const losses = !mild && !isCrowd && go === 0 && draw("losses") < 0.3
   const rounds = mild || isCrowd || go > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
   return {
-    // Fleets with Go consumers lose no data: Go consumers do not notice losses, and finish data streams that nobody
-    // read
+    // Fleets with Go consumers lose no data, because Go consumers do not notice losses, and finish data streams that
+    // nobody has read
     losses,
     mild,
     hasOutages: !mild && draw("outages") < 0.15,
@@ -214,7 +219,7 @@ export const plainLoadOf = (seed: number | string) => {
       duplicates: pick("duplicates", hasRoom ? [0, 0, 0.5, 2] : [0, 0, 0.5]),
       malformed: draw("malformed") < 0.3,
       hasty: draw("hasty") < 0.5,
-      // A Go consumer may finish a data stream before all messages are written
+      // A Go consumer may finish a data stream before all its messages are written
       repeats: losses || go > 0 || !isCrowd && draw("repeats") < 0.3,
       ownOffsets: rounds === 1 && draw("own offsets") < 0.2,
       goWork: pick("stock work", [4000, 4000, 15_000]),
@@ -226,7 +231,7 @@ export const plainLoadOf = (seed: number | string) => {
   }
 }
 
-/** Draws the optional features that a fleet uses. Half of the fleets use none. */
+/** Draws a fleet's optional features. Half of the fleets use none. */
 const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof plainLoadOf>): Uses | undefined => {
   const draw = draws(`uses/${seed}`)
   const { capacity, consumers, ownOffsets, rounds, go, streams } = settings
@@ -242,7 +247,7 @@ const usesIn = (seed: number | string, { losses, settings }: ReturnType<typeof p
     // The announcement after a seek may occupy capacity until the data stream is deleted
     seeks,
     pauses: has("pauses"),
-    // Seeks exclude trims: a reader that starts before trimmed messages would wait for new ones
+    // Seeks exclude trims, because a reader that starts before trimmed messages would wait for new ones
     trims: !seeks && has("trims"),
     deletes: has("deletes") ? 0.1 : 0,
     drafts
@@ -257,7 +262,7 @@ export const loadOf = (seed: number | string): ReturnType<typeof plainLoadOf> & 
 const { evict: _evict, failover: _failover, ...harmless } = Simulation.allFaults
 const lossless: Simulation.Faults = { ...harmless, restart: { every: 15_000, loseData: 0 } }
 
-/** Faults that rarely remove consumers from the fleet, so that there is time to rebalance. */
+/** Faults that rarely remove consumers from the fleet, which leaves time to rebalance. */
 const { clog: _clog, partition: _partition, pause: _pause, suspend: _suspend, ...short } = lossless
 const gentle: Simulation.Faults = { ...short, kill: { every: 20_000, lasts: [100, 5000] } }
 
@@ -270,12 +275,12 @@ export interface Overrides extends Partial<Omit<Simulation.Options<never>, "prog
   readonly program?: ReturnType<typeof program>
 }
 
-/** An estimate of the time that the consumers take for all messages, in milliseconds. */
+/** An estimate of how long the consumers take for all messages, in milliseconds. */
 const longestWork = ({ capacity, consumers, messages, rest, rounds, streams, work }: Settings) =>
   streams.size * rounds * messages * (rest + work) / (consumers * capacity)
 
 /**
- * Builds a plan from settings. With `losses`, the server may lose data. With `mild`, faults rarely remove consumers
+ * Builds a plan from settings. `losses` allows the server to lose data. With `mild`, faults rarely remove consumers
  * from the fleet.
  */
 export const planOf = (
@@ -317,7 +322,7 @@ export const planOf = (
       })
     ],
     duration: "16 seconds",
-    // Leave time for operators, which resume everything three seconds after the faults
+    // Leave time for operators, who resume everything three seconds after the faults
     calm: "6 seconds",
     liveness: Duration.millis(Math.max(200_000, longestWork(settings))),
     closing: "20 seconds",
@@ -327,7 +332,7 @@ export const planOf = (
 
 export const streamPlan = (seed: number | string, overrides?: Overrides) => planOf(seed, loadOf(seed), overrides)
 
-/** Consumers that own many data streams and do CPU-bound work, so that the timers of lost leases run late. */
+/** Consumers that own many data streams and do CPU-bound work, which makes the timers of lost leases run late. */
 export const streamCrowdPlan = (seed: number | string, overrides?: Overrides) => {
   const draw = draws(`stream crowd/${seed}`)
   const size = [40, 80, 150][Math.floor(draw("size") * 3)]!

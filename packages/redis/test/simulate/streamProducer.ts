@@ -1,6 +1,6 @@
 /**
- * The producer in simulations of data streams: it announces data streams, writes their messages, and deletes the data
- * streams after they have been read.
+ * The producer in data-stream simulations. It announces data streams, writes their messages, and deletes data streams
+ * once they have been read.
  */
 import { StreamClient } from "@effect-simba/core/streams"
 import type { Simulation } from "@effect-simba/testkit"
@@ -18,8 +18,8 @@ return 1
 `
 
 /**
- * Ends the drafts, and deletes the data stream if it had any: their ids are larger than those of messages, and the last
- * id of the data stream survives a trim. KEYS: stream, mark. ARGV: an id below all drafts.
+ * Ends the drafts. Deletes the data stream if it had any, because their ids are larger than message ids, and a data
+ * stream's last id survives a trim. KEYS: stream, mark. ARGV: an id below all drafts.
  */
 const endDrafts = `
 redis.call('SET', KEYS[2], '1', 'PX', '600000')
@@ -33,7 +33,7 @@ return 1
 `
 
 /**
- * Writes the client's data streams from the first message to the last. A restarted process starts over, which is
+ * Writes the client's data streams from their first message to their last. A restarted process starts over, which is
  * harmless because message ids are fixed.
  */
 export const produce = (client: Simulation.Client, settings: Settings) => {
@@ -53,7 +53,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
       : ["n", String(n)]
     return insist(Effect.catchIf(
       send("XADD", stream, `${n}-0`, ...fields),
-      // The message exists already, or a surviving message has a larger id
+      // Either the message already exists, or a surviving message has a larger id
       (error) => String(error.cause).includes("equal or smaller"),
       () => Effect.void
     ))
@@ -68,7 +68,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
   const position = (stream: string) =>
     settings.ownOffsets || uses.after ? offsets(client).read(stream) : insist(send("GET", settings.checkpoint(stream)))
 
-  /** Deletes a data stream once it is read to the end. This also ends redundant announcements. */
+  /** Deletes a data stream once it has been read to the end, which ends redundant announcements too. */
   const remove = (stream: string) =>
     position(stream).pipe(
       Effect.repeat({
@@ -81,10 +81,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
   const announceRaw = (text: string) =>
     Effect.ignore(send("XADD", `${settings.service ?? service}-input`, "*", "lbs-input", text))
 
-  /**
-   * Writes drafts, whose ids are larger than those of all other messages, and deletes them. Late requests have no
-   * effect.
-   */
+  /** Writes and deletes drafts, whose ids are larger than those of all other messages. Late requests have no effect. */
   const drafts = (stream: string) =>
     Effect.gen(function*() {
       for (let n = 1; n <= 4; n++) {
@@ -95,7 +92,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
       yield* insist(send("EVAL", endDrafts, "2", stream, draftsOver(stream), draftId(0)))
     })
 
-  /** Deletes a random message, or trims all messages up to it. Never picks the last message of a round. */
+  /** Deletes a random message, or trims all messages up to it. Never picks a round's last message. */
   const deleteSome = (stream: string, written: number) =>
     Effect.suspend(() => {
       const n = Math.ceil(between(0, written))
@@ -116,7 +113,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
         if (uses.drafts) yield* drafts(stream)
         for (let n = 1; n <= messages; n++) {
           yield* append(stream, (round - 1) * messages + n)
-          // Announce after the first new message: without one, a repeated announcement has no effect
+          // Announce after the first new message, because a repeated announcement has no effect without one
           if (early && round > 1 && n === 1) yield* announce(stream)
           yield* pause(0, settings.rest)
           if (chance(settings.duplicates / messages)) yield* announce(stream)
@@ -134,9 +131,9 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
         yield* append(stream, n)
         if (n % messages === 0) yield* announce(stream)
       }
-      // An operator may have died between moving the checkpoint and its announcement
+      // An operator may have died after moving the checkpoint but before announcing the data stream
       if (uses.seeks) yield* announce(stream)
-      // A rewritten data stream is read from its beginning. Until then, its old checkpoint looks like its end.
+      // A rewritten data stream is read from its beginning. Until then, the old checkpoint looks like the end.
       if (settings.repeats) yield* Effect.sleep("5 seconds")
       yield* remove(stream)
     })

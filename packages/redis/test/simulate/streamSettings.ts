@@ -1,4 +1,4 @@
-/** The settings of simulations of data streams, and helpers that producers, consumers and operators share. */
+/** The settings of data-stream simulations, and helpers for producers, consumers and operators. */
 import type { Simulation } from "@effect-simba/testkit"
 import { Duration, Effect, Schedule, Schema } from "effect"
 
@@ -6,7 +6,7 @@ export const service = "orders"
 
 export const maxFailures = 6
 
-/** The periods of effect-simba consumers, in milliseconds. */
+/** The periods used by effect-simba consumers, in milliseconds. */
 export interface Pace {
   readonly leaseDuration: number
   readonly heartbeatInterval: number
@@ -14,11 +14,11 @@ export interface Pace {
   readonly confirmTimeout: number
 }
 
-/** How the handler of a data stream misbehaves. A `curable` handler fails until `cure` is called. */
+/** How a data stream's handler misbehaves. A `curable` handler fails until `cure` is called. */
 export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison" | "curable"
 
 /**
- * Optional features that a fleet uses.
+ * The optional features used by a fleet.
  *
  * - `handling`: messages one by one, concurrently but in order per key, or in batches.
  * - `attempts`: attempts for a message before it becomes a dead letter.
@@ -49,17 +49,17 @@ export const plainUses: Uses = {
   drafts: false
 }
 
-/** The key of a message. Messages with the same key are processed in order. */
+/** A message's key. Messages with the same key are processed in order. */
 export const keyOf = (message: string) => String(Number.parseInt(message) % 3)
 
-/** Drafts have larger ids than all other messages. */
+/** The ids of drafts are larger than those of all other messages. */
 const draftBase = 1_000_000
 
 export const draftId = (n: number) => `${draftBase + n}-0`
 
 export const isDraft = (message: string) => Number.parseInt(message) > draftBase
 
-/** The key whose existence means that a data stream's drafts have ended. */
+/** This key exists once a data stream's drafts have ended. */
 export const draftsOver = (stream: string) => `drafts-over:${stream}`
 
 /**
@@ -71,7 +71,7 @@ export const draftsOver = (stream: string) => `drafts-over:${stream}`
  * - `late`: maximum delay before a consumer first joins, in milliseconds.
  * - `rest`: maximum pause of a producer between two messages, in milliseconds. `work`: maximum time per message, in
  *   milliseconds.
- * - `computes`: maximum CPU time per message, in milliseconds. Only the fault `processor` makes it take virtual time.
+ * - `computes`: maximum CPU time per message, in milliseconds. It takes virtual time only under the fault `processor`.
  * - `service`: the name of the service. Default: `orders`. `maxFailures` defaults to 6.
  * - `unrenewed`: fraction of the Go consumers' claims that are never renewed, between 0 and 1.
  * - `duplicates`: expected number of repeated announcements per round. `malformed`: whether some entries are malformed.
@@ -109,11 +109,11 @@ export interface Settings {
   readonly goWork: number
   readonly fenced: boolean
   readonly deadLetterAfter: number
-  /** Returns the key of a data stream's checkpoint. */
+  /** Returns a data stream's checkpoint key. */
   readonly checkpoint: (stream: string) => string
   readonly unrenewed: number
   readonly computes: number
-  /** The optional features that the fleet uses. Default: `plainUses`. */
+  /** The optional features used by the fleet. Default: `plainUses`. */
   readonly uses?: Uses | undefined
 }
 
@@ -121,7 +121,7 @@ export const Order = Schema.Struct({ n: Schema.FiniteFromString, end: Schema.opt
 
 export const decodeOrder = Schema.decodeUnknownOption(Order)
 
-/** Retries soon, so that poison becomes a dead letter within the simulation. */
+/** Retries soon, so that poison is dead-lettered during the simulation. */
 export const retry = Schedule.spaced("300 millis")
 
 export const tools = ({ phase, random }: Simulation.Client) => {

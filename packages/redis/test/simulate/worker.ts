@@ -1,4 +1,4 @@
-/** A worker thread of `pnpm simulate`. It runs every n-th seed of a plan and reports each result to `main.ts`. */
+/** A worker thread for `pnpm simulate`, which runs every n-th seed of a plan and reports each result to `main.ts`. */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
 import { parentPort, workerData } from "node:worker_threads"
@@ -20,12 +20,12 @@ export interface Report {
   /** The longest wait for a free mutex, in milliseconds. */
   readonly longestFreeWait: number
   readonly violations: number
-  /** The first violation, as the checker's name and its message. */
+  /** The checker's name and the message of the first violation. */
   readonly violation: string | undefined
 }
 
-// Simulations create thousands of errors as values, so disable stack traces. The main thread replays the first
-// failed seed with stacks.
+// Disable stack traces, because simulations create thousands of errors as values. The main thread replays the first
+// failed seed with stack traces.
 Error.stackTraceLimit = 0
 
 const { first, last, plan, stride } = workerData as Task

@@ -1,6 +1,6 @@
 /**
- * Reads a server's append-only file: every write command, in order of execution. Tests on real servers check the
- * history with it.
+ * Reads a server's append-only file, which contains every write command in order of execution. Tests on real servers
+ * use it to check the history.
  */
 import { Effect } from "effect"
 import { readdir, readFile } from "node:fs/promises"
@@ -8,7 +8,7 @@ import { join } from "node:path"
 import type { Server } from "./redisServer.ts"
 
 /**
- * Server arguments for an append-only file that is synced before each reply, so that acknowledged writes survive a
+ * Server arguments for an append-only file that is synced before each reply. Acknowledged writes therefore survive a
  * crash.
  */
 export const appendOnly = [
@@ -18,7 +18,7 @@ export const appendOnly = [
   "--aof-use-rdb-preamble no"
 ]
 
-/** Parses one file. Ignores an incomplete command at the end, because its reply was never sent. */
+/** Parses one file. Ignores an incomplete last command, because its reply was never sent. */
 const commandsOf = (bytes: Buffer): Array<ReadonlyArray<string>> => {
   const found: Array<ReadonlyArray<string>> = []
   let at = 0
@@ -46,7 +46,7 @@ const commandsOf = (bytes: Buffer): Array<ReadonlyArray<string>> => {
   }
 }
 
-/** Returns all write commands since the server was first started. */
+/** Returns all write commands since the server's first start. */
 export const commandsWritten = Effect.fnUntraced(function*(server: Server) {
   const [, folder] = (yield* server.send("CONFIG", "GET", "dir")) as [string, string]
   return yield* Effect.promise(async () => {

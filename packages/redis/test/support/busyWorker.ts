@@ -1,6 +1,6 @@
 /**
- * A process that keeps its CPU busy while `server/process/busyOutage.test.ts` cuts its connection. Afterwards it
- * acquires one more mutex or data stream, named `fresh`, to show that it still works.
+ * A process that keeps its CPU busy while `server/process/busyOutage.test.ts` cuts its connection. Afterwards the
+ * process acquires another mutex or data stream, named `fresh`, to show that it still works.
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
@@ -12,13 +12,13 @@ import { Cause, Deferred, Effect, Exit, Fiber, Latch, Option } from "effect"
 export interface BusyConfig {
   readonly url: string
   /**
-   * What the work runs under. `withLock`: mutexes. `watchdog`: mutexes whose `isAlive` interrupts the work. `leader`:
-   * leaderships. `streams`: data streams that the test has announced. `shared`: the same, but another process takes the
-   * data streams that this one loses.
+   * What protects the work. `withLock`: mutexes. `watchdog`: mutexes whose `isAlive` interrupts the work. `leader`:
+   * leaderships. `streams`: data streams announced by the test. `shared`: the same, but another process takes the data
+   * streams that this one loses.
    */
   readonly kind: "withLock" | "watchdog" | "leader" | "streams" | "shared"
   readonly count: number
-  /** The time in milliseconds over which the ends of the bodies under mutexes are evenly distributed. */
+  /** The bodies under mutexes end at evenly distributed times during this period, in milliseconds. */
   readonly spread: number
   readonly periods: {
     readonly ttl: number
@@ -29,24 +29,24 @@ export interface BusyConfig {
 }
 
 export type BusyReport =
-  /** All work is running. */
+  /** Sent when all work is running. */
   | { readonly _tag: "Working" }
-  /** All work has ended: the number of bodies per outcome, which is an error's tag or `Done`. */
+  /** Sent when all work has ended, with the number of bodies per outcome. An outcome is an error's tag or `Done`. */
   | { readonly _tag: "Ended"; readonly exits: Readonly<Record<string, number>> }
-  /** CPU time in milliseconds that is used during one second after all work has ended. */
+  /** The CPU time, in milliseconds, used during one second after all work has ended. */
   | { readonly _tag: "Rested"; readonly cpu: number }
   | { readonly _tag: "Worked"; readonly spans: ReadonlyArray<Span>; readonly longestTurn: number }
   | { readonly _tag: "Fresh" }
   | { readonly _tag: "FreshEnded"; readonly exit: string }
 
-/** When a handler started and when it last did something, by `machineTime`. */
+/** When a handler started and when it was last active, by `machineTime`. */
 export interface Span {
   readonly stream: string
   readonly from: number
   to: number
 }
 
-/** A monotonic clock in milliseconds that all processes on the machine share. */
+/** A monotonic clock, in milliseconds, shared by all processes on the machine. */
 export const machineTime = (): number => Number(process.hrtime.bigint()) / 1e6
 
 /** Messages from the test to the process. */
@@ -68,7 +68,7 @@ const turn = Effect.andThen(
   Effect.yieldNow
 )
 
-/** Uses the CPU until `isOver`, in turns of a millisecond. Calls `act` in each turn. */
+/** Uses the CPU in turns of a millisecond until `isOver`. Calls `act` in each turn. */
 const burn = (act: () => void, isOver: () => boolean) =>
   Effect.whileLoop({ while: () => !isOver(), body: () => turn, step: act })
 
@@ -86,7 +86,7 @@ const countTags = (exits: ReadonlyArray<Exit.Exit<unknown, unknown>>) => {
 
 const names = ({ count }: BusyConfig) => Array.from({ length: count }, (_, i) => `busy-${i}`)
 
-/** A barrier. Each body runs `first`. Both `first` and `all` wait until all bodies have started. */
+/** A barrier. Each body runs `first`. Both `first` and `all` wait for all bodies to start. */
 const starting = (count: number) => {
   const all = Deferred.makeUnsafe<void>()
   let begun = 0
@@ -124,7 +124,8 @@ const locked = (config: BusyConfig) =>
   })
 
 /**
- * Waits until every body has run again after the outage, not necessarily at the same time: a lease may be lost again.
+ * Waits until every body has run again after the outage. They need not run simultaneously, because a lease may be lost
+ * again.
  */
 const worksOn = (working: Set<string>, count: number) =>
   Effect.gen(function*() {
@@ -151,7 +152,7 @@ const led = (config: BusyConfig) =>
     yield* report({ _tag: "Ended", exits: countTags(exits) })
   })
 
-/** Owns data streams. After their work has ended, announces and owns the fresh one. */
+/** Owns data streams. After the work on them has ended, announces and owns the fresh one. */
 const owned = (config: BusyConfig) =>
   Effect.gen(function*() {
     const { all, first } = starting(config.count)
@@ -175,7 +176,7 @@ const owned = (config: BusyConfig) =>
     return yield* Effect.never
   })
 
-/** Owns data streams, while another process takes those that this one loses. Records when each handler ran. */
+/** Owns data streams while another process takes those that this one loses. Records when each handler ran. */
 const shared = ({ count }: BusyConfig) =>
   Effect.gen(function*() {
     const { all, first } = starting(count)
@@ -205,7 +206,7 @@ const shared = ({ count }: BusyConfig) =>
   })
 
 const rest = Effect.gen(function*() {
-  // Exclude the second after the work, in which losses are logged and leases are released
+  // Exclude the first second after the work, when losses are logged and leases are released
   yield* Effect.sleep("1 second")
   const before = process.cpuUsage()
   yield* Effect.sleep("1 second")

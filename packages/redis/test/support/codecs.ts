@@ -1,8 +1,8 @@
-/** Property tests for codecs of keys, messages and replies: encoding and decoding are inverses of each other. */
+/** Property tests for codecs of keys, messages and replies. Encoding and decoding must be inverses of each other. */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Equal, Result, Schema } from "effect"
 
-/** Replaces one character of a text, or of one of the texts in a reply. `by` may be empty. */
+/** Replaces one character in a text, or in one of a reply's texts. `by` may be empty. */
 const Edit = Schema.Struct({
   at: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 40 })),
   by: Schema.Literals(["", "0", "1", "07", "-1", ".5", "@@", "@", " ", "x", "\"", "|", ":"])
@@ -37,10 +37,10 @@ export const roundTrips = <T, E>(name: string, codec: Schema.Codec<T, E>) => {
     { arbitrary: { runs: 300 } }
   )
 
-  it.effect(`${name}: a text that can be decoded is encoded to the same text`, () =>
+  it.effect(`${name}: encoding a decoded text restores the text`, () =>
     Effect.gen(function*() {
       let decoded = 0
-      // Random texts are never decoded, so edit valid ones
+      // Random texts can never be decoded, so edit valid ones
       const result = yield* Arbitrary.checkEffect(
         Arbitrary.all([Arbitrary.schema(codec), Arbitrary.schema(Edit)]),
         ([value, edit]) => {

@@ -1,6 +1,5 @@
 /**
- * Helpers that most tests of this package share: layers on a test's own server, contenders, polling, and server
- * statistics.
+ * Helpers for most tests in this package: layers on a test's own server, contenders, polling, and server statistics.
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
@@ -24,8 +23,8 @@ import { RedisServerError } from "./redisProtocol.ts"
 import { RedisServer, type Reply, type Server } from "./redisServer.ts"
 
 /**
- * Polls until the condition holds. Retries a poll that fails with a `RedisServerError`, for example when a server
- * changes its role. The timeout only ends a failed test.
+ * Polls until the condition holds. Retries polls that fail with a `RedisServerError`, for example while a server
+ * changes its role. The timeout only serves to end a failed test.
  */
 export const until = <E, R>(
   what: string,
@@ -54,12 +53,12 @@ export const freshName = (label: string): MutexName => MutexName.make(`${label} 
 
 const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")
 
-/** Returns an id's counter, which identifies the waiter in messages to its layer. */
+/** Returns an id's counter, which identifies a waiter in messages to its layer. */
 export const counterOf = (id: string): string => id.slice(0, id.indexOf("-"))
 
 /**
- * Returns a new wire id, of a new layer or of `sibling`'s layer. Later ids sort before earlier ones, which reveals a
- * queue that sorts by id.
+ * Returns a new wire id from a new layer, or from `sibling`'s layer. Later ids sort before earlier ones, which reveals
+ * a queue sorted by id.
  */
 export const freshId = (sibling?: LeaseId): LeaseId => {
   const number = 1_000_000 - ++count
@@ -73,7 +72,7 @@ export const inboxChannelOf = (id: LeaseId): string => RedisKeys.inboxChannel(in
 /** Returns a new id in the format of Simba contenders. */
 export const simbaId = (): string => `${++count}:4711@stock-host`
 
-/** Returns the keys of one mutex. */
+/** Returns a mutex's keys. */
 export const keysOf = (mutex: MutexName) => ({
   owner: RedisKeys.owner(mutex),
   queue: RedisKeys.queue(mutex),
@@ -81,7 +80,7 @@ export const keysOf = (mutex: MutexName) => ({
   reserved: RedisKeys.reserved(mutex)
 })
 
-/** Opens a store with its own connection, until the scope closes. */
+/** Opens a store with its own connection until the scope closes. */
 export const openStore = (server: Server, options?: IoRedis.Options) =>
   Effect.map(
     Layer.build(Layer.fresh(RedisMutex.layerStore.pipe(
@@ -94,7 +93,7 @@ export interface MutexOptions extends Mutex.Options {
   readonly redis?: IoRedis.Options
 }
 
-/** A `Mutex` with its own connections, as another process would have. */
+/** Opens a `Mutex` with its own connections, as another process would. */
 export const mutexLayer = (server: Server, options: MutexOptions = {}) =>
   Layer.fresh(
     RedisMutex.layerRedis(options).pipe(
@@ -118,7 +117,7 @@ export const refused = (result: AcquireResult) => {
   return result as Extract<AcquireResult, { readonly _tag: "Refused" }>
 }
 
-/** An effect-simba contender whose store operations the test calls one by one. */
+/** An effect-simba contender whose store operations are called one by one by the test. */
 export const contender = (
   store: MutexStore["Service"],
   mutex: MutexName,
@@ -137,7 +136,7 @@ export const contender = (
     confirm: Effect.map(ask("wait"), granted),
     subscribe: wakeUps(store, mutex, id),
     leave,
-    /** Releases the mutex and returns its ownership afterwards. */
+    /** Releases the mutex and returns the resulting ownership. */
     release: Effect.andThen(leave, store.owner(mutex)),
     guard: Effect.map(store.guard([{ mutex, id, lease }]), (results) => results[0]!)
   }
@@ -151,7 +150,7 @@ export const freshMutex = Effect.fnUntraced(function*(label: string) {
   return { server, store, m, a: contender(store, m), b: contender(store, m), c: contender(store, m) }
 })
 
-/** Leases far longer than any test, so that only a message or a gap can wake a waiter in time. */
+/** Leases that are far longer than any test, so only a message or a gap can wake a waiter in time. */
 export const patient = { ttl: "10 minutes", transition: "5 minutes", confirmTimeout: "1 minute" } as const
 
 type Sender = { readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown> }
@@ -178,11 +177,11 @@ export const requestOf = (label: string): AcquireRequest => ({
   confirm: Duration.seconds(60)
 })
 
-/** Runs effects concurrently, starting them in one event-loop turn, and returns their exits. */
+/** Starts effects in one event-loop turn, runs them concurrently, and returns their exits. */
 export const exitsOf = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
   Effect.forEach(effects, (effect) => Effect.exit(effect), { concurrency: "unbounded" })
 
-/** A plain ioredis client, like that of another program. */
+/** A plain ioredis client, as in another program. */
 export const client = (server: Server): Effect.Effect<Client, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(() => {
@@ -202,7 +201,7 @@ export const messagesOn = Effect.fnUntraced(function*(server: Server, ...channel
   return messages
 })
 
-/** `calls` returns the number of calls of each command since `reset`, including calls from scripts. */
+/** `calls` returns how often each command has run since `reset`, including runs from scripts. */
 export const commandStats = (server: Server) => ({
   reset: server.send("CONFIG", "RESETSTAT"),
   calls: Effect.map(server.send("INFO", "commandstats"), (info) =>
@@ -213,7 +212,7 @@ export const commandStats = (server: Server) => ({
     ))
 })
 
-/** Returns one field of `INFO`. */
+/** Returns a field of `INFO`. */
 export const infoField = (server: Server, section: string, field: string) =>
   Effect.map(
     server.send("INFO", section),
@@ -241,7 +240,7 @@ export const keysLeft = (server: Server, pattern = "*"): Effect.Effect<ReadonlyA
 export const channelsOpen = (server: Server, pattern = "*"): Effect.Effect<ReadonlyArray<Reply>, unknown> =>
   Effect.map(server.send("PUBSUB", "CHANNELS", pattern), (channels) => channels as ReadonlyArray<Reply>)
 
-/** Collects log lines instead of printing them. */
+/** Collects log lines instead of printing. */
 export const capturingLogs = (lines: Array<string>): Layer.Layer<never> =>
   Logger.layer([Logger.make((entry) => {
     lines.push([entry.message].flat().map(String).join(" "))

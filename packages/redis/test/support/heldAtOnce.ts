@@ -1,5 +1,6 @@
 /**
- * A scenario for fake and real servers: requests for 2,000 leases at once share calls, and each gets its own result.
+ * A scenario for fake and real servers: simultaneous requests for 2,000 leases share calls, and each gets its own
+ * result.
  */
 import { StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -25,7 +26,7 @@ export const heldAtOnce = Effect.suspend(() => {
         }
       }))
   )
-  /** Sends a request for each item concurrently. Returns the replies and the number of script calls. */
+  /** Concurrently sends a request for each item. Returns the replies and the number of script calls. */
   const ofAll = <A, B, E>(items: ReadonlyArray<A>, request: (item: A) => Effect.Effect<B, E>) =>
     Effect.suspend(() => {
       calls = 0
@@ -66,7 +67,7 @@ export const heldAtOnce = Effect.suspend(() => {
     yield* service.read({ consumer: a, count: size, block: Duration.millis(10) })
     const held = yield* own(announced.map(({ entry }, i) => ({ stream: streams[i]!, entry })), 0)
 
-    // Repeat the requests as if the first replies were lost: no failure is counted twice
+    // Repeat the requests as if the first replies were lost. No failure is counted twice
     for (let i = 0; i < 2; i++) {
       const { calls, replies } = yield* ofAll(held, (held) => service.fail(held, { attempt: 1 }))
       assert.deepStrictEqual(replies.map((reply) => reply === "NotOwner" ? reply : reply.count), each(1))

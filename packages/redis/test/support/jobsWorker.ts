@@ -1,6 +1,6 @@
 /**
- * A process that contends for a leadership with two jobs. `server/process/jobs.test.ts` starts several, and checks that
- * each instant has one run in the fleet.
+ * A process that contends for a leadership with two jobs. `server/process/jobs.test.ts` starts several such processes
+ * and checks that each instant has one run in the fleet.
  */
 import { Leadership } from "@effect-simba/core"
 import * as Mutex from "@effect-simba/core/Mutex"
@@ -13,13 +13,13 @@ export interface JobsConfig {
   readonly mutex: string
   /** The period of the job `rate`, in milliseconds. */
   readonly every: number
-  /** Each run whose number is a multiple of this one fails, so that the process steps down. */
+  /** Every run whose number is a multiple of this one fails, so that the process steps down. */
   readonly stepsDownAfter: number
 }
 
 export const jobs = ["rate", "cron"] as const
 
-/** The hash in which a job counts its runs by instant. */
+/** The hash that counts a job's runs by instant. */
 export const countKey = (mutex: string, job: string) => `runs of ${job} in ${mutex}`
 export const logKey = (mutex: string) => `log of ${mutex}`
 

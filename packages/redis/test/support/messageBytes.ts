@@ -1,4 +1,4 @@
-/** A scenario for fake and real servers: a message with invalid UTF-8 becomes a dead letter and returns unchanged. */
+/** A scenario for fake and real servers: a message with invalid UTF-8 is dead-lettered and redriven unchanged. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -7,12 +7,12 @@ import { Duration, Effect } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { freshName } from "./harness.ts"
 
-/** A Lua literal of bytes that are not valid UTF-8, so no JavaScript string can represent them. */
+/** Bytes as a Lua literal, because JavaScript strings cannot represent invalid UTF-8. */
 const bytes = String.raw`'\255\0\254\128 simba'`
 
 const addBytes = `return redis.call('XADD', KEYS[1], '*', 'bytes', ${bytes}, ${bytes}, '', 'simba-id', 'own')`
 
-/** Returns the number of fields and values in the last message, and how many of them equal `bytes`. */
+/** Returns how many fields and values the last message contains, and how many of them equal `bytes`. */
 const countBytes = `
   local fields, count = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1][2], 0
   for _, text in ipairs(fields) do count = count + (text == ${bytes} and 1 or 0) end

@@ -1,4 +1,4 @@
-/** Exports the keys and the main script of mutexes to benchmarks, which send the protocol's commands directly. */
+/** Exports mutex keys and the main script to benchmarks that send the protocol's commands directly. */
 export * as keys from "../../src/internal/mutex/keys.ts"
 import { acquireAndRelease as script } from "../../src/internal/mutex/scripts.generated.ts"
 

@@ -1,6 +1,6 @@
 /**
- * Scenarios of mutexes on Redis. `server/single/mutex.test.ts` runs them on a real server, and `memory/mutex.test.ts`
- * on the fake one. Their titles are in those files.
+ * Scenarios for mutexes on Redis. `server/single/mutex.test.ts` runs them on a real server, and `memory/mutex.test.ts`
+ * on the fake one. The titles are in those files.
  */
 import type * as Mutex from "@effect-simba/core/Mutex"
 import type { MutexName } from "@effect-simba/core/MutexName"
@@ -17,19 +17,19 @@ export interface OpenOptions extends Mutex.Options {
 
 /** What a scenario needs from its environment. */
 export interface Stage {
-  /** Opens a `Mutex` with its own connections, as another process would have. */
+  /** Opens a `Mutex` with its own connections, as another process would. */
   readonly open: (options?: OpenOptions) => Effect.Effect<Mutex.Mutex["Service"], unknown, Scope.Scope>
   readonly server: {
     readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
-    /** Suspends the server. It does not reply, and its connections stay open. */
+    /** Suspends the server, which stops replying but keeps its connections open. */
     readonly pause: Effect.Effect<void>
     readonly resume: Effect.Effect<void>
     readonly kill: Effect.Effect<void>
     /** Restarts the server without its data. */
     readonly restart: Effect.Effect<void, unknown>
-    /** Closes the subscription's connection of the client with this name. */
+    /** Closes the subscription connection of the client with this name. */
     readonly loseSubscription: (name: string) => Effect.Effect<void, unknown>
-    /** Closes all connections for commands. */
+    /** Closes all command connections. */
     readonly loseConnections: Effect.Effect<void, unknown>
   }
 }
@@ -50,7 +50,7 @@ const noChannel = (server: Stage["server"]) =>
 const keysLeft = (server: Stage["server"], mutex: MutexName) =>
   Effect.map(server.send("KEYS", `simba:{${mutex}}*`), (keys) => keys as ReadonlyArray<string>)
 
-/** Work that runs until it is interrupted, and records when. */
+/** Work that runs until it is interrupted, and records the time of the interruption. */
 const interruptible = () => {
   let interruptedAt: number | undefined
   return {
@@ -175,7 +175,7 @@ export const renewed = scenario(function*({ open }) {
       }
     })
   )
-  // `withLock` does not await the reply to its release, so another process may still observe the lock for a moment
+  // `withLock` does not wait for the reply to its release, so another process may briefly still observe the lock
   yield* until("released", Effect.map(other.owner(m), ({ _tag }) => _tag === "Free"))
 })
 
@@ -289,7 +289,7 @@ export const hanging = scenario(function*({ open, server }) {
       Effect.gen(function*() {
         yield* Effect.sleep("1 second")
         yield* server.pause
-        // Let the reply to a renewal in flight arrive. Later renewals cannot succeed.
+        // Let the reply to a renewal in flight arrive. No later renewal can succeed.
         yield* Effect.sleep("100 millis")
         yield* Deferred.succeed(deadline, (yield* Clock.currentTimeMillis) + Duration.toMillis(yield* lease.timeLeft))
         return yield* work.body
@@ -325,7 +325,7 @@ export const shortOutage = scenario(function*({ open, server }) {
       yield* server.resume
       yield* until("renewed", Effect.map(lease.timeLeft, (left) => Duration.toMillis(left) > 9500))
       assert.strictEqual(yield* server.send("GET", keysOf(m).owner), lease.id)
-      // A lost connection does not end the lease either
+      // Nor does a lost connection end the lease
       yield* server.loseConnections
       yield* Effect.sleep("500 millis")
       yield* until("renewed", Effect.map(lease.timeLeft, (left) => Duration.toMillis(left) > 9500))
@@ -334,7 +334,7 @@ export const shortOutage = scenario(function*({ open, server }) {
   )
 })
 
-/** A timeout of zero makes each way to wait a single attempt. */
+/** With a timeout of zero, each way to wait makes a single attempt. */
 export const oneTry = scenario(function*({ open, server }) {
   const us = yield* open()
   const them = yield* open()

@@ -1,4 +1,4 @@
-/** Starts Node.js processes for tests of several processes. */
+/** Starts Node.js processes for multi-process tests. */
 import { Effect, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -11,11 +11,11 @@ export interface NodeProcess<Report> {
   readonly output: () => string
 }
 
-/** Caches compiled code, because compiling is most of a process's startup time. */
+/** Caches compiled code, because compilation takes most of a process's startup time. */
 const compileCache = fileURLToPath(new URL("../../../../node_modules/.cache/node-compile", import.meta.url))
 
 /**
- * Runs a file of this folder until the scope closes. The file reads `config` as JSON from the environment variable
+ * Runs a file in this folder until the scope closes. The file reads `config`, as JSON, from the environment variable
  * `variable`.
  */
 export const startNode = <Report>(

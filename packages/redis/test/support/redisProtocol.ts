@@ -1,6 +1,6 @@
 /**
- * A minimal Redis client: sends one command over a new connection. Tests use it to inspect and disturb servers without
- * a client library.
+ * A minimal Redis client that sends one command over a new connection. Tests use it to inspect and disturb servers
+ * without a client library.
  */
 import { Effect, Schema } from "effect"
 import { connect } from "node:net"
@@ -52,7 +52,7 @@ const parse = (data: Buffer, start: number): readonly [reply: Reply, end: number
 const encode = (args: ReadonlyArray<string>): string =>
   `*${args.length}\r\n${args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`).join("")}`
 
-/** Sends one command to a local server. Fails if the reply is an error, or does not arrive within two seconds. */
+/** Sends one command to a local server. Fails if the reply is an error or takes longer than two seconds. */
 export const send = (port: number, ...args: ReadonlyArray<string>): Effect.Effect<Reply, RedisServerError> =>
   Effect.callback((resume) => {
     const fail = (message: string) => resume(Effect.fail(new RedisServerError({ message })))

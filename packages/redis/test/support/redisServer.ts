@@ -2,7 +2,7 @@
  * Starts real Redis servers for tests. They listen on the loopback interface, store their data in temporary folders,
  * and run until the scope closes.
  *
- * Everything here uses real time, even if a test has a `TestClock`.
+ * Everything in this file uses real time, even under a `TestClock`.
  */
 import { Context, Deferred, Effect, Layer, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
@@ -19,25 +19,25 @@ export interface StartOptions {
   readonly port?: number
 }
 
-/** A server that only one test or test file uses. */
+/** A server used by only one test or test file. */
 export interface Server {
   readonly port: number
-  /** The URL of the server, for example for `REDIS_URL`. */
+  /** The server's URL, for example for `REDIS_URL`. */
   readonly url: string
-  /** The process id. A restart changes it. */
+  /** The process id, which a restart changes. */
   readonly pid: number
   /** Sends one command over a separate connection. */
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<Reply, RedisServerError>
   /** Sends a signal, by default `SIGKILL`. After `SIGKILL` or `SIGTERM`, waits until the process has exited. */
   readonly kill: (signal?: NodeJS.Signals) => Effect.Effect<void>
-  /** Suspends the process. Its connections stay open, and it does not reply. */
+  /** Suspends the process, which stops replying but keeps its connections open. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
-  /** Kills the process if it is running, and starts a new one on the same port with the same arguments. */
+  /** Kills the process if it is running, then starts a new one on the same port with the same arguments. */
   readonly restart: Effect.Effect<void, RedisServerError>
 }
 
-/** One primary with one replica, watched by three sentinels. */
+/** A primary and its replica, watched by three sentinels. */
 export interface SentinelSetup {
   readonly name: string
   readonly primary: Server
@@ -47,7 +47,7 @@ export interface SentinelSetup {
   readonly primaryPort: Effect.Effect<number, RedisServerError>
 }
 
-/** Three primaries without replicas. Each has a third of the slots. */
+/** Three primaries without replicas. Each owns a third of the slots. */
 export interface ClusterSetup {
   readonly nodes: ReadonlyArray<Server>
 }
@@ -55,7 +55,7 @@ export interface ClusterSetup {
 const fail = (message: string) => new RedisServerError({ message })
 const portTaken = (port: number) => fail(`port ${port} is taken`)
 
-/** The program of the servers, `redis-server` unless the variable names another one, such as `valkey-server`. */
+/** The server program: `redis-server` unless the variable names another one, such as `valkey-server`. */
 const program = process.env["REDIS_SERVER"] ?? "redis-server"
 
 const missing = `${program} was not found on the PATH; the tests start their own servers.  `
@@ -80,9 +80,9 @@ const until = Effect.fnUntraced(function*(what: string, condition: Effect.Effect
 })
 
 /**
- * Each worker of a test run has its own range of ports. It reuses a port as late as possible, because a new server must
- * not reply in place of one that is temporarily down. All ports, and the cluster bus ports 10000 above them, are below
- * the usual range of ephemeral ports.
+ * Each test worker has its own port range. It reuses ports as late as possible, because a new server must not reply in
+ * place of one that is temporarily down. All ports, and the cluster bus ports 10000 above them, are below the usual
+ * ephemeral port range.
  */
 const portsOfWorker = 2000
 const firstPort = 11_000 + portsOfWorker * (Number(process.env["VITEST_POOL_ID"] ?? 0) % 5)
@@ -108,13 +108,13 @@ const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
 )
 
-/** The running servers. They are killed when the test process exits, even in the middle of a test. */
+/** The running servers, which are killed when the test process exits, even in the middle of a test. */
 const children = new Set<ChildProcess>()
 process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")))
 
 interface Running {
   readonly child: ChildProcess
-  /** Completes with the reason when the process has exited or could not start. */
+  /** Completes, with the reason, when the process has exited or could not start. */
   readonly ended: Deferred.Deferred<RedisServerError>
 }
 
@@ -148,15 +148,15 @@ const launch = (args: ReadonlyArray<string>, folder: string, port: number): Effe
 
 const end = Effect.fnUntraced(function*({ child, ended }: Running, signal: "SIGTERM" | "SIGKILL") {
   child.kill(signal)
-  child.kill("SIGCONT") // A stopped process handles SIGTERM only after SIGCONT
+  child.kill("SIGCONT") // A suspended process handles SIGTERM only after SIGCONT
   yield* realTimeout(Deferred.await(ended), 3000)
   child.kill("SIGKILL")
   yield* Deferred.await(ended)
 })
 
 /**
- * Returns whether the server on this port is ready: it is this process, not another one that took the port first, and
- * it has finished loading its data.
+ * Returns whether the server on this port is ready. It must be this process, not another one that took the port first,
+ * and must have loaded its data.
  */
 const replies = (port: number, child: ChildProcess): Effect.Effect<boolean, RedisServerError> =>
   send(port, "INFO").pipe(
@@ -164,7 +164,7 @@ const replies = (port: number, child: ChildProcess): Effect.Effect<boolean, Redi
       const text = String(info)
       return text.includes(`process_id:${child.pid}\r\n`) && !text.includes("\r\nloading:1\r\n")
     }),
-    // A server with a password. This process is still running, so the server is the right one.
+    // NOAUTH means that the server has a password. The process is still running, so the server is the right one.
     Effect.catch((error) => Effect.succeed(error.message.startsWith("NOAUTH") && children.has(child)))
   )
 
@@ -197,7 +197,7 @@ const startOn = Effect.fnUntraced(function*(port: number, folder: string, args: 
   } satisfies Server as Server
 })
 
-/** Starts a server on the requested port, or on a free one. Retries if another process takes the free port first. */
+/** Starts a server on the requested port or on a free one. Retries if another process takes the free port first. */
 const startSomewhere = Effect.fnUntraced(function*(
   wished: number | undefined,
   args: (port: number, folder: string) => Effect.Effect<ReadonlyArray<string>>
@@ -242,7 +242,7 @@ const startSentinel = (name: string, primary: number, downAfter: number) =>
 const fieldsOf = (server: Server, ...args: ReadonlyArray<string>) =>
   Effect.map(server.send(...args), (info) => new Set(String(info).split("\r\n")))
 
-/** `downAfter` is how many milliseconds the primary may be silent before a Sentinel considers it down. */
+/** `downAfter` is how long the primary may be silent before a Sentinel considers it down, in milliseconds. */
 const sentinel = Effect.fnUntraced(function*(
   { args = [], downAfter = 500 }: { readonly args?: ReadonlyArray<string>; readonly downAfter?: number } = {}
 ) {

@@ -1,18 +1,18 @@
-/** A server that replies to one command with an error, and to others as an idle Redis or Sentinel does. */
+/** A server that replies to one command with an error, and to others like an idle Redis or Sentinel. */
 import { Effect, type Scope } from "effect"
 import { createServer, type Socket } from "node:net"
 
 export interface RefusingServer {
-  /** Also the port of the primary that the server names if it is used as a Sentinel. */
+  /** If the server is used as a Sentinel, it names a primary on the same port. */
   port: number
   readonly url: string
   /** The names of the commands that have arrived. */
   readonly received: Array<string>
-  /** Whether the server sends no reply at all. */
+  /** Whether the server never replies. */
   isSilent: boolean
-  /** The error reply, such as `LOADING the dataset`, to commands of this name. */
+  /** The error reply, such as `LOADING the dataset`, to commands with this name. */
   refuse: { readonly command: string; readonly reply: string } | undefined
-  /** Sends a message to all connections, as if they had subscribed. */
+  /** Sends a message to all connections, as if they were subscribed. */
   readonly publish: (channel: string, text: string) => void
 }
 
@@ -45,7 +45,7 @@ export const refusingServer: Effect.Effect<RefusingServer, never, Scope.Scope> =
       const listener = createServer((socket) => {
         sockets.add(socket)
         socket.on("error", () => undefined).on("data", (data) => {
-          // Every request of a client is an array. Its first bulk string is the command
+          // Every request is an array whose first bulk string is the command
           for (const [, command] of String(data).matchAll(/\*\d+\r\n\$\d+\r\n(\w+)\r\n/g)) {
             const name = command!.toUpperCase()
             server.received.push(name)

@@ -1,6 +1,6 @@
 /**
- * A TCP relay between clients and a server. It can lose a reply, delay the first reply, hang after it, redirect new
- * connections, or refuse them.
+ * A TCP relay between clients and a server. It can lose a reply, delay the first reply or hang after it, and redirect
+ * or refuse new connections.
  */
 import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
@@ -15,7 +15,7 @@ export interface Relay {
   greeting: number
   /** The next connection stays open, but receives nothing after its first reply. */
   isHanging: boolean
-  /** Setting it closes all connections. While it is set, new ones are closed too. */
+  /** Setting it closes all connections. New connections are closed while it is set. */
   isDown: boolean
 }
 

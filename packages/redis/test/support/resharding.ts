@@ -4,7 +4,7 @@ import type { ClusterSetup, RedisServerError, Reply, Server } from "./redisServe
 
 const items = (reply: Reply): ReadonlyArray<Reply> => Array.isArray(reply) ? reply : []
 
-/** Returns the slot's owner according to the first node. */
+/** Returns the slot's owner, according to the first node. */
 export const ownerOfSlot = ({ nodes }: ClusterSetup, slot: number): Effect.Effect<Server, RedisServerError> =>
   Effect.map(nodes[0]!.send("CLUSTER", "SLOTS"), (ranges) => {
     const range = items(ranges).map(items).find(([first, last]) => Number(first) <= slot && slot <= Number(last))
@@ -19,8 +19,8 @@ export const keysInSlot = (node: Server, slot: number): Effect.Effect<ReadonlyAr
   )
 
 /**
- * Moves a slot and its keys, one by one. Runs `midway` twice: when half of the keys have moved, and when all have moved
- * but the nodes do not know the new owner yet.
+ * Moves a slot and its keys, one by one. Runs `midway` twice: after half of the keys have moved, and after all have
+ * moved but before the nodes know the new owner.
  */
 export const moveSlot = Effect.fnUntraced(function*<E>(
   setup: ClusterSetup,
@@ -43,6 +43,6 @@ export const moveSlot = Effect.fnUntraced(function*<E>(
   }
   yield* midway
   const others = setup.nodes.filter((node) => node !== from && node !== to)
-  // Notify the new owner first, so that the slot always has an owner
+  // Notify the new owner first, because the slot must always have an owner
   for (const node of [to, from, ...others]) yield* say(node, "NODE", target!)
 })

@@ -1,6 +1,6 @@
 /**
  * Scenarios in which effect-simba consumers and Go consumers share a service. `server/interop/streams.test.ts` runs
- * them on a real server, and `memory/streamInterop.test.ts` on the fake one. Their titles are in those files.
+ * them on a real server, and `memory/streamInterop.test.ts` on the fake one. The titles are in those files.
  */
 import type { StreamClient } from "@effect-simba/core/streams"
 import type * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
@@ -39,10 +39,10 @@ export interface Stage {
 
 export type Scenario = (stage: Stage) => Effect.Effect<void, unknown, Scope.Scope>
 
-/** Sets the keyspace events of the server. The default is what Go consumers set at their start. */
+/** Sets the server's keyspace events. Default: what Go consumers set when they start. */
 const events = (stage: Stage, flags = "KEx") => stage.send("CONFIG", "SET", "notify-keyspace-events", flags)
 
-/** Announces a data stream like the Go client, which does not check for an earlier announcement. */
+/** Announces a data stream like the Go client, without checking for an earlier announcement. */
 const announceAsGo = (stage: Stage, stream: string) =>
   Effect.map(
     stage.send("XADD", input, "*", "lbs-input", JSON.stringify({ DataStreamName: stream, Info: { by: "stock" } })),
@@ -64,7 +64,7 @@ const owns = (own: Own, ...streams: ReadonlyArray<string>) =>
 const goOwns = (go: Go, ...streams: ReadonlyArray<string>) =>
   Effect.map(go.owned, (owned) => owned.toSorted().join() === streams.join())
 
-/** Waits long enough for a consumer to start its blocking read, which the server does not report. */
+/** Gives a consumer enough time to start its blocking read, which the server does not report. */
 const joined = Effect.sleep("300 millis")
 
 const elapsed = <E, R>(effect: Effect.Effect<unknown, E, R>) =>
@@ -82,8 +82,8 @@ const nothingLeft = Effect.fnUntraced(function*(stage: Stage) {
 })
 
 /**
- * Data streams are announced by both libraries and processed by both kinds of consumers, each exactly once. Nothing is
- * left.
+ * Both libraries announce data streams, and both kinds of consumers process them, each exactly once. Nothing is left
+ * behind.
  */
 export const bothWays: Scenario = (stage) =>
   Effect.gen(function*() {
@@ -109,7 +109,7 @@ export const bothWays: Scenario = (stage) =>
     yield* nothingLeft(stage)
   })
 
-/** An effect-simba consumer does not take what a live Go consumer owns. */
+/** Effect-simba consumers do not take what a live Go consumer owns. */
 export const liveGo: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -126,7 +126,9 @@ export const liveGo: Scenario = (stage) =>
     assert.strictEqual(yield* stage.send("GET", `held<MUTEX_KEY_SEP>${entry}`), "redis-consumer-stock")
   })
 
-/** An effect-simba consumer closes. Returns how long a Go consumer takes to own its data streams, in milliseconds. */
+/**
+ * Closes an effect-simba consumer. Returns how long it takes a Go consumer to own its data streams, in milliseconds.
+ */
 export const handBack = (stage: Stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -149,7 +151,9 @@ export const handBack = (stage: Stage) =>
     return millis
   })
 
-/** A Go consumer dies. Returns how long an effect-simba consumer takes to own all its data streams, in milliseconds. */
+/**
+ * Kills a Go consumer. Returns how long it takes an effect-simba consumer to own all its data streams, in milliseconds.
+ */
 export const goDies = (stage: Stage, hasEvents: boolean, count = 1) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: count }, (_, i) => `s${i + 10}`)
@@ -167,7 +171,7 @@ export const goDies = (stage: Stage, hasEvents: boolean, count = 1) =>
   })
 
 /**
- * An effect-simba consumer is cut off. Returns how long a Go consumer takes to own its data stream, in milliseconds.
+ * Cuts an effect-simba consumer off. Returns how long it takes a Go consumer to own its data stream, in milliseconds.
  */
 export const ownDies = (stage: Stage) =>
   Effect.gen(function*() {
@@ -192,7 +196,10 @@ export const ownDies = (stage: Stage) =>
     return millis
   })
 
-/** G3: at its start, a Go consumer recovers nothing that an effect-simba consumer has owned, even for a long time. */
+/**
+ * G3: when a Go consumer starts, it does not recover what an effect-simba consumer owns, not even what it has owned for
+ * a long time.
+ */
 export const recovery: Scenario = (stage) =>
   Effect.gen(function*() {
     const own = yield* stage.own("ours")
@@ -263,22 +270,19 @@ export const lockedByGo = Effect.fnUntraced(function*(stage: Stage, count: numbe
   for (const { lock } of delivered) yield* stage.send("SET", lock, go)
 })
 
-/**
- * An entry that was delivered to a Go consumer but is not locked yet is left alone until other Go consumers would take
- * it.
- */
+/** An entry delivered to a Go consumer but not yet locked is left alone until other Go consumers would take it. */
 export const notLockedYet: Scenario = (stage) =>
   Effect.gen(function*() {
     const [slow, dead, brief] = yield* handedToGo(stage, "slow", "dead", "brief")
     const own = yield* stage.own("ours", { sweepInterval: "500 millis" })
     yield* own.run(() => Effect.never)
-    // This lock expires before any sweep checks an entry this young, so no sweep observes it
+    // This lock expires while the entry is too young for sweeps, so no sweep observes the lock
     yield* stage.send("SET", brief!.lock, go, "NX", "PX", "1000")
     yield* Effect.sleep("3200 millis")
-    // A late hint from before the delivery to the Go consumer
+    // A late hint that was sent before the delivery to the Go consumer
     yield* stage.send("PUBLISH", `simba:streams:${input}`, `released@@${dead!.entry}@@dead`)
     assert.strictEqual(yield* stage.send("SET", slow!.lock, go, "NX", "PX", "2000"), "OK")
-    // The Go consumer dies: a sweep has observed its lock, which then expires
+    // The Go consumer dies. A sweep has observed its lock, which then expires
     yield* Effect.sleep("1900 millis")
     assert.deepStrictEqual(yield* ownedBy(own), [])
     yield* Effect.sleep("1200 millis")
@@ -290,7 +294,7 @@ export const notLockedYet: Scenario = (stage) =>
     assert.isTrue(yield* owns(own, "brief", "dead", "slow"))
   })
 
-/** An effect-simba consumer does not start a data stream that a Go consumer is finishing. */
+/** Effect-simba consumers do not start a data stream that a Go consumer is finishing. */
 export const finishing: Scenario = (stage) =>
   Effect.gen(function*() {
     const streams = Array.from({ length: 20 }, (_, i) => `s${i}`)
@@ -304,7 +308,7 @@ export const finishing: Scenario = (stage) =>
     for (const one of delivered.slice(0, -1)) yield* finishAsGo(stage, one)
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, [])
-    // The Go consumer dies after the first of its three calls, so there is no lock left to expire
+    // The Go consumer dies after the first of its three calls, so no lock is left to expire
     yield* stage.send("DEL", delivered[delivered.length - 1]!.lock)
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, ["left"])
@@ -326,8 +330,8 @@ export const longerLeases: Scenario = (stage) =>
   })
 
 /**
- * A Go consumer restarts before its lease expires, claims its entries again, and never locks them. They are taken one
- * lease after the expiry event. An entry that a read delivered to the Go consumer is left alone for longer.
+ * A Go consumer restarts before its lease expires and claims its entries again, but never locks them. They are taken
+ * one lease after the expiry event. Entries that a read delivered to the Go consumer are left alone longer.
  */
 export const claimedAndNeverLocked: Scenario = (stage) =>
   Effect.gen(function*() {
@@ -348,7 +352,7 @@ export const claimedAndNeverLocked: Scenario = (stage) =>
   })
 
 /**
- * An effect-simba consumer does not start a data stream that a restarted Go consumer has claimed and locked, and is
+ * Effect-simba consumers do not start a data stream that a restarted Go consumer has claimed and locked and is
  * finishing.
  */
 export const claimedAndFinishing: Scenario = (stage) =>
@@ -365,14 +369,14 @@ export const claimedAndFinishing: Scenario = (stage) =>
     yield* stage.send("XCLAIM", input, group, go, "0", entry)
     yield* Effect.sleep("1 second")
     yield* stage.send("SET", lock, go, "PX", "60000")
-    // The effect-simba consumer checks again about 2.3 seconds after the claim
+    // The effect-simba consumer makes its second check about 2.3 seconds after the claim
     yield* Effect.sleep("1200 millis")
     yield* finishAsGo(stage, delivered)
     yield* Effect.sleep("1 second")
     assert.deepStrictEqual(started, [])
   })
 
-/** Entries of a Go consumer are left alone even if an effect-simba consumer had the same name before. */
+/** A Go consumer's entries are left alone even if an effect-simba consumer previously had the same name. */
 export const sameName: Scenario = (stage) =>
   Effect.gen(function*() {
     const first = yield* stage.own("pod-1", { sweepInterval: "500 millis" })
@@ -393,7 +397,7 @@ export const sameName: Scenario = (stage) =>
     assert.deepStrictEqual((yield* pending(stage)).map(([entry]) => entry), entries)
   })
 
-/** The expiry of an earlier owner's lease does not shorten the time that a later Go consumer of the entry has. */
+/** The expiry of an earlier owner's lease does not shorten the time that the entry's next Go consumer has. */
 export const earlierLease: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -411,8 +415,8 @@ export const earlierLease: Scenario = (stage) =>
   })
 
 /**
- * A Go consumer finishes a data stream late, after an effect-simba consumer has taken it over. The latter stops, and
- * nothing is processed again.
+ * A Go consumer finishes a data stream late, after an effect-simba consumer has taken it over. The effect-simba
+ * consumer stops, and nothing is processed again.
  */
 export const lateDone: Scenario = (stage) =>
   Effect.gen(function*() {
@@ -425,7 +429,7 @@ export const lateDone: Scenario = (stage) =>
     const own = yield* stage.own("ours")
     yield* own.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
     yield* until("effect-simba owns it", owns(own, "a"))
-    // The late end of the Go client's `Done`, which does not check whether another consumer has the lock now
+    // The late end of the Go client's `Done`, which does not check whether another consumer now has the lock
     yield* stage.send("XACK", input, group, entry)
     yield* stage.send("XDEL", input, entry)
     yield* until("effect-simba has stopped", Effect.sync(() => interrupted.length === 1))
@@ -435,13 +439,13 @@ export const lateDone: Scenario = (stage) =>
   })
 
 /**
- * The shutdown of a Go consumer finishes everything that it owns, processed or not, and nothing that effect-simba
+ * When a Go consumer shuts down, it finishes everything it owns, processed or not, but nothing that effect-simba
  * consumers own.
  */
 export const goDone: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
-    // Capacity for one data stream, so that the Go consumer gets the second
+    // Capacity for one data stream, so that the Go consumer gets the other
     const own = yield* stage.own("ours", { capacity: 1 })
     yield* own.run(() => Effect.never)
     yield* joined

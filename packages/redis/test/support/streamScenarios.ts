@@ -1,6 +1,6 @@
 /**
- * Scenarios of data-stream consumers on Redis. Tests on real servers and `memory/streams.test.ts`, on the fake one, run
- * them under their own titles.
+ * Scenarios for data-stream consumers on Redis. Tests on real servers, and `memory/streams.test.ts` on the fake one,
+ * run them under their own titles.
  */
 import type * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
@@ -11,7 +11,7 @@ import { capturingLogs, freshName, until } from "./harness.ts"
 
 export type Lease = StreamLease
 
-/** A consumer with its own connections, as a separate process would have. */
+/** A consumer with its own connections, like a separate process. */
 export interface Process {
   readonly client: StreamClient.StreamClient["Service"]
   /** Forks an effect into the process's scope. */
@@ -24,10 +24,10 @@ export interface Process {
 export interface Stage {
   readonly open: (options: StreamClient.Options) => Effect.Effect<Process, unknown, Scope.Scope>
   readonly send: (...args: ReadonlyArray<string>) => Effect.Effect<unknown, unknown>
-  /** Suspends the server, which sends no replies until `resume`. */
+  /** Suspends the server, which does not reply until `resume`. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
-  /** Whether all names of a service have one hash tag, as a Cluster requires. */
+  /** Whether all names in a service share a hash tag, as a Cluster requires. */
   readonly isTagged?: boolean
 }
 
@@ -50,10 +50,10 @@ const owns = (process: Process, n: number) => until(`${n} owned`, Effect.map(cou
 const pendingCount = (stage: Stage, lbs: string, group: string) =>
   Effect.map(stage.send("XPENDING", lbs, group), (reply) => Number((reply as ReadonlyArray<unknown>)[0]))
 
-/** Disables sweeps for the length of a test, so that only a message or an event can find an orphan. */
+/** Disables sweeps for the length of a test, so that only messages and events can reveal an orphan. */
 const neverSweeps = { sweepInterval: "1 hour" } satisfies Partial<StreamClient.Options>
 
-/** Renews often enough that leases survive a stall of one second. */
+/** Renews so often that leases survive a stall of one second. */
 const renewsOften = { heartbeatInterval: "250 millis" } as const
 
 export const finished = scenario(function*(stage) {
@@ -72,7 +72,7 @@ export const finished = scenario(function*(stage) {
   assert.deepStrictEqual(yield* stage.send("KEYS", `${service}:*`), [])
 })
 
-/** The handlers of 2,000 data streams fail at the same moment, but no lease is lost. */
+/** The handlers of 2,000 data streams fail at the same moment without losing a lease. */
 export const failing = scenario(function*(stage) {
   const size = 2000
   const { service, streams } = named(stage, "failing", size)
@@ -176,7 +176,7 @@ export const groupGone = scenario(function*(stage) {
   yield* owns(a, 2)
   const before = yield* a.client.owned
   yield* stage.send("XGROUP", "DESTROY", lbs, group)
-  // Wait longer than a lease. The new group delivers owned entries again, to the first reader.
+  // Wait longer than a lease. The new group delivers owned entries again to its first reader.
   const b = yield* stage.open({ service, processName: "b", rebalance: false, ...renewsOften })
   yield* b.start(b.client.run(Effect.never))
   yield* Effect.sleep("4 seconds")
@@ -208,7 +208,7 @@ export const malformed = scenario(function*(stage) {
 
 export const poison = scenario(function*(stage) {
   const { lbs, service, streams } = named(stage, "poison", 2)
-  // `deadLetterAfter` is shorter than the time between two failures
+  // The time between two failures is longer than `deadLetterAfter`
   const a = yield* stage.open({ service, processName: "a", maxFailures: 3, deadLetterAfter: "10 millis" })
   let runs = 0
   yield* a.client.announceAll(streams)
@@ -368,8 +368,8 @@ export const processed = scenario(function*(stage) {
 })
 
 /**
- * Messages that were trimmed before they were read are counted. A data stream that is deleted and written again is read
- * from its beginning.
+ * Messages trimmed before they were read are counted. A data stream that is deleted and rewritten is read from its
+ * beginning.
  */
 export const gaps = scenario(function*(stage) {
   const { service, streams } = named(stage, "gaps", 1)
@@ -413,8 +413,7 @@ export const gaps = scenario(function*(stage) {
 })
 
 /**
- * An owner reports the messages that the previous owner missed without noticing, regardless of the position at which it
- * starts.
+ * An owner reports messages that the previous owner missed without noticing, no matter from which position it starts.
  */
 export const passedOver = scenario(function*(stage) {
   const { service, streams } = named(stage, "passed", 3)
@@ -445,7 +444,7 @@ export const passedOver = scenario(function*(stage) {
   }
 })
 
-/** A message with the largest possible id is processed once. No message can follow it, so the reader waits. */
+/** A message with the largest possible id is processed once. Then the reader waits, although no message can follow. */
 export const largestId = scenario(function*(stage) {
   const { service, streams } = named(stage, "largest", 1)
   const stream = streams[0]!.stream

@@ -1,4 +1,4 @@
-/** Helpers for tests that call single scripts of data streams on the fake Redis. */
+/** Helpers for tests that call single data-stream scripts on the fake Redis. */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, type Ownership, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
@@ -65,7 +65,9 @@ export const setup = Effect.fnUntraced(function*(options?: { readonly enableEven
       const { entry, epoch } = request
       return { stream, entry, epoch, consumer, token: result._tag === "Taken" ? result.token : NaN } as Ownership
     }),
-    /** Announces `count` data streams and delivers them to consumer `a`. Returns `a`'s requests to take them. */
+    /**
+     * Announces `count` data streams and delivers their entries to consumer `a`. Returns `a`'s requests to take them.
+     */
     announceMany: Effect.fnUntraced(function*(count: number) {
       const streams = Array.from({ length: count }, (_, i) => streamOf(String(i)))
       const entries = yield* service.announce(streams.map((stream) => ({ stream, info: {} })))
@@ -77,7 +79,7 @@ export const setup = Effect.fnUntraced(function*(options?: { readonly enableEven
       ({ entries }) => entries.map(({ content }) => content.entry)
     ),
     read,
-    /** Takes the next round of an announcement. */
+    /** Takes an announcement's next round. */
     ownNext: Effect.fnUntraced(function*({ consumer, stream }: Ownership) {
       const [round] = yield* read()
       const { request: { entry, epoch }, result } = yield* take(stream, round!.entry)

@@ -1,14 +1,11 @@
-/**
- * The environment of `streamScenarios.ts`: opens consumers with their own connections, as separate processes would
- * have.
- */
+/** The environment for `streamScenarios.ts`. Opens consumers with their own connections, like separate processes. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { type IoRedis } from "@effect-simba/redis"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import type { Stage } from "./streamScenarios.ts"
 
-/** `connection` connects each consumer to the server. `server` has the scenario's other operations on the server. */
+/** `connection` connects a consumer to the server. `server` contains the other operations that scenarios need. */
 export const stageOver = (
   connection: ReturnType<typeof IoRedis.layer>,
   server: Omit<Stage, "open">

@@ -1,6 +1,6 @@
 /**
  * A process that owns data streams and records in Redis what it processes. `server/process/streams.test.ts` starts
- * several, kills some, and checks the records.
+ * several workers, kills some, and checks the records.
  */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
@@ -13,13 +13,13 @@ import * as Redis from "effect/persistence/Redis"
 export interface StreamWorkerConfig {
   readonly url: string
   readonly options: StreamClient.Options
-  /** The time that each message takes. */
+  /** How long each message takes. */
   readonly workMillis: number
 }
 
 /** Messages from the worker to the test. */
 export type StreamWorkerReport =
-  /** The worker is connected. */
+  /** Sent when the worker is connected. */
   | { readonly _tag: "Ready" }
   | { readonly _tag: "Owns"; readonly stream: string; readonly token: number }
   | { readonly _tag: "Refused"; readonly stream: string; readonly token: number }
@@ -34,7 +34,7 @@ const send = (report: StreamWorkerReport) =>
     if (process.connected) process.send?.(report)
   })
 
-/** Appends to the list unless its last item has a larger token, as a fenced resource would. */
+/** Like a fenced resource, appends to the list unless its last item has a larger token. */
 const write = Redis.script(
   (list: string, token: number, message: string, worker: string) => [list, token, message, worker],
   {
@@ -61,7 +61,7 @@ const handler = ({ options, workMillis }: StreamWorkerConfig) =>
       Effect.gen(function*() {
         yield* Effect.sleep(workMillis)
         const isTaken = yield* evaluate(processedKey(stream), token, id, options.processName ?? "").pipe(
-          // Retry through an outage. The loss of the lease interrupts this.
+          // Retry during outages. Losing the lease interrupts this.
           Effect.retry({ while: () => Effect.as(Effect.sleep("50 millis"), true) })
         )
         if (isTaken === 0) yield* send({ _tag: "Refused", stream, token })
@@ -85,6 +85,6 @@ if (process.env["SIMBA_TEST_STREAM_WORKER"] !== undefined) {
     )
   )
   process.on("SIGTERM", () => void Effect.runPromise(Fiber.interrupt(fiber)).then(() => process.disconnect?.()))
-  // Exit if the parent process has died
+  // Exit when the parent process dies
   process.on("disconnect", () => process.exit())
 }

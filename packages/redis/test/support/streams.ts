@@ -1,4 +1,4 @@
-/** Helpers that write, trim and read data streams in tests. */
+/** Helpers for writing, trimming and reading data streams in tests. */
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
@@ -9,7 +9,7 @@ import { Redis } from "effect/persistence/Redis"
 export const committed = (service: Service, stream: StreamName) =>
   Effect.map(service.checkpoint(stream), Option.map(({ id }) => id))
 
-/** Adds a message to a data stream, and returns its id. */
+/** Adds a message to a data stream and returns the message's id. */
 export const append = (stream: StreamName, fields: RawMessage["fields"]) =>
   Effect.flatMap(
     Redis,
@@ -20,7 +20,7 @@ export const append = (stream: StreamName, fields: RawMessage["fields"]) =>
 export const trim = (stream: StreamName, before: EntryId) =>
   Effect.flatMap(Redis, (redis) => redis.send("XTRIM", stream, "MINID", before))
 
-/** Adds messages numbered from 1 to every data stream until it is stopped. Retries failed commands. */
+/** Adds messages, numbered from 1, to every data stream until stopped. Retries failed commands. */
 export const produce = <E>(
   send: (...command: readonly [string, ...ReadonlyArray<string>]) => Effect.Effect<unknown, E>,
   streams: ReadonlyArray<StreamName>
@@ -40,8 +40,8 @@ export const produce = <E>(
     return {
       sent: () => sent,
       /**
-       * Stops after the last reply. An interrupted command could still add a message after the test has read the last
-       * one.
+       * Stops only after the last reply, because an interrupted command could add a message after the test has read to
+       * the end.
        */
       stop: Effect.suspend(() => {
         isStopped = true

@@ -1,4 +1,4 @@
-/** A contract suite of mutexes and fences that runs in every topology: a single server, Sentinel and Cluster. */
+/** A contract suite for mutexes and fences in every topology: a single server, Sentinel and Cluster. */
 import { Mutex } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { RedisFence, RedisMutex } from "@effect-simba/redis"
@@ -9,7 +9,7 @@ import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 
 type Provided = Mutex.Mutex | Redis
 
-/** A layer with mutexes that have short periods, and with the connections that they use. */
+/** A layer with short-period mutexes and the connections they use. */
 export const mutexes = <A, E, R>(redis: Layer.Layer<Redis | A, E, R>) =>
   Mutex.layer({ ttl: "1 second", transition: "2 seconds", commandTimeout: "500 millis", confirmTimeout: "500 millis" })
     .pipe(
@@ -17,7 +17,7 @@ export const mutexes = <A, E, R>(redis: Layer.Layer<Redis | A, E, R>) =>
       Layer.provideMerge(redis)
     )
 
-/** A fenced script that increments a counter in the resource's slot. */
+/** Increments a counter in the resource's slot with a fenced script. */
 const advance = RedisFence.script((key: string, by: number) => [key, by], {
   numberOfKeys: 1,
   lua: `return redis.call('INCRBY', KEYS[1], ARGV[1])`
@@ -25,7 +25,7 @@ const advance = RedisFence.script((key: string, by: number) => [key, by], {
 
 export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>) =>
   layer(live, { excludeTestServices: true, timeout: "60 seconds" })(name, (it) => {
-    it.effect("a mutex in any slot has one holder at a time, and serves waiters in order", () =>
+    it.effect("a mutex in any slot has one holder at a time and serves waiters in order", () =>
       Effect.gen(function*() {
         const names = Array.from({ length: 24 }, (_, i) => `${name} ${i}`)
         yield* Effect.forEach(names, (mutex) =>
@@ -63,7 +63,7 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
           }), { concurrency: 8 })
       }))
 
-    it.effect("a mutex in any slot is renewed for longer than its lease", () =>
+    it.effect("a mutex in any slot stays held beyond the first lease", () =>
       Effect.scoped(Effect.gen(function*() {
         const leases = yield* Effect.forEach(
           Array.from({ length: 24 }, (_, i) => `renewed ${i}`),
@@ -73,7 +73,7 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
         for (const lease of leases) yield* lease.ensure
       })))
 
-    it.effect("a mutex works after SCRIPT FLUSH", () =>
+    it.effect("a mutex survives SCRIPT FLUSH", () =>
       Effect.gen(function*() {
         const redis = yield* Redis
         for (let i = 0; i < 12; i++) {
@@ -88,7 +88,7 @@ export const contract = <R, E>(name: string, live: Layer.Layer<Provided | R, E>)
         assert.strictEqual(yield* group.protect(Effect.succeed(group.tokens.size)), 3)
       }).pipe(Effect.scoped))
 
-    it.effect("B32: a resource in any slot refuses writes by an earlier holder", () =>
+    it.effect("B32: a resource in any slot refuses writes from an earlier holder", () =>
       Effect.gen(function*() {
         const redis = yield* Redis
         const names = Array.from(

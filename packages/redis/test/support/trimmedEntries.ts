@@ -1,4 +1,4 @@
-/** A scenario for fake and real servers: announcements that are deleted while they are pending. */
+/** A scenario for fake and real servers: announcements deleted while pending. */
 import { type EntryId } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch, ServiceName, StreamStore } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
@@ -11,7 +11,7 @@ const lease = Duration.seconds(20)
 let epochs = 0
 const epoch = () => Epoch.make(`s00000000000.${(++epochs).toString(36)}`)
 
-/** Deletes three of four pending entries, and checks how takes, sweeps and renewals treat them. */
+/** Deletes three of four pending entries and checks how takes, sweeps and renewals treat the deleted entries. */
 export const trimmed = Effect.gen(function*() {
   const redis = yield* Redis
   const { open } = yield* StreamStore
@@ -44,7 +44,7 @@ export const trimmed = Effect.gen(function*() {
   assert.strictEqual(held?._tag, "Taken")
   yield* redis.send("XDEL", StreamKeys.input(name), first, second, third)
 
-  // A take, a sweep and a renewal all treat the deleted entries as gone, and the remaining one is not affected
+  // A take, a sweep and a renewal treat the deleted entries as gone, without affecting the remaining one
   assert.deepStrictEqual(
     (yield* service.take([request(second), request(fourth)])).map(({ _tag }) => _tag),
     ["Gone", "Taken"]

@@ -1,6 +1,6 @@
 /**
- * A process that repeatedly acquires one mutex and logs its actions to a list in Redis. `server/process/mutex.test.ts`
- * starts several, and checks the log.
+ * A process that repeatedly acquires a mutex and logs its actions to a list in Redis. `server/process/mutex.test.ts`
+ * starts several workers and checks the log.
  */
 import type { Lease } from "@effect-simba/core/Lease"
 import * as Mutex from "@effect-simba/core/Mutex"
@@ -13,14 +13,14 @@ export interface WorkerConfig {
   readonly name: string
   readonly mutex: string
   readonly log: string
-  /** The process starts when this key exists, so that several processes start together. */
+  /** The process waits for this key, so that several processes start together. */
   readonly go?: string
   /** The number of times that the process acquires the mutex. */
   readonly rounds: number
-  /** The number of writes while the process holds the mutex, and the pause after each of them. */
+  /** The number of writes under each lease, and the pause after each write. */
   readonly writes: number
   readonly pauseMillis: number
-  /** The timeout of writes. Default: 10 seconds, which is enough on a busy machine. */
+  /** The timeout for writes. Default: 10 seconds, which is enough on a busy machine. */
   readonly commandTimeout?: Duration.Input
 }
 
@@ -44,7 +44,7 @@ const work = (config: WorkerConfig) =>
       const line: LogLine = [Number(seconds) * 1e6 + Number(micros), act, token, config.name]
       yield* redis.send("RPUSH", config.log, JSON.stringify(line))
     }, (writing, _, { ensure }) =>
-      // A write that fails after a suspension may have lost its lease: report `LeaseLost` rather than the timeout
+      // If a write fails after a suspension, the lease may be lost too. Report `LeaseLost` rather than the timeout
       Effect.catch(writing, (error) => Effect.andThen(ensure, Effect.fail(error))))
     yield* report({ _tag: "Ready" })
     while (config.go !== undefined && (yield* redis.send("EXISTS", config.go)) === 0) yield* Effect.sleep("5 millis")
@@ -88,6 +88,6 @@ const main = (config: WorkerConfig) => {
 
 if (process.env["SIMBA_TEST_WORKER"] !== undefined) {
   await main(JSON.parse(process.env["SIMBA_TEST_WORKER"]) as WorkerConfig)
-  // The channel to the parent would keep this process alive
+  // Otherwise the channel to the parent keeps this process alive
   process.disconnect?.()
 }
