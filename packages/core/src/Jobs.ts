@@ -228,7 +228,7 @@ export const resume = (mutex: string, job?: string): Effect.Effect<boolean, Stor
  * the schedule in the code. The old schedule applies until now and the new one from now on, so no run is duplicated or
  * lost. Returns false if there is no such job.
  *
- * **Example** (Running an hour later)
+ * **Example** (Moving a job to a later hour)
  *
  * ```ts
  * import { Jobs, Leadership } from "@effect-simba/core"
@@ -253,7 +253,7 @@ export const reschedule = (
  * Asks the leader to step down. No more runs start, and runs in progress may finish within the contender's
  * `drainTimeout`. Then another node can lead. Returns false if nobody leads, or if the mutex has no jobs.
  *
- * **Example** (Before shutting down the leader's machine)
+ * **Example** (Moving the leadership before a shutdown)
  *
  * ```ts
  * import { Jobs } from "@effect-simba/core"

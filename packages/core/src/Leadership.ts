@@ -200,7 +200,7 @@ export interface Run {
 }
 
 /**
- * A job that a fleet's leader runs for each instant of a schedule, at most once unless `attempts` allows more.
+ * A job that the fleet's leader runs at most once for each instant of a schedule, unless `attempts` allows retries.
  *
  * **Details**
  *

@@ -48,7 +48,7 @@ import type { LeaseLost } from "./SimbaError.ts"
  */
 export interface Lease extends Pipeable, Inspectable {
   readonly mutex: MutexName
-  /** The owner's id in the backend. Leases handed on within a process share the id: see `localTurn`. */
+  /** The owner's id in the backend. Shared by leases that are handed on within a process: see `localTurn`. */
   readonly id: LeaseId
   /** Grows with every grant of this mutex. Pass it to the resource that the mutex protects. */
   readonly token: FencingToken

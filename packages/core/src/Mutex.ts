@@ -154,11 +154,11 @@ export interface Options<R = never> {
   readonly transition?: Duration.Input | undefined
   /** How long a waiter has to confirm that it received the mutex. Default: 1.5 seconds. */
   readonly confirmTimeout?: Duration.Input | undefined
-  /** How long one attempt to renew may take before it counts as failed. Default: 1 second. */
+  /** How long an attempt to renew may take before it counts as failed. Default: 1 second. */
   readonly commandTimeout?: Duration.Input | undefined
   /** How long a closing scope or layer waits for its releases. Default: 2 seconds. */
   readonly releaseTimeout?: Duration.Input | undefined
-  /** The name of this process in the backend. Default: `<pid>@<host>`. */
+  /** This process's name in the backend. Default: `<pid>@<host>`. */
   readonly processName?: string | undefined
   /**
    * Called when protected work is still running after its lease has ended on the server. The work was interrupted when
@@ -180,10 +180,7 @@ export interface Options<R = never> {
    * process. Default: false.
    */
   readonly metricsByMutex?: boolean | undefined
-  /**
-   * How long a turn of this layer may last, in which fibers hand the mutex on. See `LeaseOptions`. Default: 10
-   * milliseconds.
-   */
+  /** How long this layer's fibers may pass a mutex on to one another. See `LeaseOptions`. Default: 10 milliseconds. */
   readonly localTurn?: Duration.Input | undefined
 }
 
@@ -349,7 +346,7 @@ export const acquireAll = <R = never>(
  *
  * **Details**
  *
- * Returns `None` if the mutex is held or has waiters, even if an enclosing `withLock` holds it.
+ * Returns `None` if the mutex is held, even by an enclosing `withLock`, or has waiters.
  *
  * **Example** (Skipping work while another process does it)
  *
@@ -522,11 +519,11 @@ export const named = <const O extends AcquireOptions<unknown> = {}>(
 }
 
 /**
- * Contends for the mutex until the scope closes, and leads whenever it holds the mutex.
+ * Creates a contender, which contends for the mutex until the scope closes and leads while it holds the mutex.
  *
  * **When to use**
  *
- * Use it for long-running work that only one node should do. `Contender.Service` provides the same as a Layer.
+ * Use it for long-running work that only one node should do. `Contender.Service` provides a contender as a Layer.
  *
  * **Details**
  *

@@ -51,7 +51,7 @@ type Periods = Pick<
  *
  * Fails with an `InvalidConfig` that names the invalid option.
  *
- * **Example** (The longest downtime after a crash)
+ * **Example** (Computing how long a takeover after a crash may last)
  *
  * ```ts
  * import * as MutexConfig from "@effect-simba/core/MutexConfig"

@@ -40,7 +40,7 @@ const jobGauge = (id: string, description: string): Metric.Gauge<number> =>
 /**
  * Metrics of mutexes: acquire attempts, waits and leases.
  *
- * **Example** (The share of attempts that timed out)
+ * **Example** (Computing the share of attempts that timed out)
  *
  * ```ts
  * import { MutexMetrics } from "@effect-simba/core"
@@ -78,7 +78,7 @@ const jobGauge = (id: string, description: string): Metric.Gauge<number> =>
  * )
  * ```
  *
- * **Example** (Average number of holders per turn)
+ * **Example** (Computing the average number of holders per turn)
  *
  * ```ts
  * import { MutexMetrics } from "@effect-simba/core"

@@ -50,7 +50,7 @@ export type Ownership = typeof Ownership.Type
 /**
  * The state of a mutex in the backend. `Mutex.inspect` returns it.
  *
- * **Example** (How long the first waiter has waited)
+ * **Example** (Reading how long the first waiter has waited)
  *
  * ```ts
  * import type { MutexState } from "@effect-simba/core"

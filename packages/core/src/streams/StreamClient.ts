@@ -395,7 +395,7 @@ export const run = <A, E, R, RS = never, RH = never>(
  * request. When the program stops reading the stream, the client leaves the service: the data streams that it took are
  * revoked, and released after the grace period.
  *
- * **Example** (Changes of ownership)
+ * **Example** (Logging changes of ownership)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -504,7 +504,7 @@ export const acquireIfAvailable = (
 /**
  * Returns the leases of all data streams that this client owns at this instant.
  *
- * **Example** (The shortest time left)
+ * **Example** (Finding the shortest time left)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -545,7 +545,7 @@ export const inspect: Effect.Effect<ServiceState, StoreError, StreamClient> = St
 /**
  * Lists announcements that could not be read or whose handlers failed too often, oldest first.
  *
- * **Example** (The reasons)
+ * **Example** (Reading why announcements were dead-lettered)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -569,7 +569,7 @@ export const deadLetters = (
  * Announces a dead letter again, with its failures reset, and returns whether it existed. If its data stream has been
  * announced again in the meantime, only removes the dead letter.
  *
- * **Example** (The oldest)
+ * **Example** (Redriving the oldest dead letter)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -601,7 +601,7 @@ type RedriveOptions = {
  *
  * Dead letters added during the call are left alone.
  *
- * **Example** (After an outage)
+ * **Example** (Redriving after an outage)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -619,7 +619,7 @@ export const redriveAll = (options?: RedriveOptions): Effect.Effect<number, Stor
  * Lists the dead messages of a data stream, oldest first: messages that could not be decoded, that failed on every
  * attempt, or that a handler dead-lettered.
  *
- * **Example** (The reasons)
+ * **Example** (Reading why messages were dead-lettered)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -651,7 +651,7 @@ export const deadMessages = (
  *
  * If the data stream is finished, announce it again, or nobody will read the message.
  *
- * **Example** (All dead messages of one data stream)
+ * **Example** (Redriving dead messages)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -864,7 +864,7 @@ export interface HandlerFailure {
 /**
  * Options for `run`.
  *
- * **Example** (A counter, and five attempts)
+ * **Example** (Counting failures, and limiting attempts to five)
  *
  * ```ts
  * import type { StreamClient } from "@effect-simba/core/streams"

@@ -38,7 +38,7 @@ export class AlreadyOwned extends Schema.TaggedError<AlreadyOwned>("@effect-simb
  * The data stream cannot be acquired: `problem` says whether it is not announced, not delivered yet, finished or
  * dead-lettered, or the client is closed.
  *
- * **Example** (Already finished)
+ * **Example** (Ignoring a finished data stream)
  *
  * ```ts
  * import { StreamClient } from "@effect-simba/core/streams"
@@ -67,7 +67,7 @@ export class StreamNotFound extends Schema.TaggedError<StreamNotFound>("@effect-
 /**
  * The handler yielded its data stream unfinished, with `StreamLease.yield`. It does not count as a failure.
  *
- * **Example** (A yield is not an error)
+ * **Example** (Treating a yield as a success)
  *
  * ```ts
  * import type { StreamError } from "@effect-simba/core/streams"

@@ -1,5 +1,5 @@
 /**
- * Changes in the ownership of data streams, which `StreamClient.notifications` emits.
+ * Changes in the ownership of data streams, as emitted by `StreamClient.notifications`.
  *
  * @since 0.1.0
  */

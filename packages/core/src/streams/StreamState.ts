@@ -39,11 +39,11 @@ export interface ServiceState {
    * may take it.
    */
   readonly oldest: Duration.Duration
-  /** The number of announcements in the dead letters. */
+  /** The number of dead-lettered announcements. */
   readonly deadLetters: number
   /**
-   * The consumers of the group, including Go consumers. Before Redis 7.2, a consumer is listed only once it has read an
-   * announcement, but `members` lists it as soon as it runs.
+   * The group's consumers, including those that run redis-stream-client-go. Before Redis 7.2, a consumer is listed only
+   * once it has read an announcement, but `members` lists it as soon as it runs.
    */
   readonly consumers: ReadonlyArray<{
     readonly name: string

@@ -129,8 +129,8 @@ export interface Service {
   /** Creates the consumer group, reading from the first entry, if it does not exist. Returns whether it was created. */
   readonly prepare: Effect.Effect<boolean, StoreError>
   /**
-   * Announces data streams, in order, and returns the entry of each. An unfinished announcement is kept, and repeated
-   * unless the data stream has messages and all of them precede the last announcement.
+   * Announces data streams, in order, and returns the entry of each. An unfinished announcement is kept. It is repeated
+   * unless the data stream has messages and none were written since the last announcement.
    */
   readonly announce: (
     announcements: ReadonlyArray<Announcement>
@@ -485,7 +485,7 @@ export interface Ownership {
 export interface TakeRequest extends Omit<Ownership, "token"> {
   /** How long a grant lasts unless it is renewed. */
   readonly lease: Duration.Duration
-  /** Skips another consumer's entry if it was delivered or renewed more recently. */
+  /** Skips another consumer's entry if it was delivered or renewed more recently than this. */
   readonly minIdle: Duration.Duration
   /** Dead-letters an entry with this many consecutive failures instead. */
   readonly maxFailures: number
@@ -563,8 +563,8 @@ export type RenewResult =
  * **Details**
  *
  * - `Released`: the entry may be taken now.
- * - `HandedOver`: a data stream was handed over to the member with this `session`, which must renew the leases within
- *   its `confirm` period.
+ * - `HandedOver`: a data stream was handed over to the member with this `session`. That member must renew the leases
+ *   within the `confirm` period.
  * - `Gap`: signals may have been missed.
  *
  * @see {@link Service}

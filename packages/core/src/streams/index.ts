@@ -97,7 +97,7 @@ export * as StreamMetrics from "./StreamMetrics.ts"
 export * as StreamName from "./StreamName.ts"
 
 /**
- * Changes in the ownership of data streams, which `StreamClient.notifications` emits.
+ * Changes in the ownership of data streams, as emitted by `StreamClient.notifications`.
  *
  * @since 0.1.0
  */
