@@ -40,7 +40,7 @@ export interface JobRecord {
   readonly isPaused: boolean
   /** When an operator requested a run that has not started yet. */
   readonly wanted: number | undefined
-  /** The last run: its leader and claim, its instant, and the number of attempts for that instant. */
+  /** The last run: its leader, claim and instant, and the number of attempts for that instant. */
   readonly run: {
     readonly id: string
     readonly claim: string
@@ -59,7 +59,7 @@ export interface JobRecord {
 }
 
 /**
- * A snapshot of all jobs of a mutex.
+ * A snapshot of all of a mutex's jobs.
  *
  * @category models
  * @since 0.1.0

@@ -121,7 +121,7 @@ const toState = (name: string, record: JobRecord, isPaused: boolean) =>
   }))
 
 /**
- * Lists the jobs of the fleet that shares the mutex, with the last and the next run of each.
+ * Lists the jobs that the mutex's fleet runs, each with its last and its next run.
  *
  * **Example** (Printing the next run of each job)
  *

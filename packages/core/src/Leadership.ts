@@ -288,8 +288,8 @@ const prepare = <R>(jobs: ReadonlyArray<Job<unknown, R>>) => {
  * **Details**
  *
  * Runs until it is interrupted. Fails with `InvalidConfig` if an option is invalid, or if a name is blank, not unique,
- * or the name of a job that already runs on the contender. If that job was interrupted but one of its runs is still
- * ending, waits for that run to end.
+ * or already used by a job that is running on the contender. If that job was interrupted but one of its runs is still
+ * ending, first waits for the run to end.
  *
  * **Example** (Sharing a contender with other work)
  *

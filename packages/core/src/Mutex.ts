@@ -276,7 +276,7 @@ export const layerConfig = (
  *
  * Fails with `AcquireTimeout` if `timeout` passes first, and with `AlreadyHeld` inside a `withLock` for the same mutex,
  * because the call would wait for itself. Fails with `BackendError` if the backend refuses the request, or if it stays
- * unreachable until `timeout` or for longer than a lease lasts. After five seconds of waiting for a lease of its own
+ * unreachable until `timeout` or for longer than a lease lasts. After waiting five seconds for a lease held by its own
  * process, it logs a warning about a possible self-deadlock, once per mutex.
  *
  * **Gotchas**
@@ -473,7 +473,7 @@ export interface NamedMutex<O extends AcquireOptions<unknown>> {
 }
 
 /**
- * Defines a mutex by its name and the options of its leases.
+ * Defines a mutex by its name and its lease options.
  *
  * **When to use**
  *
@@ -482,8 +482,8 @@ export interface NamedMutex<O extends AcquireOptions<unknown>> {
  *
  * **Gotchas**
  *
- * Throws `InvalidName` or `InvalidConfig` if the name or an option can never be valid, so that mistakes surface when
- * the module is loaded.
+ * Throws `InvalidName` or `InvalidConfig` if the name or an option can never be valid: mistakes surface when the module
+ * is loaded.
  *
  * **Example** (Sharing a name and its options)
  *
@@ -572,7 +572,7 @@ export const owner = (name: string): Effect.Effect<Ownership, StoreError | Inval
   Mutex.use((mutex) => mutex.owner(name))
 
 /**
- * Returns the owner, the time left, the fencing token and the queue of a mutex.
+ * Returns a mutex's owner, remaining time, fencing token and queue.
  *
  * **Example** (Finding waiters that have waited for over a minute)
  *

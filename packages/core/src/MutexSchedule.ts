@@ -1,5 +1,5 @@
 /**
- * Guards: schedules that decide when the owner of a mutex renews its lease.
+ * Guards: schedules that decide when a mutex's owner renews its lease.
  *
  * @since 0.1.0
  */

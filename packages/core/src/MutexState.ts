@@ -1,5 +1,5 @@
 /**
- * The state of a mutex in the backend at one instant, which `Mutex.owner` and `Mutex.inspect` return.
+ * The state of a mutex in the backend at one instant, as returned by `Mutex.owner` and `Mutex.inspect`.
  *
  * @since 0.1.0
  */
@@ -8,7 +8,7 @@ import * as Schema from "effect/Schema"
 import type { FencingToken } from "./FencingToken.ts"
 
 /**
- * The owner of a mutex at the instant of the request.
+ * A mutex's owner at the time of the request.
  *
  * **Details**
  *
@@ -48,7 +48,7 @@ export const Ownership = Schema.TaggedUnion({
 export type Ownership = typeof Ownership.Type
 
 /**
- * The state of a mutex in the backend. `Mutex.inspect` returns it.
+ * A mutex's state in the backend, as returned by `Mutex.inspect`.
  *
  * **Example** (Reading how long the first waiter has waited)
  *

@@ -171,7 +171,7 @@ export interface ReleaseRequest {
   readonly mutex: MutexName
   readonly id: LeaseId
   readonly confirm: Duration.Duration
-  /** How long the grant of a fresh waiter lasts: the default lease of the caller's layer. */
+  /** How long a fresh waiter's grant lasts: the default lease of the caller's layer. */
   readonly lease: Duration.Duration
   /**
    * Another attempt, queued behind all waiters before the release, even if the caller no longer owns the mutex. Its
@@ -419,7 +419,7 @@ export const release = (
 ): Effect.Effect<Released, StoreError> => Effect.callback((resume) => store.release(request, resume))
 
 /**
- * Subscribes a single waiter, through the inbox of its layer.
+ * Subscribes a single waiter through its layer's inbox.
  *
  * **Example** (Waiting for a wake-up)
  *
@@ -633,7 +633,7 @@ const make = Effect.gen(function*() {
 export const layerMemory: Layer.Layer<MutexStore> = Layer.effect(MutexStore, make)
 
 /**
- * The part of an id that all ids of one layer share; empty for Simba ids.
+ * The part of an id that is the same for all ids from one layer; empty for Simba ids.
  *
  * **Example** (Grouping waiters by process)
  *

@@ -91,7 +91,7 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
 export const LossReason = Schema.TaggedUnion({
   Expired: {},
   TakenOver: {
-    /** The current owner, if the server named one. */
+    /** The current owner, if the server reported one. */
     owner: Schema.optionalKey(Schema.String)
   },
   Vanished: {},
@@ -100,7 +100,7 @@ export const LossReason = Schema.TaggedUnion({
     problem: Schema.optionalKey(Schema.String)
   },
   ForcedRelease: {
-    /** The current owner, if the server named one. */
+    /** The current owner, if the server reported one. */
     owner: Schema.optionalKey(Schema.String)
   },
   Stalled: {},
@@ -154,7 +154,7 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>("@effect-simba/core
   kind: Schema.Literals(["mutex", "stream"]),
   /** The name of the mutex or data stream. */
   resource: Schema.String,
-  /** The id of the lost lease or, for a data stream, of the entry that announced it. */
+  /** The id of the lost lease or, for a data stream, the id of the entry that announced the stream. */
   id: Schema.String,
   token: FencingToken,
   reason: LossReason

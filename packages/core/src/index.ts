@@ -127,14 +127,14 @@ export * as MutexMetrics from "./MutexMetrics.ts"
 export * as MutexName from "./MutexName.ts"
 
 /**
- * Guards: schedules that decide when the owner of a mutex renews its lease.
+ * Guards: schedules that decide when a mutex's owner renews its lease.
  *
  * @since 0.1.0
  */
 export * as MutexSchedule from "./MutexSchedule.ts"
 
 /**
- * The state of a mutex in the backend at one instant, which `Mutex.owner` and `Mutex.inspect` return.
+ * The state of a mutex in the backend at one instant, as returned by `Mutex.owner` and `Mutex.inspect`.
  *
  * @since 0.1.0
  */

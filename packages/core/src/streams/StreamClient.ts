@@ -524,7 +524,7 @@ export const owned: Effect.Effect<ReadonlyArray<StreamLease>, never, StreamClien
 )
 
 /**
- * Reads the state of the service.
+ * Reads the service's state.
  *
  * **Example** (Checking whether anything was dead-lettered)
  *
@@ -841,7 +841,7 @@ export const resume = (stream?: string): Effect.Effect<boolean, InvalidName | St
   StreamClient.use((client) => client.resume(stream))
 
 /**
- * A failure of a handler.
+ * A handler's failure.
  *
  * @see {@link RunOptions}
  * @category models

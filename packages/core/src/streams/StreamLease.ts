@@ -27,9 +27,9 @@ import type { StreamEnd } from "./StreamStore.ts"
  *
  * **Details**
  *
- * Ownership can end early in two ways. *Revoked*: the fleet wants the stream back. The handler still owns it, and has
- * the grace period to reach a safe stopping point and `yield`. *Lost*: another consumer may already own the stream, and
- * the handler is interrupted immediately.
+ * Ownership can end early in two ways. *Revoked*: the handler is asked to stop. It still owns the stream, and has the
+ * grace period to reach a safe stopping point and `yield`. *Lost*: another consumer may already own the stream, and the
+ * handler is interrupted immediately.
  *
  * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` rely on the local clock. The lease is measured from just before
  * the last successful renewal was sent.
@@ -99,9 +99,9 @@ export interface StreamLease extends Pipeable, Inspectable {
    */
   readonly done: Effect.Effect<void, LeaseLost | StoreError>
   /**
-   * Releases the unfinished stream, so that other consumers can take it immediately. First interrupts and awaits its
-   * handler and protected work. If the caller is the handler or its `onError`, the stream is released after the caller
-   * has ended. Protected work that contains the caller continues after the release.
+   * Releases the unfinished stream: other consumers can take it immediately. First interrupts and awaits its handler
+   * and protected work. If the caller is the handler or its `onError`, the stream is released after the caller has
+   * ended. Protected work that contains the caller continues after the release.
    */
   readonly release: Effect.Effect<void, LeaseLost | StoreError>
   /**

@@ -7,7 +7,7 @@ import type * as Duration from "effect/Duration"
 import type { EntryId, StreamName } from "./StreamName.ts"
 
 /**
- * The state of a service.
+ * A service's state.
  *
  * **Details**
  *

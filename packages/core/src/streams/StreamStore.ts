@@ -166,7 +166,7 @@ export interface Service {
    * reply was lost, repeating the request with the same epoch returns `Taken` with the same token and a full lease.
    */
   readonly take: (requests: ReadonlyArray<TakeRequest>) => Effect.Effect<ReadonlyArray<TakeResult>, StoreError>
-  /** Renews many leases of one consumer, and returns the results in order. */
+  /** Renews many leases held by one consumer, and returns the results in order. */
   readonly renew: (
     holdings: ReadonlyArray<RenewRequest>,
     lease: Duration.Duration
@@ -260,7 +260,7 @@ export interface Service {
    * younger than `keep`, and none that a consumer group of the data stream has not yet read or acknowledged.
    */
   readonly trim: (stream: StreamName, keep: Duration.Duration) => Effect.Effect<number, StoreError>
-  /** Extends the retention of the checkpoints of these data streams. Owners call it once a day. */
+  /** Extends the retention of these data streams' checkpoints. Called by owners once a day. */
   readonly keepCheckpoints: (streams: ReadonlyArray<StreamName>) => Effect.Effect<void, StoreError>
   /** Reads up to `count` messages after `after`. */
   readonly messages: (

@@ -23,8 +23,7 @@ export interface JobHost {
   /** The number of claims so far. Successive runners under one lease must not reuse claim ids. */
   claims: number
   /**
-   * Whether the contender leads under this lease, so that a run may be claimed. `startRun` checks it again after the
-   * claim.
+   * Whether the contender leads under this lease. If so, a run may be claimed; `startRun` checks again after the claim.
    */
   readonly mayStart: (lease: Lease) => boolean
   /**

@@ -58,7 +58,7 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
       const { attempt, host, isCatchUp, lease, mutex, note, scheduledAt, spec } = claimed
       const { name } = spec
       claimed.taken()
-      // Check and start in one step, so that nothing starts under a lease that has ended
+      // Check and start in one step: nothing must start under a lease that has ended
       let ended: (() => void) | undefined
       const begin = Effect.suspend(() => {
         ended = host.startRun(lease)

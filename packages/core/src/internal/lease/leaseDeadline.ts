@@ -145,7 +145,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return this.monotonicDeadline
   }
 
-  /** The `problem` field of a loss: the message of the error with which the backend refused the last renewal. */
+  /** The `problem` field of a loss: the error message, if the backend refused the last renewal. */
   protected problemOf(reason: LossReason["_tag"]): { readonly problem?: string } {
     const { failure } = this
     return reason === "BackendGone" && failure?.isRetryable === false ? { problem: failure.message } : {}

@@ -65,7 +65,7 @@ export const protect = <L extends OwnedLease, A, E, R>(
         remove()
         return settle(exit, lost())
       }
-      // Interrupts in slices, so that leases lost together interrupt all their work before most of it resumes
+      // Interrupts in slices: leases lost together interrupt all their work before most of it resumes
       const ended = awaitExit(fiber, parent, (resume) =>
         held.some(({ loss }) => loss !== undefined)
           ? table.tasks.add(resume)

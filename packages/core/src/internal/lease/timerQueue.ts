@@ -116,7 +116,7 @@ export const limit = <A, E, R, B, E2>(
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) return resume(exit)
       const end = () => {
-        // Resume first, so that the interruption does not become the result
+        // Resume first, or the interruption would become the result
         resume(late())
         fiber.interruptUnsafe(parent.id)
       }

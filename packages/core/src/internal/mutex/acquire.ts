@@ -1,7 +1,6 @@
 /**
- * A single acquire: sends a request if the mutex may be free, otherwise waits in line. It cleans up after itself if it
- * fails or is interrupted. Called by `service`, uninterruptibly. `localQueue` contains the state shared by the layer's
- * fibers.
+ * A single acquire: sends a request if the mutex may be free, otherwise waits in line. Cleans up if it fails or is
+ * interrupted. Called by `service`, uninterruptibly. `localQueue` contains the state shared by the layer's fibers.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

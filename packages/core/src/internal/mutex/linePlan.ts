@@ -8,7 +8,7 @@
 
 /**
  * - `idle`: no fiber wants the mutex.
- * - `asking`: no fiber holds it, and some have a request of their own in flight. Others may wait for the result.
+ * - `asking`: no fiber holds it, and some have sent requests that are in flight. Others may wait for the result.
  * - `contending`: no fiber holds it, and some wait. Their place contends for the first one.
  * - `holding`: a fiber holds it, and no fiber waits.
  * - `awaited`: a fiber holds it, and others wait. Their place listens, ready for the release to queue it (H4).
@@ -72,7 +72,7 @@ export const make = (): Line => ({ phase: "idle", asking: 0, waiting: 0, place: 
 
 export const isHeld = ({ phase }: Line): boolean => phase === "holding" || phase === "awaited"
 
-/** The phase of a fiber before and after each event. */
+/** A fiber's phase before and after each event. */
 const steps: Readonly<Record<FiberEvent, readonly [FiberPhase, FiberPhase]>> = {
   Asked: ["new", "asking"],
   Granted: ["asking", "granted"],

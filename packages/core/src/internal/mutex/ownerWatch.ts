@@ -43,7 +43,7 @@ interface Follower {
 
 const nobody: Poll = { owner: undefined, token: undefined, end: Infinity }
 
-/** A renewal moves the end of the lease by more than this; a varying round trip moves it by less. */
+/** A renewal moves the end of the lease by more than this; variation in the round trip moves it by less. */
 const jitterMillis = 50
 
 /**

@@ -87,7 +87,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
     })
 
   /**
-   * Wraps `restore` so that a wait fails when one of the leases is lost before `until`, in monotonic milliseconds. At
+   * Wraps `restore`: a wait then fails if one of the leases is lost before `until`, in monotonic milliseconds. At
    * `until`, the wait ends anyway.
    */
   const whileHeld = (obtained: ReadonlyArray<HeldLease>, until: number, restore: Restore): Restore => {

@@ -155,7 +155,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
 
   /**
    * Adds a lease and returns true. Returns false and refuses the lease if its deadline has passed, the client is
-   * closed, or an earlier lease of the data stream is ending or its handler is still running. The caller releases a
+   * closed, or an earlier lease of the data stream is ending or still has a running handler. The caller releases a
    * refused lease.
    */
   add(owned: OwnedStream): boolean {
