@@ -16,7 +16,7 @@ type Service = Redis["Service"]
 
 const redisOf = (parts: Partial<Service>) => parts as Service
 
-describe("a command sink over Effect's Redis service", () => {
+describe("a command sink on Effect's Redis service", () => {
   it.effect("is never ready, and reports why commands fail", () =>
     Effect.scoped(Effect.gen(function*() {
       const failures = [Effect.fail(redisError("no connection")), Effect.die("a bug")]
@@ -78,7 +78,7 @@ describe("a script", () => {
   })
 })
 
-describe("a subscriber over Effect's Redis service", () => {
+describe("a subscriber on Effect's Redis service", () => {
   it.effect("makes waiters poll every two seconds, and ends a channel's queue with its scope", () =>
     Effect.gen(function*() {
       const subscriber = yield* currentSubscriber(redisOf({ subscribe: () => Queue.unbounded() as never }))

@@ -25,7 +25,7 @@ const value = Effect.gen(function*() {
 const set = (value: number): Effect.Effect<unknown, SqlError.SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`UPDATE counters SET value = ${value}`)
 
-/** Wrong: compares the token only at the write, in a column of the row. */
+/** Wrong: only the write compares the token, with a column of the row. */
 const comparedAtTheWrite: Recipe = {
   read: () => value,
   write: (token, value) =>
@@ -74,7 +74,7 @@ const runs = Effect.fnUntraced(function*(recipe: Recipe) {
 
   const increment = (client: Simulation.Client, token: FencingToken) =>
     Effect.gen(function*() {
-      // A request may be in flight for longer than a lease
+      // A request may be in flight longer than a lease
       const delay = () => (client.random() < 0.2 ? 6000 : 50) * client.random()
       const read = yield* client.outside(delay(), () => request(recipe.read(token)))
       if (read === undefined) return
@@ -122,7 +122,7 @@ const runs = Effect.fnUntraced(function*(recipe: Recipe) {
 
 describe("three processes that increment a row despite pauses and slow requests", () => {
   it.layer(Sqlite.layer(":memory:"))("on SQLite", (it) => {
-    it.effect("lose updates if the token is compared only at the write", () =>
+    it.effect("lose updates if only the write compares the token", () =>
       Effect.gen(function*() {
         const results = yield* runs(comparedAtTheWrite)
         assert.isAbove(results.filter(({ lost }) => lost > 0).length, 0)

@@ -54,7 +54,7 @@ const Step = Schema.TaggedUnion({
     by: Schema.Literals([0, 0, 0, 0, 0, 0, 0, 0, 1]),
     job: Schema.Literals([0, 0, 0, 0, 1, 2]),
     claim: to(3),
-    /** The offset of the request's token from the owner's token. */
+    /** The difference between the request's token and the owner's. */
     token: Schema.Literals([...Array.from({ length: 12 }, () => 0), 1, -1]),
     mode: Schema.Literals(["run", "run", "run", "run", "manual", "miss"]),
     at: Schema.Literals(["now", "now", "now", "now", "next", "decided", "scheduled", "wanted", "wanted", "wanted"]),
@@ -296,7 +296,7 @@ it.effect("a former schedule is dropped once its instants are settled up to its 
       yield* reschedule("one")
       yield* TestClock.adjust(1)
       yield* reschedule("two")
-      // Resuming settles the instants up to now
+      // Resuming settles all instants up to now
       yield* jobs.steer(mutex, { _tag: "Pause", job: "a" })
       yield* jobs.steer(mutex, { _tag: "Resume", job: "a" })
       yield* reschedule("three")

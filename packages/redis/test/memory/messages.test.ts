@@ -65,7 +65,7 @@ describe("ownership: <owner>@@<milliseconds>", () => {
     ["x@@999999999999999", { _tag: "Held", owner: "x", timeLeft: Duration.millis(999_999_999_999_999) }],
     // S20: an owner's key without an expiry
     ["x@@-1", { _tag: "Held", owner: "x" }],
-    // The id of a Simba contender
+    // A Simba contender's id
     ["1:4711@192.168.0.1@@9999", {
       _tag: "Held",
       owner: "1:4711@192.168.0.1",
@@ -570,7 +570,7 @@ describe("the store fails with a ProtocolError for a malformed reply to", () => 
 })
 
 describe("a malformed message", () => {
-  it.effect("to a layer is logged with its text, and later messages are received", () => {
+  it.effect("to a layer is logged with its text, and later messages still arrive", () => {
     const lines: Array<string> = []
     const notices = [...badInboxMessages, "forced@@one", "nonsense", "forced@@two"].flatMap((text): Array<Notice> => [
       { _tag: "Message", channel: RedisKeys.inboxChannel("abcdef012345"), text },

@@ -11,7 +11,7 @@ import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import * as scenarios from "../support/mutexScenarios.ts"
 
-/** A fake server and its clients. An outage cuts the links of all clients. */
+/** A fake server and its clients. An outage cuts all clients' links. */
 const stage = Effect.gen(function*() {
   const fake = yield* FakeRedis.FakeRedis
   const observer = Context.get(yield* Layer.build(FakeRedis.layerClient({ name: "observer" })), Redis)

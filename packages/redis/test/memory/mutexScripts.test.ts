@@ -132,7 +132,7 @@ describe("a waiter", () => {
 })
 
 describe("a reservation", () => {
-  it.effect("keeps other contenders from the mutex up to its last millisecond", () =>
+  it.effect("keeps other contenders off the mutex until its last millisecond", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
       yield* tryIt(id(1))

@@ -12,7 +12,7 @@ const text = (file: string) => readFileSync(new URL(file, docs), "utf8")
 
 type AnyMetric = Metric.Metric<number, unknown>
 
-/** Collects the metrics of a module. Its exports are metrics, or records of metrics. */
+/** Collects the metrics of a module that exports metrics and records of metrics. */
 const metricsIn = (value: unknown): ReadonlyArray<AnyMetric> =>
   Metric.isMetric(value)
     ? [value as AnyMetric]

@@ -61,7 +61,7 @@ type Held = ReturnType<typeof requestOf>
 const FakeLive = Layer.merge(FakeRedis.layer(), Logger.layer([]))
 
 describe("requests from one event-loop turn", () => {
-  it.effect("an interrupted caller does not affect other callers of the batch", () =>
+  it.effect("an interrupted caller does not affect other callers in the batch", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const requests = Array.from({ length: 3 }, () => requestOf("interrupted"))
@@ -75,7 +75,7 @@ describe("requests from one event-loop turn", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("a fiber observer that throws does not affect other callers of the batch", () =>
+  it.effect("a fiber observer that throws does not affect other callers in the batch", () =>
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const thrown = yield* uncaught
@@ -132,7 +132,7 @@ describe("requests from one event-loop turn", () => {
         yield* wakeUps(store, request.mutex, waiter.id)
         yield* waiter.wait
       }
-      // After more than a confirm period, no waiter is fresh
+      // No waiter is fresh after more than a confirm period
       yield* TestClock.adjust("3 seconds")
       yield* Effect.forEach(
         pairs,

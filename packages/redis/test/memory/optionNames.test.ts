@@ -1,4 +1,4 @@
-/** Unknown options of the promise API. */
+/** Unknown options for the promise API. */
 import { createSimba, type Options } from "@effect-simba/redis/promise"
 import { assert, it } from "@effect/vitest"
 import { problemWith } from "../../src/internal/client/optionNames.ts"

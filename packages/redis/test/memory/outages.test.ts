@@ -16,7 +16,7 @@ import { backendError } from "../../src/internal/client/errors.ts"
 import { FakeLive, openFake, start } from "../support/fakeProcess.ts"
 import { contender, freshName } from "../support/harness.ts"
 
-/** An error reply, with the name that ioredis sets. */
+/** An error reply with the name set by ioredis. */
 class ReplyError extends Error {
   override readonly name = "ReplyError"
 }

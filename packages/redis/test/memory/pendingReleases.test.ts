@@ -15,7 +15,7 @@ const request = (n: number) => ({
 })
 
 describe("PendingReleases", () => {
-  it("keeps the latest 10,000 uncertain releases", () => {
+  it("keeps only the latest 10,000 uncertain releases", () => {
     const pending = new PendingReleases()
     const count = 30_000
     for (let n = 0; n < count; n++) {

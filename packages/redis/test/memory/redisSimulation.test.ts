@@ -50,7 +50,7 @@ describe("RedisSimulation", () => {
 
   it.effect("finds work that continues after its lease was lost", () =>
     Effect.gen(function*() {
-      // `acquire` alone does not interrupt work when the lease is lost
+      // `acquire` alone does not interrupt work when its lease is lost
       const slow = (client: Simulation.Client) =>
         Effect.flatMap(Mutex.acquire("report"), (lease) => {
           const fields = { resource: lease.mutex, id: lease.id }
@@ -77,7 +77,7 @@ describe("RedisSimulation", () => {
       assert.deepStrictEqual(messages(yield* RedisSimulation.run({ ...options, keep })), [])
     }))
 
-  it.effect("provides a lock model without which checkers report false violations", () =>
+  it.effect("provides a lock model, without which checkers would report false violations", () =>
     Effect.gen(function*() {
       const made = yield* RedisSimulation.make(optionsOf(1))
       const { ownerKey, resources, tokenKey } = made.lock

@@ -9,7 +9,7 @@ import { fromRedis } from "../../src/internal/client/errors.ts"
 import * as script from "../../src/internal/client/script.ts"
 import { refusingServer } from "../support/refusingServer.ts"
 
-/** The reply, whether its failure is retryable, and a part of the message. */
+/** The reply, whether the error is retryable, and a part of the error's message. */
 const replies: ReadonlyArray<readonly [reply: string, isRetryable: boolean, message: string]> = [
   ["MOVED 5 127.0.0.1:1", false, "a node of a Redis Cluster (MOVED): use IoRedis.layerCluster"],
   ["ASK 5 127.0.0.1:1", true, "ASK 5"],

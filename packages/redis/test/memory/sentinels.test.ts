@@ -8,7 +8,7 @@ import * as failover from "../../src/internal/client/ioredis/failover.ts"
 import { quiet, until } from "../support/harness.ts"
 import { refusingServer } from "../support/refusingServer.ts"
 
-it.live("failovers are reported by a Sentinel that refused the first connection", () =>
+it.live("a Sentinel that refused the first connection still reports failovers", () =>
   Effect.gen(function*() {
     const sentinel = yield* refusingServer
     sentinel.refuse = { command: "HELLO", reply: "ERR max number of clients reached" }

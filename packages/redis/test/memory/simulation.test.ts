@@ -92,15 +92,15 @@ describe("simulations of mutexes", () => {
   it.effect("violate no rule with contenders and fences, with seeds that once revealed a defect", () =>
     Effect.forEach(
       [
-        // A place that a layer could not release counted as a live waiter
+        // A place that its layer could not release counted as a live waiter
         ...[231, 973, 1159, 1394, 1399, 1495],
         // A layer had two places in a queue, because its first request after a stall saw its own expired lease
         300254,
         // The others found cases that checkers had not considered. Without a count of subscribers: a dead waiter's
-        // place that a failover restored (102, 27, 160, 1107, 1193) or a late request created (1404), and several dead
-        // waiters behind each other (5283). A place that a busy server released late (327). A request that arrived
-        // after its release (102468) or got a grant (601359). A call that grants and then queues (100879). A failover
-        // that restored an old owner (203127, 603843).
+        // place that was restored by a failover (102, 27, 160, 1107, 1193) or created by a late request (1404), and
+        // several dead waiters behind each other (5283). A place that a busy server released late (327). A request that
+        // arrived after its release (102468) or got a grant (601359). A call that grants and then queues (100879). A
+        // failover that restored an old owner (203127, 603843).
         ...[27, 102, 160, 327, 1107, 1193, 1404, 5283, 100879, 102468, 203127, 601359, 603843]
       ],
       (seed) => Effect.map(Simulation.run(mutexPlan(seed, asBefore)), clean),
@@ -122,11 +122,11 @@ describe("simulations of mutexes", () => {
 
   it.effect("violate no rule if processes are busy, with seeds that once revealed a defect", () =>
     Effect.forEach(
-      // 40003532: after a suspension, a waiter started its whole sleep over. The others found cases that checkers had
-      // not considered: work that continued in the turn in which its process resumed; fibers whose requests were in a
-      // different order from their notes (85002418, 85003522); fibers that yielded before they noted their leases
-      // (63001996, 80005555); and forced releases during a gap of the subscription (66009031), just before a connection
-      // is replaced (86001575), or before a failed renewal (66015736).
+      // 40003532: after a suspension, a waiter restarted its whole sleep. The others found cases that checkers had not
+      // considered: work that continued in the turn in which its process resumed; fibers whose requests were ordered
+      // differently from their notes (85002418, 85003522); fibers that yielded before noting their leases (63001996,
+      // 80005555); and forced releases during a gap of the subscription (66009031), just before a connection is
+      // replaced (86001575), or before a failed renewal (66015736).
       [8100281, 8100468, 8100924, 40003532, 63001996, 66009031, 66015736, 80005555, 85002418, 85003522, 86001575],
       (seed) => Effect.map(Simulation.run(mutexPlan(seed)), clean),
       { discard: true }
@@ -350,7 +350,7 @@ describe("simulations of mutexes", () => {
           // wait's late request as a wait (65000513), two Simba contenders that queued in the same second as a waiter
           // as overtaking it (67004946), and a waiter that had left while a partition lost its release (87102464).
           ...[65003021, 65000513, 67004946, 87102464].map((seed) => mixedFleetPlan(seed)),
-          // Cases that checkers had not considered: late requests of callers that had given up (307, 387, 525), an
+          // Cases that checkers had not considered: late requests from callers that had given up (307, 387, 525), an
           // abandoned place that a Simba contender removed (601136), and a turn of nine fibers (702369)
           ...[307, 387, 525, 601136, 702369].map((seed) => mixedFleetPlan(seed, asBefore))
         ],

@@ -84,7 +84,7 @@ describe("seek", () => {
 })
 
 describe("lag", () => {
-  it.effect("is the number of uncommitted messages, in the API and in the metrics", () =>
+  it.effect("is the number of uncommitted messages in both the API and the metrics", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu")
       yield* add(1, 2, 3)

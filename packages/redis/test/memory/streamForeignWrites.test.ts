@@ -576,7 +576,7 @@ describe("writes by other programs", () => {
         assert.strictEqual(yield* send("XLEN", input), 2)
       }
       assert.lengthOf(yield* service.read({ consumer: a, count: 9, block: Duration.millis(1) }), 2)
-      // The mark in the group does not count as a consumer
+      // The group's mark does not count as a consumer
       assert.deepStrictEqual((yield* service.inspect).consumers.map(({ name }) => name), [a])
     })))
 

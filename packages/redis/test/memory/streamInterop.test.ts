@@ -31,7 +31,7 @@ const lease = 2000
 
 const heartbeat = 1000
 
-// The interval of 2 seconds plus a jitter of up to a fifth
+// The interval of 2 seconds plus up to a fifth of jitter
 const sweep = 2400
 
 // Without an event, a consumer checks a free data stream twice before taking it, because a Go consumer may be finishing
@@ -100,7 +100,7 @@ describe("a service with effect-simba and Go consumers on the fake Redis", () =>
     }))
 
   it.effect(
-    "a starting Go consumer does not recover data streams that effect-simba has owned for a long time",
+    "when a Go consumer starts, it does not recover data streams that effect-simba has owned for a long time",
     () => fake(scenarios.recovery),
     { tags: ["G3"] }
   )

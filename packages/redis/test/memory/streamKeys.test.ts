@@ -27,7 +27,7 @@ describe("the data-stream scripts", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })), { tags: ["G17"] })
 
-  it.effect("every key has an expiry, except the load-balancer stream", () =>
+  it.effect("every key except the load-balancer stream has an expiry", () =>
     onFake(Effect.gen(function*() {
       const { own, read, send, server, service } = yield* setup()
       const held = yield* own("one")
@@ -109,7 +109,7 @@ describe("the data-stream scripts", () => {
     })), { tags: ["B53"] })
 
   it.effect(
-    "a yield keeps the entry pending, makes it idle, and lets its lease expire with an event",
+    "a yield makes the entry idle but keeps it pending, and lets its lease expire with an event",
     () =>
       onFake(Effect.gen(function*() {
         const { own, send, service, xpending } = yield* setup()
@@ -132,7 +132,7 @@ describe("the data-stream scripts", () => {
     { tags: ["G20"] }
   )
 
-  it.effect("a renewal takes one call for every 200 data streams", () =>
+  it.effect("a renewal takes one call per 200 data streams", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, scriptCalls, server, service } = yield* setup()
       const requests = yield* announceMany(1000)

@@ -128,7 +128,7 @@ describe("a blocking read", () => {
       yield* reply(replyOf("s", 4))
       assert.deepStrictEqual(idsOf(yield* Fiber.join(first)), [4])
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 s>4-0 other>0-0"])
-      // A waiter that returns joins the read without a command
+      // A returning waiter joins the read without a command
       const second = yield* wait("s", 4)
       assert.deepStrictEqual(yield* commands("1 second"), [])
       yield* Fiber.interrupt(second)
@@ -180,7 +180,7 @@ describe("a blocking read", () => {
       const { commands, wait } = yield* setup()
       yield* wait("s", 5)
       yield* commands("1 second")
-      // Position 6 is covered by the read from 5
+      // The read from 5 covers position 6
       yield* wait("s", 6)
       assert.deepStrictEqual(yield* commands("1 second"), [])
       yield* wait("s", 4)
@@ -299,7 +299,7 @@ describe("a failed read", () => {
       assert.deepStrictEqual(yield* commands(50), ["XREAD 10 5000 empty>0-0"])
     }))
 
-  it.effect("interrupts its waiters if it is interrupted, and the next waiter is served", () =>
+  it.effect("interrupts its waiters if it is interrupted, but serves the next waiter", () =>
     Effect.gen(function*() {
       const { commands, interrupt, reply, wait } = yield* setup({ maxReaders: 1 })
       const one = yield* wait("s")
@@ -313,7 +313,7 @@ describe("a failed read", () => {
       assert.deepStrictEqual(idsOf(yield* Fiber.join(two)), [1])
     }))
 
-  it.effect("fails its waiters if it dies with a defect, and the next waiter is served", () =>
+  it.effect("fails its waiters if it dies with a defect, but serves the next waiter", () =>
     Effect.gen(function*() {
       const lines: Array<string> = []
       const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String([message].flat()[0])))

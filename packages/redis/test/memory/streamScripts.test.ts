@@ -393,7 +393,7 @@ describe("ids:", () => {
     })))
 })
 
-describe("counting the messages of a lag", () => {
+describe("counting a lag's messages", () => {
   it.effect("counting takes a call per thousand messages, or one if the stream's own counters suffice", () =>
     onFake(Effect.gen(function*() {
       const { scriptCalls, server, service } = yield* setup()
@@ -446,7 +446,7 @@ describe("a repeated announcement", () => {
       assert.strictEqual(yield* send("XLEN", input), 0)
     })))
 
-  it.effect("is not the same as a redrive, after which `done` leaves no announcement", () =>
+  it.effect("differs from a redrive, after which `done` leaves no announcement", () =>
     onFake(Effect.gen(function*() {
       const { own, ownNext, send, service } = yield* setup()
       const held = yield* own("one")
@@ -551,7 +551,7 @@ const ownerOf = (stream: StreamName) =>
 describe("announcements that other programs add, acknowledge or delete", () => {
   const announced = (label: string) => JSON.stringify({ DataStreamName: streamOf(label), Info: {} })
 
-  it.effect("are finished by `done` like any other", () =>
+  it.effect("are finished by `done` like any other announcement", () =>
     onFake(Effect.gen(function*() {
       const { ask, read, send, service } = yield* setup()
       yield* send("XADD", input, "*", "lbs-input", announced("one"))

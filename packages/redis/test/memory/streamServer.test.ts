@@ -108,7 +108,7 @@ describe("events", () => {
       const service = yield* open(name)
       const expiries = Option.getOrThrow(yield* service.expiries)
       const key = StreamKeys.entryLease(streamOf("one"), EntryId.make("5-0"))
-      // G23: keys of other programs expire too
+      // G23: other programs' keys expire too
       yield* send("SET", "something", "else", "PX", "1")
       yield* send("SET", "a<MUTEX_KEY_SEP>b", "else", "PX", "1")
       yield* send("SET", key, "x", "PX", "1")

@@ -82,7 +82,7 @@ describe("expiry events", () => {
           yield* run
         }
         yield* billing.run
-        // Wait until all members have their share
+        // Wait until every member has its share
         yield* Effect.sleep("1 minute")
         const owned = (yield* a!.client.owned).length
         assert.strictEqual(owned, 2)

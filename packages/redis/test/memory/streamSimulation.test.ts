@@ -88,8 +88,8 @@ describe("simulations of data streams", () => {
 
   it.effect("violate no rule with seeds that once revealed a defect", () =>
     Effect.forEach(
-      // A yield counted as a failure if the grace period ended in the meantime (26, 27). A failure counted twice if its
-      // reply was lost (14), or if its request arrived after the next failure (401095). The others found cases that
+      // A yield was counted as a failure if the grace period ended meanwhile (26, 27). A failure was counted twice if
+      // its reply was lost (14), or if its request arrived after the next failure (401095). The others found cases that
       // checkers had not considered: a commit or a `done` whose reply was lost (1460, 401478), announcements that Go
       // consumers had acknowledged but not deleted (32, 82), leases that ended because a clock was set forward (1184),
       // and data streams that were handed over twice because shares had changed (400148, 401424).
@@ -151,7 +151,7 @@ describe("simulations of data streams", () => {
       (checkers) => assert.include(checkers, "orphans are taken")
     ))
 
-  it.effect("reveal a store that loses the announcement of the next round", () =>
+  it.effect("reveal a store that loses the next round's announcement", () =>
     Effect.gen(function*() {
       const hasty: Settings = { ...calm, rounds: 3, messages: 4, hasty: true, repeats: false }
       assert.deepStrictEqual(yield* found(hasty), [])
@@ -271,7 +271,7 @@ describe("simulations of data streams", () => {
   )
 
   it.effect(
-    "reveal members that immediately hand over what they have received",
+    "reveal members that immediately hand over what they receive",
     () => Effect.map(lavish(4000), (checkers) => assert.include(checkers, "no ping-pong"))
   )
 

@@ -129,7 +129,7 @@ it.effect("mutexes and two stream services share one Redis client", () => {
 class Orders extends StreamClient.Service<Orders>()("test/Orders") {}
 class Refunds extends StreamClient.Service<Refunds>()("test/Refunds") {}
 
-it.effect("clients of two services, as separate Effect services, share one connection", () =>
+it.effect("clients for two services, provided as separate Effect services, share one connection", () =>
   Effect.gen(function*() {
     const observed: Array<string> = []
     const [orders, refunds] = [yield* Orders, yield* Refunds]

@@ -63,7 +63,7 @@ const channels = () => {
   }
 }
 
-/** Returns the messages that a waiter has received so far. */
+/** Returns the messages received by a waiter so far. */
 const heard = Effect.fnUntraced(function*({ next }: { readonly next: Effect.Effect<WakeUp> }) {
   const all: Array<WakeUp> = []
   for (;;) {

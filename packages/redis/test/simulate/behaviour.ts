@@ -53,7 +53,7 @@ export interface Settings {
 /** The key, in the same Redis, to which work writes its token. */
 export const fencedKey = (resource: string) => `fenced:{${resource}}`
 
-/** Maximum backoff of a contender after failed attempts. */
+/** A contender's maximum backoff after failed attempts. */
 const contenderRecovery = 1000 + 10_000 * 1.2
 
 const make = (client: Simulation.Client, number: string, settings: Settings) => {

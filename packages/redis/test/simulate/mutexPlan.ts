@@ -89,7 +89,7 @@ export const program = (
   )
 }
 
-/** 4000 is the maximum `ttl` of single requests in `behaviour.ts`. */
+/** 4000 is the maximum `ttl` for a single request in `behaviour.ts`. */
 const bounds = Effect.runSync(lockModel.bounds({ ttl: 4000, transition, confirmTimeout: confirm }))
 
 /** The maximum lease on the server, in milliseconds. */

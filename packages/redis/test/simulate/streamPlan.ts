@@ -266,7 +266,7 @@ const lossless: Simulation.Faults = { ...harmless, restart: { every: 15_000, los
 const { clog: _clog, partition: _partition, pause: _pause, suspend: _suspend, ...short } = lossless
 const gentle: Simulation.Faults = { ...short, kill: { every: 20_000, lasts: [100, 5000] } }
 
-/** Repeated outages, some of which outlast all leases. */
+/** Repeated outages, some of them longer than any lease. */
 const outages: Simulation.Faults = {
   errorState: { every: 5000, lasts: [3000, 10_000], states: Simulation.allFaults.errorState!.states }
 }

@@ -21,11 +21,11 @@ export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison" | "curable"
  * The optional features used by a fleet.
  *
  * - `handling`: messages one by one, concurrently but in order per key, or in batches.
- * - `attempts`: attempts for a message before it becomes a dead letter.
+ * - `attempts`: attempts for a message before it is dead-lettered.
  * - `after`: whether the handler stores its offsets in an external system, and passes them as the option `after`.
  * - `seeks`, `pauses`, `trims`: whether operators move checkpoints, pause and resume, or remove processed messages.
  * - `deletes`: fraction of messages that are deleted, whether read or not, between 0 and 1.
- * - `drafts`: whether each data stream first has messages with larger ids, and is then deleted and written again.
+ * - `drafts`: whether each data stream first contains messages with larger ids, and is then deleted and rewritten.
  */
 export interface Uses {
   readonly handling: "one" | "several" | "batches"

@@ -48,7 +48,7 @@ export const until = <E, R>(
 
 let count = 0
 
-/** Returns a name that no other test uses. */
+/** Returns a name not used by any other test. */
 export const freshName = (label: string): MutexName => MutexName.make(`${label} ${++count}`)
 
 const random = Math.random().toString(36).slice(2, 8).padEnd(8, "0")
@@ -69,7 +69,7 @@ export const freshId = (sibling?: LeaseId): LeaseId => {
 /** Returns the channel of the id's layer. */
 export const inboxChannelOf = (id: LeaseId): string => RedisKeys.inboxChannel(inboxOf(id))
 
-/** Returns a new id in the format of Simba contenders. */
+/** Returns a new id in Simba's format. */
 export const simbaId = (): string => `${++count}:4711@stock-host`
 
 /** Returns a mutex's keys. */

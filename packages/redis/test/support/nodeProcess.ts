@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 
 export interface NodeProcess<Report> {
   readonly child: ChildProcess
-  /** The messages that the process has sent so far. */
+  /** The messages sent by the process so far. */
   readonly reports: ReadonlyArray<Report>
   /** Returns the last 4,000 characters of the process's output. */
   readonly output: () => string

@@ -300,7 +300,7 @@ const cluster = Effect.fnUntraced(function*(options: { readonly args?: ReadonlyA
 })
 
 /**
- * `RedisServer.layer` provides one server to all tests of a file. `start`, `sentinel` and `cluster` start servers in a
+ * `RedisServer.layer` provides one server to all tests in a file. `start`, `sentinel` and `cluster` start servers in a
  * scope.
  */
 export class RedisServer extends Context.Service<RedisServer, Server>()("@effect-simba/redis/test/RedisServer") {

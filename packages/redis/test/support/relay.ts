@@ -7,13 +7,13 @@ import { connect, createServer, type Socket } from "node:net"
 
 export interface Relay {
   readonly port: number
-  /** The next command that contains this text reaches the server, but its connection is closed before the reply. */
+  /** The next command that contains this text reaches the server, but the connection is closed before the reply. */
   cut: string | undefined
   /** The server's port for new connections. */
   target: number
   /** The delay of a connection's first reply, in milliseconds. */
   greeting: number
-  /** The next connection stays open, but receives nothing after its first reply. */
+  /** The next connection stays open but receives nothing after its first reply. */
   isHanging: boolean
   /** Setting it closes all connections. New connections are closed while it is set. */
   isDown: boolean

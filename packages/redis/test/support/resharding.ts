@@ -1,4 +1,4 @@
-/** Moves a hash slot from one Cluster node to another, as `redis-cli --cluster reshard` does. */
+/** Moves a hash slot from one Cluster node to another, like `redis-cli --cluster reshard`. */
 import { Effect } from "effect"
 import type { ClusterSetup, RedisServerError, Reply, Server } from "./redisServer.ts"
 

@@ -19,7 +19,7 @@ export interface Own {
   /** Runs `work` on each owned data stream until the consumer is closed or killed. */
   readonly run: (work: Work) => Effect.Effect<void>
   readonly close: Effect.Effect<void>
-  /** Cuts the consumer off from the server permanently. */
+  /** Permanently cuts the consumer off from the server. */
   readonly kill: Effect.Effect<void>
 }
 
@@ -252,7 +252,7 @@ const handedToGo = Effect.fnUntraced(function*(stage: Stage, ...streams: Readonl
   return entries.map((entry, i) => ({ entry, lock: `${streams[i]}<MUTEX_KEY_SEP>${entry}` }))
 })
 
-/** Finishes a data stream like the Go client: unlocks, acknowledges and deletes in three separate calls. */
+/** Finishes a data stream like the Go client, which unlocks, acknowledges and deletes in three separate calls. */
 const finishAsGo = Effect.fnUntraced(function*(
   stage: Stage,
   { entry, lock }: { readonly entry: string; readonly lock: string }
@@ -264,7 +264,7 @@ const finishAsGo = Effect.fnUntraced(function*(
   yield* stage.send("XDEL", input, entry)
 })
 
-/** Gives a Go consumer `count` data streams, with locks that never expire. */
+/** Makes a Go consumer own `count` data streams with locks that never expire. */
 export const lockedByGo = Effect.fnUntraced(function*(stage: Stage, count: number) {
   const delivered = yield* handedToGo(stage, ...Array.from({ length: count }, (_, i) => `s${i}`))
   for (const { lock } of delivered) yield* stage.send("SET", lock, go)

@@ -111,7 +111,7 @@ it.live("closing layers leaves no listeners behind", () =>
     assert.deepStrictEqual(listeners(), before)
   }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
 
-it.live("reserved connections use the passwords of the nodes", () =>
+it.live("reserved connections use the nodes' passwords", () =>
   Effect.gen(function*() {
     const { nodes } = yield* RedisServer.cluster()
     for (const node of nodes) yield* node.send("CONFIG", "SET", "requirepass", `secret ${node.port}`)

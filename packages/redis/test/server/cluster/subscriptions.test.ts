@@ -137,29 +137,33 @@ it.live("a message arrives once, no matter which node publishes it", () =>
     }
   }).pipe(Effect.scoped), 60_000)
 
-it.live("a lost connection to one primary is reported as a gap and restored", () =>
-  Effect.gen(function*() {
-    const setup = yield* RedisServer.cluster()
-    const { subscriber } = yield* open(redisAt(setup.nodes[0]!))
-    const queue = yield* subscriber.subscribe("plain")
-    for (const node of setup.nodes) {
-      yield* killConnections(node, "simba:subscriber")
-      assert.deepStrictEqual(yield* Queue.take(queue), { _tag: "Gap" })
-      yield* until(
-        "the connection is restored",
-        Effect.map(connections(node, "simba:subscriber"), (ids) => ids.length === 1)
-      )
-      yield* until(
-        "the subscription is counted",
-        Effect.map(
-          node.send("PUBSUB", "NUMSUB", "plain"),
-          (reply) => Number((reply as ReadonlyArray<unknown>)[1]) === 1
+it.live(
+  "losing the connection to one primary is reported as a gap, and the connection is restored",
+  () =>
+    Effect.gen(function*() {
+      const setup = yield* RedisServer.cluster()
+      const { subscriber } = yield* open(redisAt(setup.nodes[0]!))
+      const queue = yield* subscriber.subscribe("plain")
+      for (const node of setup.nodes) {
+        yield* killConnections(node, "simba:subscriber")
+        assert.deepStrictEqual(yield* Queue.take(queue), { _tag: "Gap" })
+        yield* until(
+          "the connection is restored",
+          Effect.map(connections(node, "simba:subscriber"), (ids) => ids.length === 1)
         )
-      )
-    }
-  }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
+        yield* until(
+          "the subscription is counted",
+          Effect.map(
+            node.send("PUBSUB", "NUMSUB", "plain"),
+            (reply) => Number((reply as ReadonlyArray<unknown>)[1]) === 1
+          )
+        )
+      }
+    }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
+  60_000
+)
 
-/** Moves the third node's original slots to a node, as resharding does. */
+/** Moves the third node's original slots to another node, like resharding. */
 const giveLastThird = Effect.fnUntraced(function*({ nodes }: ClusterSetup, to: Server) {
   const slots: Array<string> = []
   for (let i = 0; i < 16_384; i++) if (Math.floor((i * 3) / 16_384) === 2) slots.push(String(i))

@@ -304,7 +304,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
         yield* Deferred.succeed(letGo, undefined)
         yield* Fiber.join(owning)
         yield* listening(m, 1 + waiters.length)
-        // The Simba release removes the first of the waiters from the queue
+        // The Simba release removes the first waiter from the queue
         assert.isTrue(yield* simba.acquire(60_000))
         assert.isDefined(yield* simba.release)
         for (const waiter of waiters) yield* Fiber.join(waiter)

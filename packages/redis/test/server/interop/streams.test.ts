@@ -39,7 +39,7 @@ describe("with Go consumers, on a real Redis", () => {
     { tags: ["G15"] }
   )
 
-  it.live("a sweep needs few commands for a thousand entries that Go consumers hold", () =>
+  it.live("a sweep needs few commands for a thousand entries held by Go consumers", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const stage = {

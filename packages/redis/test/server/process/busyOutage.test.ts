@@ -76,7 +76,7 @@ const rivalOfStream = (server: Server, periods: BusyConfig["periods"]) =>
     }
   })
 
-/** Starts the busy process behind a relay. */
+/** Starts the busy process with a relay in front of its server. */
 const start = (kind: BusyConfig["kind"], { count, outage, periods }: Size) =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
@@ -212,7 +212,7 @@ const kinds: ReadonlyArray<readonly [BusyConfig["kind"], what: string, ends: Rea
   ["streams", "data-stream handlers", ["Done"]]
 ]
 
-describe("a busy process that loses its server for a while", () => {
+describe("a busy process that temporarily loses its server", () => {
   for (const [kind, what, ends] of kinds.slice(0, 2)) {
     it.live(`ends 100 ${what}, becomes idle, and then owns its leases exclusively`, () =>
       check(kind, { count: 100, outage: 3500, periods: small }, ends))

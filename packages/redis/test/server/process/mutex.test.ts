@@ -117,7 +117,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("several processes on on
         const entries = log.filter(([, act]) => act === "enter")
         assert.deepStrictEqual(entries.map(([, , , worker]) => worker), ["holder", "first", "second"])
         const took = entries[1]![0] / 1000 - expiry
-        yield* Effect.log(`took over ${took.toFixed(1)} ms after the key of the killed holder expired`)
+        yield* Effect.log(`took over ${took.toFixed(1)} ms after the killed holder's key expired`)
         assert.isAtLeast(took, 0)
       }),
     { tags: ["H6"] }

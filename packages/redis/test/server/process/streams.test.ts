@@ -249,7 +249,7 @@ const followed = (by: "event" | "sweep") =>
     }
     yield* fleet.append()
     yield* owner.signal("SIGKILL")
-    // The killed owner may already have committed all earlier messages
+    // The killed owner may have committed all earlier messages already
     yield* fleet.append()
     yield* fleet.settled("a kill")
     const after = yield* fleet.leaseOf(fleet.streams[0]!)

@@ -67,7 +67,7 @@ describe("one address", () => {
         const set = Effect.exit(Context.get(context, Redis).send("SET", "key", "value"))
         yield* Effect.all(Array.from({ length: 30 }, () => set), { concurrency: "unbounded" })
         yield* until(
-          "the new primary has the mutexes",
+          "the mutexes are on the new primary",
           Effect.map(Effect.exit(Mutex.withLock("m")(Effect.void).pipe(Effect.provide(context))), Exit.isSuccess)
         )
         yield* until(
@@ -127,7 +127,7 @@ describe("one address", () => {
       }).pipe(Effect.scoped, Effect.provide(capturingLogs([])))
   )
 
-  it.live("a client that never reconnects stays connected to a server that has become a replica", () =>
+  it.live("a client that never reconnects stays connected when its server becomes a replica", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const context = yield* Layer.build(onClient(server.port, { retryStrategy: () => null }))

@@ -270,7 +270,7 @@ describe("the server check when a layer is built", () => {
       ])
       assert.deepStrictEqual(yield* lines({ redis: { serverChecks: false } }), [])
       assert.deepStrictEqual(yield* lines({ enableEvents: true }), [])
-      // The layer does not change the server's setting
+      // The layer must not change the server's setting
       assert.deepStrictEqual(yield* lines(), [])
     }))
 

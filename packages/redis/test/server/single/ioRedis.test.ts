@@ -409,7 +409,7 @@ describe("an outage", () => {
       const { redis, subscriber } = yield* open(server, { commandTimeout: "500 millis" })
       const queue = yield* subscriber.subscribe("hanging")
       yield* server.pause
-      // Long enough for the subscriber's heartbeat to notice
+      // Long enough for the subscriber's heartbeat to detect the hang
       yield* Effect.sleep("5 seconds")
       yield* server.resume
       assert.deepStrictEqual(yield* next(queue), { _tag: "Gap" })
@@ -556,7 +556,7 @@ describe("building the layer", () => {
       assert.strictEqual(yield* arrivals(port, 700), 0)
     }))
 
-  it.live("connecting to a host that does not reply fails after connectTimeout", () =>
+  it.live("connecting to an unresponsive host fails after connectTimeout", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       yield* server.pause

@@ -115,7 +115,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
       assert.deepStrictEqual(["subscribe", "unsubscribe"].map((command) => calls.has(command)), [false, false])
     }), { tags: ["B9"] })
 
-  it.effect("a layer keeps two connections for all leases and waiters", () =>
+  it.effect("a layer uses two connections for all its leases and waiters", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { ...patient, redis: { client: { connectionName: "budget" } } })
