@@ -9,6 +9,7 @@ import { createFakeRedis } from "@effect-simba/fake-redis"
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { stripTypeScriptTypes } from "node:module"
 import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
 import { pathToFileURL } from "node:url"
 import { docBlocks, isTest } from "../../scripts/lib/doc-blocks.mjs"
 import { root } from "../../scripts/lib/workspace.mjs"
@@ -61,11 +62,13 @@ const write = (block, suffix = "") => {
 }
 
 /** A program that provides its own connection cannot use virtual time, so it runs as a process. */
-const asStarter = (block) =>
-  !isStarter(block) && block.code.includes(url) &&
-    /^const program = .*\n?.*Effect\.provide|^const program = Effect\.provide/m.test(block.code)
-    ? { ...block, code: `${block.code}\nawait Effect.runPromise(Effect.scoped(program))\n` }
-    : block
+const asStarter = (block) => {
+  if (isStarter(block) || !block.code.includes(url) || !/^const program = [^]*Effect\.provide\(/m.test(block.code)) {
+    return block
+  }
+  const start = block.code.includes("Effect.never") ? "Effect.runFork" : "await Effect.runPromise"
+  return { ...block, code: `${block.code}\n${start}(Effect.scoped(program))\n` }
+}
 
 const only = process.argv[2] ?? ""
 const blocks = docBlocks().filter((block) => !isTest(block) && block.path.includes(only)).map(asStarter)
@@ -80,7 +83,8 @@ const load = async (block) => {
     if (typeof module.__program === "function") return lines
     if (module.__program === undefined && !/^(?:export )?const program\b/m.test(block.code)) return lines
     counts["ran as programs"] += 1
-    await runProgram(module.__program ?? module.program, module, (line) => lines.push(line))
+    const late = setTimeout(60_000).then(() => Promise.reject(new Error("it still runs after a minute")))
+    await Promise.race([runProgram(module.__program ?? module.program, module, (line) => lines.push(line)), late])
     return lines
   } finally {
     console.log = log
