@@ -35,7 +35,7 @@ const readIntervalMillis = 5000
 /** The pause after the reply to a claim was `NotOwner`, `Running` or `Paused`. Claiming again sooner would not help. */
 const refusedMillis = 1000
 
-/** How many claims a leader remembers the outcomes of. */
+/** Maximum number of claims whose outcomes a leader remembers. */
 const mostRemembered = 1000
 
 export interface Prepared<R> {

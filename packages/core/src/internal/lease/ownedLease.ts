@@ -1,6 +1,6 @@
 /**
- * A lease that protects work: the base of mutex leases and data-stream leases, on top of their deadlines. `leaseTable`
- * ends it, and `leaseHandle` is the object that users see.
+ * A lease that protects work. Extends `LeaseDeadline` by what mutex leases and data-stream leases have in common.
+ * `leaseTable` ends it, and `leaseHandle` is the object that users see.
  */
 import type { FencingToken } from "../../FencingToken.ts"
 import { LeaseLost, type LossReason } from "../../SimbaError.ts"

@@ -3,7 +3,7 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import { BackendError, ProtocolError, type StoreError } from "../../SimbaError.ts"
 
-/** Whether the error is an outage of the backend: the same request may succeed later. */
+/** Whether the error means a backend outage: the same request may succeed later. */
 export const isTransient = (error: { readonly _tag: string; readonly isRetryable?: boolean }): error is BackendError =>
   error._tag === "BackendError" && error.isRetryable === true
 

@@ -43,7 +43,7 @@ const report = (lease: HeldLease, fiber: Fiber.Fiber<unknown, unknown>): Effect.
 }
 
 /**
- * Applies the timeout, if there is one. If it is unknown whether the mutex is taken, because of an outage, a timeout
+ * Applies the timeout, if there is one. If an outage makes it impossible to know whether the mutex is taken, a timeout
  * fails with the outage instead of `AcquireTimeout`. With a timeout of zero, `granting` is at most one request, and its
  * reply is awaited.
  */

@@ -34,8 +34,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   /** Whether the last probe did not return `true`. */
   dead = false
   /**
-   * When a message last reported a forced release of the lease. The reply to the next renewal decides whether it is
-   * true.
+   * When a message last reported a forced release of the lease. The reply to the next renewal decides whether the
+   * report is true.
    */
   forcedAt: number | undefined
   /** The grant's remaining tokens, for the next holders in this process. */

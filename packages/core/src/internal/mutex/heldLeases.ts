@@ -52,7 +52,7 @@ export interface HeldLeases {
    * to find out.
    */
   readonly suspect: (id: string) => void
-  /** Marks the lease as lost if its deadline has passed. Needed because the timer may be late. */
+  /** Marks the lease as lost if its deadline has passed. Its timer may be late. */
   readonly check: (lease: HeldLease, now: Instant) => void
   /** Releases the mutex, and waits for at most the release timeout. Never fails: a key that is not released expires. */
   readonly release: (lease: HeldLease) => Effect.Effect<void>
@@ -142,7 +142,7 @@ export const make = Effect.fnUntraced(function*(
 
   /**
    * Probes the holder before a renewal. If the holder is not alive, the probe is retried until the deadline, just as a
-   * failed renewal is. After a report of a forced release, the lease is renewed without a probe.
+   * failed renewal is. If a forced release has been reported, the lease is renewed without a probe.
    */
   const probe = (lease: HeldLease) => {
     const { isAlive } = lease.options

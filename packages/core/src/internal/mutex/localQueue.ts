@@ -74,7 +74,7 @@ export class LocalQueue implements QueueContext {
     return this.waiters.first
   }
 
-  /** Marks the held lease as lost if its deadline has passed. Needed because the timer may be late. */
+  /** Marks the held lease as lost if its deadline has passed. Its timer may be late. */
   check(): void {
     if (this.held !== undefined) this.layer.leases.check(this.held, this.context.now())
   }

@@ -1,6 +1,6 @@
 /**
- * What operators have paused: the service, or data streams. `pauseFollower` keeps this up to date, and `leaseTaker`
- * takes nothing that is paused.
+ * What operators have paused: the whole service or single data streams. `pauseFollower` keeps this up to date, and
+ * `leaseTaker` takes nothing that is paused.
  */
 import type { StreamName } from "../StreamName.ts"
 import type { ServiceState } from "../StreamState.ts"

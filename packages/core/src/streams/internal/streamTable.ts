@@ -25,7 +25,7 @@ import { annotations, type OwnedStream, type StreamPeriods } from "./ownedStream
 
 type Lost = keyof typeof StreamMetrics.stream.losses
 
-/** How many data streams a log message about losses names at most. */
+/** Maximum number of data streams named in a log message about losses. */
 const namesLogged = 5
 
 const periodsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: StreamConfig): StreamPeriods => {
