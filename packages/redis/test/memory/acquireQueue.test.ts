@@ -31,7 +31,7 @@ const crowded = {
 } as const
 
 it.effect.prop(
-  "two processes with many waiters have one holder at a time, growing tokens, and first come, first served per process",
+  "two processes with many waiters have one holder at a time, growing tokens, and first-come-first-served order per process",
   [ContentionScript.arbitrary(crowded)],
   ([script]) =>
     Effect.gen(function*() {
@@ -138,7 +138,7 @@ describe("places in the queue", () => {
         yield* TestClock.adjust("2 seconds")
         assert.isTrue(yield* server.evict("simba:{m}:contender"))
         const later = yield* start(second.withLock("m")(Effect.sync(() => order.push("second"))))
-        // A waiter polls no later than the end of the lease that it knows of
+        // A waiter polls, at the latest, when the lease that it knows of should have ended
         yield* TestClock.adjust("17 seconds")
         yield* Scope.close(scope, Exit.void)
         yield* Fiber.joinAll([waiting, later])

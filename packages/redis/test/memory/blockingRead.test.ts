@@ -159,7 +159,7 @@ describe("a reader on a scripted server", () => {
       assert.deepStrictEqual(served!.pollUnsafe(), Exit.succeed([message]))
     }).pipe(Effect.scoped))
 
-  it.effect("a reader drops data streams that have no waiters within seconds, even if the wall clock is set back", () =>
+  it.effect("within seconds, a reader drops data streams that have no waiters, even if the wall clock is set back", () =>
     Effect.gen(function*() {
       const base = yield* Clock.Clock
       let behind = 0

@@ -9,7 +9,7 @@ import { Redis } from "effect/persistence/Redis"
 const processOf = (name: string) => TestMutex.layerClient(RedisMutex.layerStore, { name })
 
 it.effect.prop(
-  "processes on one Redis have one holder at a time, increasing tokens, and first come, first served",
+  "processes on one Redis have one holder at a time, increasing tokens, and first-come-first-served order",
   [ContentionScript.arbitrary({ workers: 4 })],
   ([script]) =>
     Effect.gen(function*() {

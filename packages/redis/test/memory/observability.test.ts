@@ -84,7 +84,7 @@ it("rules for events that may precede the first scrape match new series too", ()
   }
 })
 
-it.effect("every metric is on the dashboard or in the monitoring guide, where every name exists", () =>
+it.effect("the dashboard and the monitoring guide together name every metric, and no metric that does not exist", () =>
   Effect.gen(function*() {
     const { names } = yield* exported
     const known = new Set([...names].map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))

@@ -1,6 +1,6 @@
 /**
- * Simulates the plans for mutexes: new seeds, seeds that once found a defect, and defective stores that they must
- * reveal.
+ * Simulates the plans for mutexes with ranges of seeds, with seeds that once revealed a defect, and with defective
+ * stores that they must reveal.
  */
 import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -163,7 +163,7 @@ describe("simulations of mutexes", () => {
       })
   )
 
-  it.effect("reveal a store that does not notify waiters, by wasted grants", () =>
+  it.effect("reveal a store that does not notify waiters, through wasted grants", () =>
     Effect.gen(function*() {
       const deaf = mistaken((store) => ({
         inbox: (key, onForced) =>
@@ -247,7 +247,7 @@ describe("simulations of mutexes", () => {
       assert.deepStrictEqual(mixed, [[], []])
     }))
 
-  it.effect("reveal a store that ignores the queue, by waiters served out of turn", () =>
+  it.effect("reveal a store that ignores the queue, through waiters served out of turn", () =>
     Effect.gen(function*() {
       const pushing = mistaken((store) => ({
         // Each request claims the first place
@@ -278,7 +278,7 @@ describe("simulations of mutexes", () => {
     { tags: ["H4"] }
   )
 
-  it.effect("reveal a store that ignores Simba contenders, by waiters that sleep while the mutex is free", () =>
+  it.effect("reveal a store that ignores Simba contenders, through waiters that sleep while the mutex is free", () =>
     Effect.gen(function*() {
       const blind = mistaken((store) => ({
         acquire: (request) =>

@@ -608,7 +608,7 @@ describe("writes by other programs", () => {
     })))
 
   it.effect(
-    "a key of the wrong type fails only the take of its own data stream, without any change",
+    "a key of the wrong type fails only the take of its own data stream, and that take changes nothing",
     () =>
       onFake(Effect.gen(function*() {
         const { send, server, service, xpending } = yield* setup()

@@ -95,7 +95,7 @@ describe("counting", () => {
         count,
         more
       ]
-      // Messages added meanwhile are not counted, because the end is fixed by the first page
+      // Messages added meanwhile are not counted, because the first page fixes the end
       assert.deepStrictEqual(yield* counting(page(10, 10, 4, "5-0"), page(12, 12, 5, "")), {
         asked: ["1-0 ", "5-0 10-0"],
         counted: [10, 9]
@@ -981,7 +981,7 @@ describe("a malformed checkpoint", () => {
 })
 
 describe("what scripts write", () => {
-  it.effect("a commit writes only as many parts of a checkpoint as it needs", () =>
+  it.effect("a commit writes no more parts of a checkpoint than necessary", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -993,7 +993,7 @@ describe("what scripts write", () => {
       assert.strictEqual(yield* textAfter(id("4-0"), true, 8), `4-0@@${held.entry}@@8`)
     })))
 
-  it.effect("tables have an expiry from the first use on", () =>
+  it.effect("tables have an expiry from their first use", () =>
     onFake(Effect.gen(function*() {
       const { own, send } = yield* setup()
       yield* own("one")

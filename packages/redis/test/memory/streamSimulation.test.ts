@@ -1,6 +1,6 @@
 /**
- * Simulates the plans for data streams: new seeds, seeds that once found a defect, and defective stores that they must
- * reveal.
+ * Simulates the plans for data streams with ranges of seeds, with seeds that once revealed a defect, and with defective
+ * stores that they must reveal.
  */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { type Ownership, type Service, StreamStore } from "@effect-simba/core/streams/StreamStore"

@@ -500,7 +500,7 @@ describe("the cost of a contended mutex", () => {
     }
     yield* TestClock.adjust(age)
     yield* Scope.close(scope, Exit.void)
-    // The hand-offs must complete without any progress of virtual time
+    // The hand-offs must complete while virtual time stands still
     yield* Fiber.joinAll(waiting)
     // `withLock` does not wait for the last release
     yield* TestClock.adjust("1 second")
@@ -517,7 +517,7 @@ describe("the cost of a contended mutex", () => {
       Effect.gen(function*() {
         // A try, a place in the queue, and a release. No layer subscribes or polls in between.
         assert.deepStrictEqual([yield* sent(2), yield* sent(100)], [3, 3])
-        // After waiting longer than a confirm period, a waiter must confirm its grant, too
+        // After waiting longer than a confirm period, a waiter confirms its grant too
         assert.deepStrictEqual([yield* sent(2, "61 seconds"), yield* sent(100, "61 seconds")], [4, 4])
       }).pipe(Effect.provide(FakeLive)),
     { tags: ["H2"] }

@@ -319,7 +319,7 @@ it.live("a connection that replies but delivers no messages is replaced", () =>
   }).pipe(Effect.scoped), 60_000)
 
 it.live(
-  "on each primary, the subscriber uses the configured name and logs in with the user of the commands",
+  "on each primary, the subscriber uses the configured name and logs in with the commands' user",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()

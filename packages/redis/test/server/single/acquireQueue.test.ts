@@ -56,7 +56,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       assert.deepStrictEqual([handing.has("subscribe"), handing.has("unsubscribe")], [false, false])
     }))
 
-  it.effect("waiters of one process share turns, between which another process gets a turn", () =>
+  it.effect("between the shared turns of one process's waiters, another process gets a turn", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)

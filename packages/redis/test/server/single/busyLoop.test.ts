@@ -14,7 +14,7 @@ const busy = Effect.forever(Effect.andThen(
   Effect.yieldNow
 ))
 
-it.live("turns of five times the command timeout do not cost a process its connections or leases, nor look like an outage", () =>
+it.live("with turns of five times the command timeout, a process keeps its connections and leases and reports no outage", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     yield* Effect.gen(function*() {

@@ -23,7 +23,7 @@ const confirmed = (store: MutexStore["Service"], request: Omit<ConfirmRequest, "
   Effect.callback<AcquireResult, BackendError | ProtocolError>((resume) => store.confirm({ ...request, lease }, resume))
 
 layer(RedisServer.layer, { excludeTestServices: true })("grants by message", (it) => {
-  /** Makes `b` wait, and grants it the mutex by `a`'s release. */
+  /** Makes `b` wait, then grants it the mutex through `a`'s release. */
   const handOver = Effect.fnUntraced(function*(label: string) {
     const { a, b, m, server, store } = yield* freshMutex(label)
     yield* a.own
