@@ -1,5 +1,5 @@
 /**
- * A lease that protects work. Extends `LeaseDeadline` by what mutex leases and data-stream leases have in common.
+ * A lease that protects work. Adds to `TrackedLease` what mutex leases and data-stream leases have in common.
  * `leaseTable` ends it, and `leaseHandle` is the object that users see.
  */
 import type { FencingToken } from "../../FencingToken.ts"
