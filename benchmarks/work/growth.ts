@@ -46,7 +46,7 @@ const pairsInFlight = (bench: Bench) =>
     bench,
     {
       id: "pairs-by-mutexes",
-      title: "Acquire + release of free mutexes",
+      title: "Acquire + release of uncontended mutexes",
       x: logarithmic("mutexes in flight"),
       y: logarithmic("pairs/s")
     },

@@ -33,7 +33,7 @@ export const handingOver: Entrant = ours
  */
 export const queueing: Entrant = { ...raw, variant: "queued" }
 
-const free = variantOf(raw, `raw, ${fibers} free mutexes`, {})
+const free = variantOf(raw, `raw, ${fibers} uncontended mutexes`, {})
 
 export const inProcess = Effect.fnUntraced(function*(bench: Bench) {
   const entrants = [

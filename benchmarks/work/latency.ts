@@ -1,4 +1,4 @@
-/** Measures acquire and release of free mutexes over a slower link: a proxy adds latency to each round trip. */
+/** Measures acquire and release of uncontended mutexes over a slower link: a proxy adds latency to each round trip. */
 import { Effect } from "effect"
 import { type Bench, brief, raw, variantOf } from "../lib/bench.ts"
 import type { Axis } from "../lib/chart.ts"
@@ -19,7 +19,7 @@ export const latency = Effect.fnUntraced(function*(bench: Bench) {
       bench,
       {
         id: "pairs-by-latency-1",
-        title: "Acquire + release of free mutexes, 1 in flight",
+        title: "Acquire + release of uncontended mutexes, 1 in flight",
         x,
         y: { label: "pairs/s", isLogarithmic: true }
       },

@@ -41,9 +41,9 @@ const withLock = variantOf(ours, "ours, withLock", { variant: "withLock" })
 
 /** The profiled workloads, by the id of the row. */
 const profiled: Readonly<Record<string, Work>> = {
-  "uncontended-1": { ...pair, title: "acquire + release of a free mutex, 1 in flight", run: free(1) },
-  "uncontended-64": { ...pair, title: "acquire + release of a free mutex, 64 in flight", run: free(64) },
-  "withLock-1": { ...pair, title: "withLock of a free mutex, 1 in flight", entrant: withLock, run: free(1) },
+  "uncontended-1": { ...pair, title: "acquire + release of an uncontended mutex, 1 in flight", run: free(1) },
+  "uncontended-64": { ...pair, title: "acquire + release of an uncontended mutex, 64 in flight", run: free(64) },
+  "withLock-1": { ...pair, title: "withLock of an uncontended mutex, 1 in flight", entrant: withLock, run: free(1) },
   "handoff-10": { ...handOff, title: "hand-off, 10 contenders", run: contended(10, holdMillis) },
   "throughput-2-processes": {
     ...handOff,

@@ -1,4 +1,4 @@
-/** Measures acquire and release of free mutexes in a number of loops, each with its own names. */
+/** Measures acquire and release of uncontended mutexes in a number of loops, each with its own names. */
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, type Outcome, raw, variantOf } from "../lib/bench.ts"
 import type { Spent } from "../lib/calls.ts"
@@ -35,7 +35,7 @@ export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: n
     bench,
     {
       id: `uncontended-${inFlight}`,
-      title: `acquire + release of a free mutex, ${inFlight} in flight`,
+      title: `acquire + release of an uncontended mutex, ${inFlight} in flight`,
       unit: "pairs/s",
       better: "more"
     },

@@ -153,7 +153,7 @@ export const rules = [
     "not a matter of schedules: how often a lease is renewed"
   ),
   mutex(
-    "L6: leases that are due share a request",
+    "L6: due leases share a request",
     `${core}/mutex/heldLeases.ts`,
     "batchSize: 500",
     "batchSize: 1",
@@ -169,7 +169,7 @@ export const rules = [
     ["ended"]
   ),
   streams(
-    "an announcement that may fail again does not become a dead letter",
+    "an announcement that may fail again is not dead-lettered",
     "takeLeases.lua",
     "if not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then",
     "if not repeated and count > 0 then",
@@ -177,7 +177,7 @@ export const rules = [
     ["hanging", "stream"]
   ),
   streams(
-    "an announcement that has failed too often becomes a dead letter",
+    "an announcement that has failed too often is dead-lettered",
     "takeLeases.lua",
     "if not repeated and count >= tonumber(maxFailures) and age >= tonumber(period) then",
     "if false then",
@@ -205,7 +205,7 @@ export const rules = [
   ),
   ...["markDone", "yieldLeases", "handOverLeases", "recordFailures", "deadLetterAnnouncements"].map((script) =>
     streams(
-      `${script}: a stale owner is refused`,
+      `${script} rejects a stale owner`,
       `${script}.lua`,
       "--- @include include/ownerCheck.lua",
       {
@@ -219,7 +219,7 @@ export const rules = [
     )
   ),
   streams(
-    "commitCheckpoints: a stale owner is refused",
+    "commitCheckpoints rejects a stale owner",
     "commitCheckpoints.lua",
     "if redis.call('GET', streamLease) ~= leaseValue then",
     "if false then",
@@ -227,7 +227,7 @@ export const rules = [
     ["late"]
   ),
   streams(
-    "deadLetterMessage: a stale owner is refused",
+    "deadLetterMessage rejects a stale owner",
     "deadLetterMessage.lua",
     "if redis.call('GET', streamLease) ~= leaseValue then",
     "if false then",
@@ -235,7 +235,7 @@ export const rules = [
     ["late"]
   ),
   streams(
-    "renewLeases: a stale owner is refused",
+    "renewLeases rejects a stale owner",
     "renewLeases.lua",
     "if entryIsMine and streamIsMine then",
     "if entryOwner or streamOwner then",
