@@ -1,4 +1,4 @@
-/** Checks all short sequences of a place's events, and the diagram of its phases in the documentation. */
+/** Checks all short sequences of a place's events, and the documented diagram of its phases. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { Ticket } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -32,7 +32,7 @@ const events = {
 } as const satisfies Record<string, placePlan.Event>
 type Name = keyof typeof events
 
-/** What can happen to an interpreter that executes the plan. */
+/** What can happen to an interpreter of the plan. */
 const possible: Record<placePlan.Phase, ReadonlyArray<Name>> = {
   prepared: ["Contend", "Requeue", "Turn", "Gap", "AskBy", "End"],
   requeueing: ["Settled, refused", "Settled, unknown", "Granted", "Turn", "Gap", "AskBy", "End"],
@@ -48,7 +48,7 @@ interface Step {
   readonly to: placePlan.Phase
 }
 
-/** One event, with the interpreter's immediate replies to `sleep` and `judge`. */
+/** Applies one event, and the interpreter's immediate reactions to `sleep` and `judge`. */
 const step = (place: placePlan.Place, name: Name): Step => {
   const from = place.phase
   const commands = [placePlan.next(place, events[name])]
@@ -57,7 +57,7 @@ const step = (place: placePlan.Place, name: Name): Step => {
   return { from, name, commands, to: place.phase }
 }
 
-/** Calls `see` with each sequence of up to `length` events, and with the place before and after its last step. */
+/** Calls `see` with each sequence of up to `length` events, and with the place before and after the last step. */
 const explore = (
   length: number,
   see: (steps: ReadonlyArray<Step>, before: placePlan.Place, after: placePlan.Place) => void
@@ -74,7 +74,7 @@ const explore = (
   go(placePlan.make(), [])
 }
 
-/** Builds the message only on failure: building it for every sequence would dominate the run time. */
+/** Builds the message only on failure, because building it for every sequence would dominate the run time. */
 const holds = (condition: boolean, steps: ReadonlyArray<Step>) => {
   if (!condition) assert.fail(JSON.stringify(steps))
 }
@@ -99,48 +99,48 @@ describe("a place in the queue of the fleet", () => {
       )
     }))
 
-  it("H4: sleeps only after it has handled all messages and set a timer", () =>
+  it("H4: sleeps only after handling all messages and setting a timer", () =>
     explore(length, (steps, _before, after) => {
       if (after.phase !== "asleep") return
       holds(after.heard === undefined && after.refused !== undefined && Number.isFinite(after.askAt), steps)
-      // The timer is set to the earliest poll time since the place last woke
+      // The timer is set to the earliest poll time since the place last woke up
       const woke = steps.findLastIndex(({ commands }) => commands.some(wakes))
       const isEarly = steps.slice(woke + 1).some(({ name }) => name === "AskBy")
       holds(after.askAt === (isEarly ? 1000 : 5000) && steps.at(-1)!.commands.at(-1) === "setTimer", steps)
     }))
 
-  it("H4: sends a request or judges a grant after each message, before it sleeps", () =>
+  it("H4: sends a request or judges a grant after each message before it sleeps", () =>
     explore(length, (steps) => {
       const heard = steps.findLastIndex(({ name }) => hears(name))
       if (heard === -1 || steps.at(-1)!.to !== "asleep") return
       holds(steps.slice(heard).some(({ commands }) => commands.some(isRequest)), steps)
     }))
 
-  it("H5: judges a grant only if it has a reply, and only if no gap preceded the grant", () =>
+  it("H5: judges a grant only after a reply and if no gap preceded the grant", () =>
     explore(length, (steps, before) => {
       const last = steps.at(-1)!
       if (!last.commands.includes("judge")) return
       holds(last.name === "Refused" || last.name === "Settled, refused" || before.refused !== undefined, steps)
       const names = steps.map(({ name }) => name)
-      // Messages from before the last request were already handled
+      // Messages that arrived before the last request have already been handled
       const woke = steps.slice(0, -1).findLastIndex(({ commands }) => commands.some(wakes))
       const first = names.slice(woke + 1).find(hears)
       holds(first === undefined || first === "Turn", steps)
     }))
 
-  it("wins only by a grant whose waiter is still first, and then ends", () =>
+  it("wins only by a grant to the current first waiter, and then ends", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
       holds(last.commands.includes("win") === (last.name === "Granted" && last.to === "over"), steps)
     }))
 
-  it("a turn ends the pause before a retry, and a gap does not", () =>
+  it("ends the pause before a retry when its turn comes, but not at a gap", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
       holds(last.commands.includes("askNow") === (last.name === "Turn" && last.from === "asking"), steps)
     }))
 
-  it("keeps its ticket if a reply names none", () => {
+  it("keeps its ticket if a reply contains none", () => {
     const place = placePlan.make()
     placePlan.next(place, events.Contend)
     placePlan.next(place, events.Refused)
@@ -164,7 +164,7 @@ describe("a place in the queue of the fleet", () => {
     }
   })
 
-  it("throws if it receives Doubted while it judges no grant", () => {
+  it("throws if it receives Doubted while it is not judging a grant", () => {
     for (const phase of ["prepared", "requeueing", "asleep"] as const) {
       assert.throws(
         () => placePlan.next({ ...placePlan.make(), phase }, { _tag: "Doubted" }),
@@ -188,7 +188,7 @@ describe("a place in the queue of the fleet", () => {
     assert.deepStrictEqual(wrong, [])
   })
 
-  it("has the phases and steps that the documentation shows", () => {
+  it("has the documented phases and steps", () => {
     const arrows = new Set<string>()
     explore(6, (steps) => {
       const { from, name, to } = steps.at(-1)!

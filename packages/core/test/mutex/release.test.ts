@@ -1,4 +1,4 @@
-/** Tests the release of a lease: what it waits for, its retries, and its part in closing the layer. */
+/** Tests the release of a lease: what it waits for, how it is retried, and what happens when the layer closes. */
 import { Mutex, type SimbaError } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -15,8 +15,9 @@ const acquireAll = Effect.forEach(names, (name) => Mutex.acquire(name), { discar
 type Done = (exit: Exit.Exit<MutexStore.Released, SimbaError.BackendError | SimbaError.ProtocolError>) => void
 
 /**
- * A mutex on a store that records releases in `sent`. The caller does not wait, and the test replies by calling `done`.
- * While `state.isReady` is false, releases go to the in-process store, and the caller waits for its reply.
+ * A mutex on a store that records releases in `sent`. The caller does not wait for them, and the test replies to them
+ * by calling `done`. While `state.isReady` is false, releases go to the in-process store, and the caller waits for the
+ * reply.
  */
 const sending = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
@@ -37,7 +38,7 @@ const sending = Effect.gen(function*() {
 })
 
 describe("releasing", () => {
-  it.effect("waits for the work to end, even if the first step of the work closes the scope of the lease with `runSync`", () =>
+  it.effect("waits for the work to end, even if the first step of that work closes the lease's scope with `runSync`", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
@@ -61,7 +62,7 @@ describe("releasing", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("the first step of the work may close the scope of the lease", () =>
+  it.effect("work may close the scope of its lease in its first step", () =>
     Effect.gen(function*() {
       for (const interruptible of [true, false]) {
         const scope = yield* Scope.make()
@@ -74,7 +75,7 @@ describe("releasing", () => {
       }
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("closing a layer awaits the reply to a release that is sent while it closes", () =>
+  it.effect("closing a layer waits for the reply to a release that is sent in the meantime", () =>
     Effect.gen(function*() {
       const { close, mutex, sent, state } = yield* sending
       const faults = yield* Faults
@@ -97,7 +98,7 @@ describe("releasing", () => {
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("several hanging releases delay the close of their scope by one release timeout in total", () =>
+  it.effect("several hanging releases delay closing their scope by only one release timeout in total", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -109,7 +110,7 @@ describe("releasing", () => {
       yield* TestClock.adjust("1 millis")
       assert.isDefined(closing.pollUnsafe())
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, names.length)
-      // After a release gets a reply, later releases are awaited again
+      // Once a release gets a reply, later releases are awaited again
       faults.release = "work"
       yield* Effect.scoped(Mutex.acquire("f"))
       faults.release = { late: "300 millis" }
@@ -118,11 +119,11 @@ describe("releasing", () => {
       assert.isUndefined(repeated.pollUnsafe())
       yield* TestClock.adjust("1 millis")
       assert.isDefined(repeated.pollUnsafe())
-      // Lets the hanging releases time out, so that closing the layer does not wait for them
+      // Let the hanging releases time out, so that closing the layer does not wait for them
       yield* TestClock.adjust("10 seconds")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a hanging release is awaited until the deadline at the latest", () =>
+  it.effect("a hanging release is awaited no longer than until the deadline", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -140,7 +141,7 @@ describe("releasing", () => {
       assert.deepStrictEqual([before, after], [undefined, Exit.void])
     }).pipe(Effect.scoped, Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("closing the layer waits for releases in flight, for at most the release timeout in total", () =>
+  it.effect("closing the layer waits for releases in flight, for at most one release timeout in total", () =>
     Effect.gen(function*() {
       const { close, mutex, sent } = yield* sending
       yield* Effect.scoped(Effect.forEach(names, (name) => mutex.acquire(name)))
@@ -165,7 +166,7 @@ describe("releasing", () => {
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a release that failed is retried until it succeeds", () =>
+  it.effect("a failed release is retried until it succeeds", () =>
     Effect.gen(function*() {
       const { mutex, sent, state, store } = yield* sending
       yield* Effect.scoped(mutex.acquire("a"))
@@ -182,7 +183,7 @@ describe("releasing", () => {
       assert.strictEqual(sent.length, 1)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("the caller awaits a release if the store is not ready", () =>
+  it.effect("the caller waits for a release if the store is not ready", () =>
     Effect.gen(function*() {
       const { mutex, sent, state } = yield* sending
       const faults = yield* Faults
@@ -197,7 +198,7 @@ describe("releasing", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "a release after a known loss is not awaited, even if work outlived the loss",
+    "a release after a known loss is not awaited, even if work continued after the loss",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -217,7 +218,7 @@ describe("releasing", () => {
   )
 })
 
-describe("a fiber that the protected work has started", () => {
+describe("a fiber that was started by the protected work", () => {
   const closing = Effect.fnUntraced(function*(
     work: (close: Effect.Effect<void>) => Effect.Effect<unknown, unknown>
   ) {
@@ -232,7 +233,7 @@ describe("a fiber that the protected work has started", () => {
   it.effect("may close the scope of its lease from inside `Effect.timeout`", () =>
     closing(Effect.timeout("10 seconds")).pipe(Effect.provide(TestLive)))
 
-  it.effect("may close the scope of its lease while other fibers work, which are then interrupted", () =>
+  it.effect("may close the scope of its lease while other fibers work, and thereby interrupts them", () =>
     closing((close) => Effect.all([Effect.never, Effect.delay(close, "1 second")], { concurrency: 2 })).pipe(
       Effect.provide(TestLive)
     ))

@@ -1,4 +1,4 @@
-/** How a failed release is retried, and which failures are logged. */
+/** How failed releases are retried, and which failures are logged. */
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -14,7 +14,7 @@ type Outcome = Parameters<Parameters<MutexStore.MutexStore["Service"]["release"]
 const request = { mutex: MutexName.make("m"), id: "1-aaaaaaaaaaaa:us" as LeaseId }
 const released: Outcome = Exit.succeed({ requeued: undefined })
 
-/** A sender on a store that replies with `state.outcome`. Records the times of its attempts and its log lines. */
+/** A sender on a store that replies with `state.outcome`. Records its log lines and the times of its attempts. */
 const sending = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const begin = clock.currentTimeMillisUnsafe()
@@ -45,7 +45,7 @@ describe("a release that fails", () => {
   const pauses = [0, 50, 150, 350, 750, 1550]
 
   for (const isReady of [false, true]) {
-    it.effect(`is retried after pauses that double, within the caller's time limit (ready: ${isReady})`, () =>
+    it.effect(`is retried within the caller's time limit, after pauses that double (ready: ${isReady})`, () =>
       Effect.gen(function*() {
         const { at, lines, sender, state } = yield* sending
         Object.assign(state, { isReady, outcome: Exit.fail(outage) })
@@ -57,7 +57,7 @@ describe("a release that fails", () => {
       }).pipe(Effect.scoped))
   }
 
-  it.effect("is retried until it succeeds, which logs nothing", () =>
+  it.effect("is retried until it succeeds, without a log line", () =>
     Effect.gen(function*() {
       const { at, lines, sender, state } = yield* sending
       state.outcome = Exit.fail(outage)
@@ -81,7 +81,7 @@ describe("a release that fails", () => {
       assert.lengthOf(lines, 2)
     }).pipe(Effect.scoped))
 
-  it.effect("is logged as an error if it crashed, and at Debug if it only undoes an attempt", () =>
+  it.effect("is logged as an error if it crashed, but at Debug if it only undid an attempt", () =>
     Effect.gen(function*() {
       const { lines, sender, state } = yield* sending
       state.isReady = true
@@ -99,7 +99,7 @@ describe("a release that fails", () => {
       ])
     }).pipe(Effect.scoped))
 
-  it.effect("is retried once when the layer closes, and not after that", () =>
+  it.effect("is retried once when the layer closes, but not after that", () =>
     Effect.gen(function*() {
       const { at, close, lines, sender, state } = yield* sending
       state.outcome = Exit.fail(outage)

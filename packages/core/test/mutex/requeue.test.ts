@@ -1,4 +1,4 @@
-/** A release that queues its layer's next waiter: what its reply may contain, and when the grant in it starts. */
+/** Releases that queue the layer's next waiter: what the reply may contain, and when a grant in the reply starts. */
 import { Mutex } from "@effect-simba/core"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -14,7 +14,7 @@ const hold = (millis: number, options?: Mutex.AcquireOptions) =>
   start(Mutex.withLock("m", { ...turns, ...options })(Effect.sleep(millis)))
 
 describe("a grant in the reply to a release", () => {
-  it.effect("starts when the release was sent, not when its reply arrives", () =>
+  it.effect("starts when the release is sent, not when the reply arrives", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -27,7 +27,7 @@ describe("a grant in the reply to a release", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(waiting)), 16_000 * 0.95 - 1500)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("that has expired when the reply arrives is requested again", () =>
+  it.effect("is requested again if it has expired when the reply arrives", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -63,7 +63,7 @@ describe("a grant in the reply to a release", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("belongs to the waiter for which it was requested: another waiter sends its own request", () =>
+  it.effect("belongs to the waiter for which it was requested, so another waiter sends its own request", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -80,7 +80,7 @@ describe("a grant in the reply to a release", () => {
 })
 
 describe("a place that a release has queued", () => {
-  it.effect("is released once if its waiter leaves before the reply", () =>
+  it.effect("is released only once if its waiter leaves before the reply", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* hold(100)
@@ -95,7 +95,7 @@ describe("a place that a release has queued", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("does not show that the mutex is free: the next acquire queues at once", () =>
+  it.effect("does not show that the mutex is free, so the next acquire queues immediately", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* start(Effect.provide(Mutex.withLock("m", turns)(Effect.sleep(100)), yield* another("them")))
@@ -109,7 +109,7 @@ describe("a place that a release has queued", () => {
 })
 
 describe("a release that fails", () => {
-  it.effect("is retried without queueing the waiter, which sends its own request", () =>
+  it.effect("is retried without queueing the waiter, who sends a separate request", () =>
     Effect.gen(function*() {
       const requests: Array<MutexStore.ReleaseRequest> = []
       const layer = Mutex.layer({ processName: "us" }).pipe(
@@ -139,7 +139,7 @@ describe("a release that fails", () => {
 describe("a waiter queued by a release that grants the mutex to another layer", () => {
   const own = "1-bbbbbbbbbbbb:them"
 
-  /** A store whose replies to releases have the passed ownership, and a fixed ticket. */
+  /** A store that replies to releases with this ownership and a fixed ticket. */
   const replying = (
     ownership: Ownership,
     { position, wait = 101 }: { position?: number; wait?: number } = { position: 1 }
@@ -177,7 +177,7 @@ describe("a waiter queued by a release that grants the mutex to another layer", 
     Effect.gen(function*() {
       const { asked } = replying({ _tag: "Held", owner: own, timeLeft: Duration.seconds(16) })
       assert.deepStrictEqual(yield* asked, [])
-      // The waiter does not poll as often as it would alongside Simba contenders
+      // The waiter polls less often than it would alongside Simba contenders
       assert.deepStrictEqual(
         yield* replying(
           { _tag: "Held", owner: own, timeLeft: Duration.seconds(16) },
@@ -187,7 +187,7 @@ describe("a waiter queued by a release that grants the mutex to another layer", 
       )
     }))
 
-  it.effect("polls if the reply has no position", () =>
+  it.effect("polls if the reply contains no position", () =>
     Effect.gen(function*() {
       const owner = { _tag: "Held", owner: own, timeLeft: Duration.seconds(16) } as const
       const { asked, ticket } = replying(owner, {})
@@ -197,7 +197,7 @@ describe("a waiter queued by a release that grants the mutex to another layer", 
   it.effect.each<readonly [string, Ownership]>([
     ["a Simba owner", { _tag: "Held", owner: "1:1@stock", timeLeft: Duration.millis(1500) }],
     ["no owner", { _tag: "Free" }]
-  ])("polls with its ticket if the reply names %s", ([, ownership]) =>
+  ])("polls with its own ticket if the reply names %s", ([, ownership]) =>
     Effect.gen(function*() {
       const { asked, ticket } = replying(ownership)
       assert.deepStrictEqual(yield* asked, [ticket])
@@ -205,7 +205,7 @@ describe("a waiter queued by a release that grants the mutex to another layer", 
 })
 
 describe("an unreadable reply to a release", () => {
-  /** The replies to releases lack most fields of the queued place. */
+  /** Replies to releases lack most fields of the queued place. */
   const broken = Layer.effect(
     MutexStore.MutexStore,
     Effect.map(MutexStore.MutexStore, (store) =>
@@ -225,7 +225,7 @@ describe("an unreadable reply to a release", () => {
     Layer.provideMerge(Logger.layer([]))
   )
 
-  it.effect("fails the first waiter, and serves the next one", () =>
+  it.effect("makes the first waiter fail, and the next one is served", () =>
     Effect.gen(function*() {
       yield* hold(100)
       const first = yield* start(Effect.exit(Mutex.withLock("m", turns)(Effect.void)))

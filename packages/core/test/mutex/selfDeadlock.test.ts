@@ -1,4 +1,4 @@
-/** When an acquire that waits for its own process is reported. */
+/** When the library reports an acquire that waits for its own process. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger } from "effect"
@@ -29,7 +29,7 @@ describe("an acquire that waits for its own process", () => {
     }).pipe(Effect.scoped, Effect.provide(live))
   })
 
-  it.effect("is not reported if it gives up early, but a later one is", () => {
+  it.effect("is not reported if it gives up early, but a later acquire is", () => {
     const { lines, live } = logging()
     return Effect.gen(function*() {
       yield* Mutex.acquire("m")
@@ -42,7 +42,7 @@ describe("an acquire that waits for its own process", () => {
     }).pipe(Effect.scoped, Effect.provide(live))
   })
 
-  it.effect("is timed from the current holder's grant if earlier holders released the mutex", () => {
+  it.effect("is timed from the current holder's grant, not from those of earlier holders", () => {
     const { lines, live } = logging()
     return Effect.gen(function*() {
       yield* start(Mutex.withLock("m")(Effect.sleep("4 seconds")))

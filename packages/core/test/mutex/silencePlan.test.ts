@@ -1,4 +1,4 @@
-/** Checks every sequence of requests, replies, failures and arrivals in one line of fibers. */
+/** Checks all sequences of requests, replies, failures and arrivals in one line of fibers. */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
@@ -12,7 +12,7 @@ const leaseMillis = 1000
 
 type Event = "asked" | "replied" | "failed" | "joined"
 
-/** Records the events independently of the plan. Events are a millisecond apart. */
+/** Records the events independently of the plan. They are a millisecond apart. */
 interface World {
   readonly silence: silencePlan.Silence
   now: number
@@ -87,13 +87,13 @@ describe("the silence of a backend", () => {
       (silence.phase === "untried" || silence.phase === "replied") === (silentSince === undefined)
     ))
 
-  it("is no problem while the last request has a reply", () =>
+  it("is no problem if the last request got a reply", () =>
     always((world) => world.silentSince !== undefined || problemAfter(world, 60_000) === undefined))
 
-  it("has the error of the last failed request as its problem", () =>
+  it("reports the error of the last failed request as its problem", () =>
     always((world) => !world.hasFailed || problemAfter(world, 0) === outage))
 
-  it("is a problem at once if no request ever had a reply, otherwise after a confirm period", () =>
+  it("is a problem immediately if no request ever got a reply, otherwise after a confirm period", () =>
     always((world) => {
       if (world.silentSince === undefined || world.hasFailed) return true
       const quick = problemAfter(world, 0)
@@ -101,14 +101,14 @@ describe("the silence of a backend", () => {
       return late?._tag === "BackendError" && (quick === undefined) === world.hasReplied
     }))
 
-  it("ends a waiter's patience after the duration of its lease, and not earlier", () =>
+  it("ends a waiter's patience after exactly the duration of its lease", () =>
     always(({ silence: { giveUpAt }, silentSince, waiters }) =>
       waiters === 0 || silentSince === undefined
         ? giveUpAt === Infinity
         : giveUpAt >= silentSince + leaseMillis && giveUpAt <= silentSince + leaseMillis + 6
     ))
 
-  it("ends the patience of the current waiter with the shortest lease", () => {
+  it("first ends the patience of the current waiter with the shortest lease", () => {
     const giveUpAt = (leases: ReadonlyArray<number>) => {
       const silence = silencePlan.make()
       leases.forEach((lease, index) => silencePlan.joined(silence, 0, lease, index === 0))
@@ -118,7 +118,7 @@ describe("the silence of a backend", () => {
     assert.strictEqual(giveUpAt([1000]).giveUpAt, 1100)
     assert.strictEqual(giveUpAt([3000, 1000, 2000]).giveUpAt, 1100)
     assert.strictEqual(giveUpAt([1000, 2000]).giveUpAt, 1100)
-    // The line was empty before this waiter
+    // The line was empty before this waiter arrived
     const silence = giveUpAt([1000])
     silencePlan.replied(silence)
     silencePlan.joined(silence, 200, 5000, true)
@@ -131,7 +131,7 @@ describe("the silence of a backend", () => {
     assert.strictEqual(silence.giveUpAt, Infinity)
   })
 
-  it("fires once, and only without a reply", () =>
+  it("fires only once, and only if there is no reply", () =>
     explore(5, (events, { silence, silentSince }) => {
       const before = silence.giveUpAt
       const outage = silencePlan.rang(silence)

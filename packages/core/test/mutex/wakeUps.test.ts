@@ -17,7 +17,7 @@ const hold = (name: string, options?: Mutex.AcquireOptions) =>
     (scope) => Effect.as(Scope.provide(Mutex.acquire(name, options), scope), Scope.close(scope, Exit.void))
   )
 
-/** The test's clock, which can be ahead of all timers. */
+/** The test's clock, which can run ahead of all timers. */
 const stalling = Effect.map(Clock.Clock, (base) => {
   const state = { millis: 0 }
   const clock: Clock.Clock = {
@@ -30,7 +30,7 @@ const stalling = Effect.map(Clock.Clock, (base) => {
 })
 
 describe("waking waiters", () => {
-  it.effect("an observer that throws when a waiter is served does not delay others", () =>
+  it.effect("an observer that throws when a waiter is served does not delay other waiters", () =>
     Effect.gen(function*() {
       const letGo = yield* hold("m", { localTurn: "1 second" })
       const other = yield* Effect.provide(hold("other"), yield* another("them"))
@@ -54,7 +54,7 @@ describe("waking waiters", () => {
       assert.deepStrictEqual(thrown.map(String), ["Error: observer"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("slow fibers let the event loop run between them", () =>
+  it.effect("the event loop runs between slow fibers", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* stalling
       yield* Effect.gen(function*() {
@@ -75,7 +75,7 @@ describe("waking waiters", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("a waiter that fails may interrupt the next one, and the one after it is served", () =>
+  it.effect("if a failing waiter interrupts the next waiter, the one after that is served", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const letGo = yield* Effect.provide(hold("m"), yield* another("them"))
@@ -112,13 +112,13 @@ describe("waking waiters", () => {
       const exit = yield* Fiber.join(waiter)
       const error = Exit.findErrorOption(exit)
       assert.isTrue(Option.isSome(error) && error.value instanceof SimbaError.BackendError)
-      // Later callers fail too, instead of polling forever
+      // Later callers fail instead of polling forever
       const late = yield* Effect.flip(Effect.scoped(Context.get(layer, Mutex.Mutex).acquire("m")))
       assert.strictEqual(late._tag, "BackendError")
       yield* letGo
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a release wakes one waiter, and the others keep sleeping", () =>
+  it.effect("a release wakes up one waiter, while the others keep sleeping", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* Scope.make()
@@ -138,13 +138,13 @@ describe("waking waiters", () => {
           ...waiters.slice(1).map(() => false)
         ]
       )
-      // Only the next waiter polls, in case the first has not confirmed
+      // Only the next waiter polls, in case the first one does not confirm
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(faults.calls, ["release", "acquire wait", "acquire wait"])
     }).pipe(Effect.provide(TestLive)), { tags: ["B11"] })
 
   it.effect(
-    "the time of a waiter's poll depends on the owner's lease, not on its own",
+    "when a waiter polls depends on the owner's lease, not on the waiter's",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -168,7 +168,7 @@ describe("waking waiters", () => {
 })
 
 describe("renewing", () => {
-  it.effect("a lease that is released by force during its renewal is lost", () =>
+  it.effect("a lease is lost if it is released by force during its renewal", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       const lease = yield* Mutex.acquire("m")
@@ -181,7 +181,7 @@ describe("renewing", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect.each([["never returns", Effect.never], ["says no", Effect.succeed(false)]] as const)(
-    "a lease that was taken by force is lost at once, even if its probe %s",
+    "a lease that was released by force is lost immediately, even if its probe %s",
     ([, isAlive]) =>
       Effect.gen(function*() {
         for (let before = 9_900; before < 15_100; before += 130) {
@@ -195,7 +195,7 @@ describe("renewing", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive))
   )
 
-  it.effect("a probe whose failure crashes the logger is retried", () =>
+  it.effect("a probe is retried if logging its failure crashes", () =>
     Effect.gen(function*() {
       let asked = 0
       let deaths = 0
@@ -215,7 +215,7 @@ describe("renewing", () => {
       }).pipe(Effect.scoped, Effect.provide(live))
     }))
 
-  it.effect("a released lease is not kept for its renewal", () =>
+  it.effect("a released lease is not kept until its renewal is due", () =>
     Effect.gen(function*() {
       const inside = new Set<unknown>()
       const { place, remove } = IndexedHeap.prototype
@@ -232,7 +232,7 @@ describe("renewing", () => {
       assert.strictEqual(inside.size, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a lease that ended in a stall is not renewed", () =>
+  it.effect("a lease that ended during a stall is not renewed", () =>
     Effect.gen(function*() {
       const { clock, state } = yield* stalling
       yield* Effect.gen(function*() {
@@ -245,7 +245,7 @@ describe("renewing", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("the interval to the next renewal is measured from when the last one was sent, not from its reply", () =>
+  it.effect("the interval to the next renewal starts when the last renewal was sent, not when its reply arrived", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       yield* Mutex.acquire("m")

@@ -9,7 +9,7 @@ const isLost = (reason: SimbaError.LossReason["_tag"]) => (error: unknown) =>
   assert.deepInclude(error as object, { _tag: "LeaseLost", reason: { _tag: reason } })
 
 describe("withLock", () => {
-  it.effect("returns what the body returns, and fails as the body fails", () =>
+  it.effect("returns the body's result, and fails with the body's error", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* Effect.succeed(1).pipe(Mutex.withLock("m")), 1)
       assert.strictEqual(yield* Effect.flip(Effect.fail("no").pipe(Mutex.withLock("m"))), "no")
@@ -18,7 +18,7 @@ describe("withLock", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("refuses an invalid name or body, and sends nothing", () =>
+  it.effect("refuses an invalid name or body without sending a request", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const nothing = undefined as never
@@ -35,7 +35,7 @@ describe("withLock", () => {
       assert.deepStrictEqual(faults.calls, [])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("passes its lease to a body that is a function", () =>
+  it.effect("passes the lease to the body if it is a function", () =>
     Effect.gen(function*() {
       const token = yield* Mutex.withLock("m")((lease) => Effect.as(lease.ensure, lease.token))
       assert.isAbove(token, 0)
@@ -70,7 +70,7 @@ describe("withLock", () => {
       isLost("BackendGone")(yield* Fiber.join(fiber))
     }).pipe(Effect.provide(TestLive)), { tags: ["L3", "B12"] })
 
-  it.effect("releases only after the body and its finalizers have ended", () =>
+  it.effect("releases the mutex only after the body and its finalizers have ended", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const ended = yield* Deferred.make<void>()
@@ -90,7 +90,7 @@ describe("withLock", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)), { tags: ["L4", "S13"] })
 
-  it.effect("fails with LeaseLost when the lease ended before an uninterruptible body succeeded", () =>
+  it.effect("fails with LeaseLost if the lease ends before an uninterruptible body succeeds", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -101,7 +101,7 @@ describe("withLock", () => {
       isLost("BackendGone")(yield* Fiber.join(fiber))
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a finalizer that dies at a loss does not hide LeaseLost", () =>
+  it.effect("fails with LeaseLost even if a finalizer dies after the loss", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "hang"
@@ -116,7 +116,7 @@ describe("withLock", () => {
       assert.strictEqual(yield* Fiber.join(fiber), "BackendGone")
     }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
 
-  it.effect("can be interrupted from outside, as any effect can", () =>
+  it.effect("can be interrupted from outside like any effect", () =>
     Effect.gen(function*() {
       const fiber = yield* start(Mutex.withLock("m")(Effect.never))
       yield* Fiber.interrupt(fiber)
@@ -134,7 +134,7 @@ describe("withLock", () => {
   ]
 
   it.effect.each(ends)(
-    "ends as the body would without a lock when it is interrupted from outside: %s",
+    "when interrupted from outside, ends as the body would without a lock: %s",
     ([, body]) =>
       Effect.gen(function*() {
         const endOf = Effect.fnUntraced(function*(effect: Effect.Effect<unknown, unknown, Mutex.Mutex>) {
@@ -168,7 +168,7 @@ describe("withLock", () => {
 })
 
 describe("lease.protect", () => {
-  it.effect("a bare lease does not interrupt its holder, but `protect` does", () =>
+  it.effect("a loss interrupts work under `protect`, but not the holder of the lease", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "hang"
@@ -196,26 +196,30 @@ describe("lease.protect", () => {
 })
 
 describe("closing the scope of a lease", () => {
-  it.effect("interrupts protected work in other fibers and awaits it before the release", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const scope = yield* Scope.make()
-      const ended = yield* Deferred.make<void>()
-      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
-      const work = yield* start(
-        Effect.flip(lease.protect(Effect.onInterrupt(Effect.never, () => Deferred.await(ended))))
-      )
-      const closing = yield* start(Scope.close(scope, Exit.void))
-      yield* TestClock.adjust("1 minute")
-      // The lease is kept while the work continues, but no new work may start under it
-      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
-      assert.notInclude(faults.calls, "release")
-      isLost("Released")(yield* Effect.flip(lease.ensure))
-      yield* Deferred.succeed(ended, undefined)
-      yield* Fiber.join(closing)
-      isLost("Released")(yield* Fiber.join(work))
-      assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
-    }).pipe(Effect.provide(TestLive)), { tags: ["L4", "B26"] })
+  it.effect(
+    "interrupts protected work in other fibers, and awaits it before the release",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const scope = yield* Scope.make()
+        const ended = yield* Deferred.make<void>()
+        const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+        const work = yield* start(
+          Effect.flip(lease.protect(Effect.onInterrupt(Effect.never, () => Deferred.await(ended))))
+        )
+        const closing = yield* start(Scope.close(scope, Exit.void))
+        yield* TestClock.adjust("1 minute")
+        // The lease is kept while the work continues, but no new work may start
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Held")
+        assert.notInclude(faults.calls, "release")
+        isLost("Released")(yield* Effect.flip(lease.ensure))
+        yield* Deferred.succeed(ended, undefined)
+        yield* Fiber.join(closing)
+        isLost("Released")(yield* Fiber.join(work))
+        assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["L4", "B26"] }
+  )
 
   it.effect("awaits work whose first step closes the scope", () =>
     Effect.gen(function*() {
@@ -243,7 +247,7 @@ describe("protected work that closes the scope of its own lease", () => {
   const moments = [["in its first step", Effect.void], ["later", Effect.sleep("1 second")]] as const
 
   it.effect.each(moments)(
-    "releases the mutex once other work has ended, and is interrupted then: %s",
+    "releases the mutex once all other work has ended, and is then interrupted: %s",
     ([, first]) =>
       Effect.gen(function*() {
         const faults = yield* Faults
@@ -288,7 +292,7 @@ describe("protected work that closes the scope of its own lease", () => {
 })
 
 describe("a nested lock on the same name", () => {
-  it.effect("fails fast with AlreadyHeld, in child fibers too", () =>
+  it.effect("fails immediately with AlreadyHeld, even in child fibers", () =>
     Effect.gen(function*() {
       const nested = Mutex.withLock("m")(Effect.void)
       const error = yield* Effect.flip(nested.pipe(Mutex.withLock("m")))
@@ -299,7 +303,7 @@ describe("a nested lock on the same name", () => {
       assert.deepInclude(yield* Effect.flip(deep), { _tag: "AlreadyHeld" })
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is allowed once the outer lease has ended, and for other names and layers", () =>
+  it.effect("is allowed once the outer lease has ended, and always for other names and layers", () =>
     Effect.gen(function*() {
       yield* Mutex.withLock("n")(Effect.void).pipe(Mutex.withLock("m"))
       const orphan = yield* Effect.forkDetach(
@@ -315,7 +319,7 @@ describe("a nested lock on the same name", () => {
 })
 
 describe("work that starts its next run in a detached fiber", () => {
-  /** The number of locks and of protected effects that the fiber knows to be around it. */
+  /** How many surrounding locks and protected effects the fiber remembers. */
   const inherited = Effect.map(Effect.context<never>(), ({ mapUnsafe }) => {
     let locks = 0
     for (let lock = mapUnsafe.get("@effect-simba/core/internal/Nesting"); lock !== undefined; lock = lock.outer) locks++
@@ -326,7 +330,7 @@ describe("work that starts its next run in a detached fiber", () => {
     Effect.scoped(Effect.flatMap(Mutex.acquire("m"), (lease) => lease.protect(work)))
 
   it.effect.each([["withLock", underLock], ["protect", underLease]] as const)(
-    "does not keep its earlier runs in memory (%s)",
+    "does not keep earlier runs in memory (%s)",
     ([, protect]) =>
       Effect.gen(function*() {
         const counts: Array<number> = []
@@ -343,7 +347,7 @@ describe("work that starts its next run in a detached fiber", () => {
 })
 
 describe("acquireAll", () => {
-  it.effect("holds all mutexes with one lease object", () =>
+  it.effect("holds all mutexes through one lease object", () =>
     Effect.gen(function*() {
       yield* Effect.scoped(Effect.gen(function*() {
         const group = yield* Mutex.acquireAll(["b", "a", "b"])
@@ -358,7 +362,7 @@ describe("acquireAll", () => {
       assert.strictEqual((yield* Mutex.owner("b"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("does not deadlock, in any order of the names", () =>
+  it.effect("does not deadlock, regardless of the order of the names", () =>
     Effect.gen(function*() {
       let rounds = 0
       const work = (names: ReadonlyArray<string>) =>
@@ -376,7 +380,7 @@ describe("acquireAll", () => {
       assert.strictEqual(rounds, 40)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("takes all or nothing: a timeout releases what was acquired", () =>
+  it.effect("takes all mutexes or none: a timeout releases those that were acquired", () =>
     Effect.gen(function*() {
       yield* Mutex.acquire("b")
       const fiber = yield* start(Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"], { timeout: "3 seconds" }))))
@@ -388,7 +392,7 @@ describe("acquireAll", () => {
       assert.strictEqual((yield* Effect.flip(Effect.scoped(Mutex.acquireAll([]))))._tag, "InvalidConfig")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is lost as soon as one of its leases is", () =>
+  it.effect("is lost as soon as one of its leases is lost", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const group = yield* Mutex.acquireAll(["a", "b"])
@@ -401,7 +405,7 @@ describe("acquireAll", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "interrupts work at the loss of any lease, and releases the others only after it has ended",
+    "interrupts the work at the loss of any lease, and releases the other leases only after the work has ended",
     () =>
       Effect.gen(function*() {
         const admin = yield* Mutex.Mutex
@@ -426,7 +430,7 @@ describe("acquireAll", () => {
     { tags: ["L4"] }
   )
 
-  it.effect("protects work with two thousand leases without overflowing the stack", () =>
+  it.effect("can protect work with two thousand leases without a stack overflow", () =>
     Effect.gen(function*() {
       const group = yield* Mutex.acquireAll(Array.from({ length: 2000 }, (_, i) => `m${i}`))
       assert.strictEqual(yield* group.protect(Effect.succeed("ok")), "ok")

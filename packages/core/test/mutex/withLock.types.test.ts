@@ -1,4 +1,4 @@
-/** Programs as users write them, without annotations: the compiler infers their errors and requirements. */
+/** Programs without type annotations, as users write them: the compiler infers errors and requirements. */
 import { Contender, Leadership, type Lease, Mutex, type SimbaError } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { StreamClient, type StreamLease, StreamMessages } from "@effect-simba/core/streams"
@@ -14,7 +14,7 @@ const live = Mutex.layerMemory()
 type Locked = SimbaError.AcquireError | SimbaError.LeaseLost
 type Tried = SimbaError.RequestError | SimbaError.LeaseLost
 
-/** Compiled but never run. */
+/** Compiled, but never run. */
 const types = (title: string, check: () => void) => it(title, () => void check)
 
 describe("the compiler infers for withLock", () => {
@@ -96,12 +96,12 @@ describe("the compiler infers for withLock", () => {
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<string, Locked, Mutex.Mutex>>()
   })
 
-  types("no further errors for a lock inside another lock", () => {
+  types("no additional errors for a lock inside another lock", () => {
     const program = Effect.succeed(1).pipe(Mutex.withLock("a"), Mutex.withLock("b"))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<number, Locked, Mutex.Mutex>>()
   })
 
-  types("the arguments and the effect of a function of the application", () => {
+  types("the arguments and the effect of an application function", () => {
     const close = Effect.fn("close")(
       function*(month: string) {
         const { query } = yield* Db
@@ -120,12 +120,12 @@ describe("the compiler infers for withLock", () => {
     expectTypeOf(saved).toEqualTypeOf<Stream.Stream<number, Locked, Mutex.Mutex>>()
   })
 
-  types("several locks that are acquired concurrently", () => {
+  types("the types of several locks that are acquired concurrently", () => {
     const all = Effect.forEach(["a", "b"], (name) => Effect.succeed(1).pipe(Mutex.withLock(name)), { concurrency: 2 })
     expectTypeOf(all).toEqualTypeOf<Effect.Effect<Array<number>, Locked, Mutex.Mutex>>()
   })
 
-  types("a lock whose name comes from the configuration", () => {
+  types("the types of a lock whose name comes from the configuration", () => {
     const program = Effect.flatMap(Config.String("REPORT_MUTEX"), (name) => Effect.void.pipe(Mutex.withLock(name)))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<void, Locked | Config.ConfigError, Mutex.Mutex>>()
   })
@@ -142,7 +142,7 @@ describe("the compiler infers for withLock", () => {
     expectTypeOf(Refresh).toEqualTypeOf<Layer.Layer<never, SimbaError.InvalidConfig | SimbaError.BackendError>>()
   })
 
-  types("only the errors that a mutex with a fixed name can have", () => {
+  types("only the possible errors of a mutex with a fixed name", () => {
     const Invoices = Mutex.named("invoices", { ttl: "5 seconds" })
     const program = Invoices.withLock(Effect.fail(new Broken({ part: "x" })))
     expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<
@@ -177,13 +177,13 @@ describe("the compiler infers for related operations", () => {
     >()
   })
 
-  types("no requirements of acquire once a scope and the layer are provided", () => {
+  types("no requirements for acquire once a scope and the layer are provided", () => {
     const program = Effect.scoped(Effect.flatMap(Mutex.acquire("m"), ({ ensure }) => ensure)).pipe(Effect.provide(live))
     expectTypeOf<Effect.Services<typeof program>>().toEqualTypeOf<never>()
     expectTypeOf<Effect.Success<typeof program>>().toEqualTypeOf<void>()
   })
 
-  types("the errors of work under several mutexes", () => {
+  types("the errors from work under several mutexes", () => {
     const program = Effect.flatMap(Mutex.acquireAll(["a", "b"]), (group) => group.protect(Effect.succeed(group.tokens)))
     expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Locked>()
   })
@@ -222,7 +222,7 @@ describe("the compiler infers for related operations", () => {
     expectTypeOf<Layer.Services<typeof alone>>().toEqualTypeOf<never>()
   })
 
-  types("a tagged union for the events of a mutex", () => {
+  types("a tagged union for mutex events", () => {
     const successors = Mutex.events("m", { pollInterval: "1 second" }).pipe(
       Stream.filter((event) => event._tag === "HandedOver"),
       Stream.map(({ successor }) => successor)
@@ -231,8 +231,8 @@ describe("the compiler infers for related operations", () => {
   })
 })
 
-describe("the compiler reports an unknown option, or a value of the wrong type, on its own line", () => {
-  types("for each operation and for the layer", () =>
+describe("the compiler reports an unknown option or a value of the wrong type on the line where it occurs", () => {
+  types("for every operation and for the layer", () =>
     void [
       // @ts-expect-error -- 'tiemout' does not exist in type 'AcquireOptions'
       Mutex.withLock("m", { tiemout: "1 second" }),

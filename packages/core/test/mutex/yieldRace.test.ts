@@ -17,7 +17,7 @@ const leaseOf = (name: string) => {
   return new HeldLease(MutexName.MutexName.make(name), id, token, settings, { monotonic: 0, wall: 0 })
 }
 
-it.effect("a fiber that yields to the scheduler as it begins to wait for a loss is notified of it", () =>
+it.effect("a fiber that yields to the scheduler as it begins to wait for a loss is notified of the loss", () =>
   Effect.gen(function*() {
     const missed: Array<number> = []
     for (let before = 0; before < 40; before++) {
@@ -41,7 +41,7 @@ it.effect("a fiber that yields to the scheduler as it begins to wait for a loss 
     assert.deepStrictEqual(missed, [])
   }))
 
-it.effect("work whose fiber yields to the scheduler as its protection begins does not start after the loss", () =>
+it.effect("work does not start after a loss, even if its fiber yields to the scheduler as its protection begins", () =>
   Effect.gen(function*() {
     const late: Array<number> = []
     for (let before = 0; before < 40; before++) {
@@ -69,7 +69,7 @@ it.effect("work whose fiber yields to the scheduler as its protection begins doe
     assert.deepStrictEqual(late, [])
   }))
 
-it.effect("several leases are checked in one step, even if the fiber yields to the scheduler", () =>
+it.effect("several leases are checked together, even if the fiber yields to the scheduler", () =>
   Effect.gen(function*() {
     let turn = 0
     const turns = new Set<number>()
@@ -95,10 +95,10 @@ it.effect("several leases are checked in one step, even if the fiber yields to t
     }
   }))
 
-it.effect("work under two leases does not begin if the check of the second ends the first", () =>
+it.effect("work under two leases does not begin if checking the second lease ends the first", () =>
   Effect.gen(function*() {
     const [first, second] = [leaseOf("a"), leaseOf("b")]
-    // Imitates a finalizer of overdue work that closes the scope of another lease
+    // Simulates a finalizer of overdue work that closes the scope of another lease
     const leases = {
       now: () => ({ monotonic: 1, wall: 1 }),
       check: (lease: HeldLease) => {
@@ -111,10 +111,10 @@ it.effect("work under two leases does not begin if the check of the second ends 
     assert.isFalse(hasBegun)
   }))
 
-it.effect("a release requested by work that is starting awaits all work that is starting", () =>
+it.effect("a release that is requested by starting work awaits all starting work", () =>
   Effect.gen(function*() {
     const lease = leaseOf("m")
-    // The work starts other work, which synchronously closes the lease's scope
+    // The work starts other work that synchronously closes the lease's scope
     lease.work.start()
     lease.work.start()
     const ending = yield* Effect.forkChild(lease.endWork()!, { startImmediately: true })
@@ -128,7 +128,7 @@ it.effect("a release requested by work that is starting awaits all work that is 
     assert.isDefined(inner.pollUnsafe())
   }))
 
-it.effect("a fiber that yields to the scheduler as it gives up releases a lease that it is handed in the meantime", () =>
+it.effect("a fiber that yields to the scheduler as it gives up releases a lease that it receives in the meantime", () =>
   Effect.gen(function*() {
     const left: Array<number> = []
     for (let ops = 3; ops < 40; ops++) {
@@ -150,7 +150,7 @@ it.effect("a fiber that yields to the scheduler as it gives up releases a lease 
     assert.deepStrictEqual(left, [])
   }))
 
-it.effect("fibers that yield to the scheduler as they acquire get the mutex, although it is used in the meantime", () =>
+it.effect("fibers that yield to the scheduler as they acquire get the mutex, even if others use it in the meantime", () =>
   Effect.gen(function*() {
     const stuck: Array<number> = []
     for (let ops = 3; ops < 40; ops++) {
@@ -170,7 +170,7 @@ it.effect("fibers that yield to the scheduler as they acquire get the mutex, alt
     assert.deepStrictEqual(stuck, [])
   }))
 
-it.effect("work that asks for protection while a release begins does not outlast the lease", () =>
+it.effect("work that requests protection as a release begins does not outlast the lease", () =>
   Effect.gen(function*() {
     const unprotected: Array<number> = []
     for (let ops = 3; ops < 40; ops++) {
@@ -196,7 +196,7 @@ it.effect("work that asks for protection while a release begins does not outlast
     assert.deepStrictEqual(unprotected, [])
   }))
 
-it.effect("a reader that yields to the scheduler as its stream of changes begins gets the latest state", () =>
+it.effect("a reader that yields to the scheduler as its change stream begins gets the latest state", () =>
   Effect.gen(function*() {
     const missed: Array<number> = []
     for (let ops = 3; ops < 80; ops++) {

@@ -40,7 +40,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           assert.strictEqual(yield* balance, 2)
         }))
 
-      it.effect("accepts a lease, and uses its token and its mutex's name", () =>
+      it.effect("accepts a lease, and uses the lease's token and mutex name", () =>
         Effect.gen(function*() {
           yield* setUp
           const first = yield* Mutex.withLock("alice")((lease) => Effect.succeed(lease))
@@ -50,7 +50,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           assert.strictEqual(yield* balance, 1)
         }).pipe(Effect.provide(Mutex.layerMemory())))
 
-      it.effect("refuses a smaller token before the body runs, and names both tokens", () =>
+      it.effect("rejects a smaller token before the body runs, with an error that names both tokens", () =>
         Effect.gen(function*() {
           yield* setUp
           yield* SqlFence.raise(by("alice", token(7)))
@@ -66,7 +66,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           assert.strictEqual(yield* balance, 7)
         }))
 
-      it.effect("compares the tokens of one resource only, by its exact name", () =>
+      it.effect("compares only tokens for the same resource, by its exact name", () =>
         Effect.gen(function*() {
           yield* setUp
           yield* SqlFence.raise(by("alice", token(7)))
@@ -84,7 +84,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           assert.strictEqual(yield* balance, 8)
         }))
 
-      it.effect("makes a transaction with a larger token wait, and then read the committed data", () =>
+      it.effect("makes a transaction with a larger token wait, then read the committed data", () =>
         Effect.gen(function*() {
           yield* setUp
           const began = yield* Deferred.make<void>()
@@ -100,7 +100,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           yield* Deferred.await(began)
           const second = yield* Effect.forkChild(
             SqlFence.withTransaction(by("alice", token(2)))(add(10)).pipe(
-              // A serializable transaction that had to wait is refused, and succeeds on a retry
+              // A serializable transaction that had to wait is rejected, and succeeds on a retry
               Effect.retry({
                 times: 1,
                 while: (error) => error._tag === "SqlError" && error.reason._tag === "SerializationError"
@@ -108,7 +108,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
             ),
             { startImmediately: true }
           )
-          // The second transaction waits for the row or for the connection. No addition may be lost.
+          // The second transaction waits for the row or for the connection. Neither addition may be lost.
           yield* Effect.sleep("100 millis")
           assert.isUndefined(second.pollUnsafe())
           yield* Deferred.succeed(goOn, undefined)
@@ -127,7 +127,7 @@ const contract = (name: string, Live: Layer.Layer<SqlClient.SqlClient, unknown>)
           assert.strictEqual(yield* balance, 1)
         }))
 
-      it.effect("its table may be created concurrently", () =>
+      it.effect("allows its table to be created several times concurrently", () =>
         Effect.gen(function*() {
           const sql = yield* SqlClient.SqlClient
           yield* sql`DROP TABLE IF EXISTS simba_fences`

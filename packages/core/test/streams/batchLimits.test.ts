@@ -1,4 +1,4 @@
-/** Tests when a batch is full, and that it is committed. */
+/** Tests when a batch is full, and that full batches are committed. */
 import { StreamMessages } from "@effect-simba/core/streams"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { assert, describe, it } from "@effect/vitest"
@@ -28,7 +28,7 @@ const batched = Effect.fnUntraced(function*(
 })
 
 describe("the time of a batch", () => {
-  it.effect("a batch ends `batchWithin` after its first message, however many messages follow, and is committed at once", () =>
+  it.effect("a batch ends `batchWithin` after its first message, however many messages follow, and is committed immediately", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const observed = yield* batched(lease.layer, { batch: 10, batchWithin: "1 second" })
@@ -41,7 +41,7 @@ describe("the time of a batch", () => {
       yield* TestClock.adjust("1 millis")
       assert.deepStrictEqual(observed, [[1, 2]])
       assert.deepStrictEqual(commits(lease), ["commit 2-0"])
-      // The time of the next batch starts over
+      // The time starts over for the next batch
       yield* TestClock.adjust("5 seconds")
       lease.add(numbered(3))
       yield* TestClock.adjust("999 millis")
@@ -50,7 +50,7 @@ describe("the time of a batch", () => {
       assert.deepStrictEqual(observed, [[1, 2], [3]])
     }))
 
-  it.effect("a batch with a `batchWithin` of one millisecond waits that long", () =>
+  it.effect("a batch waits one millisecond if that is its `batchWithin`", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const observed = yield* batched(lease.layer, { batch: 10, batchWithin: "1 millis" })
@@ -61,7 +61,7 @@ describe("the time of a batch", () => {
       assert.deepStrictEqual(observed, [[1, 2]])
     }))
 
-  it.effect("a batch whose time ends while a message is decoded is processed right after that", () =>
+  it.effect("a batch is processed right after a message is decoded if its time ends during the decoding", () =>
     Effect.gen(function*() {
       const Slow = Numbered.pipe(Schema.decodeTo(
         Schema.toType(Numbered),
@@ -81,7 +81,7 @@ describe("the time of a batch", () => {
 })
 
 describe("the size of a batch", () => {
-  it.effect("a batch is full when it reaches `batchBytes`, and the next one starts from zero", () =>
+  it.effect("a batch is full when it reaches `batchBytes`, and the next batch starts from zero", () =>
     Effect.gen(function*() {
       // Each message has two bytes: its name and its value
       const lease = new ScriptedLease()
@@ -95,7 +95,7 @@ describe("the size of a batch", () => {
       assert.deepStrictEqual(commits(lease), ["commit 2-0", "commit 4-0"])
     }))
 
-  it.effect("a batch that is smaller than `batchBytes` by one byte is not full", () =>
+  it.effect("a batch is not full if it is one byte smaller than `batchBytes`", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const observed = yield* batched(lease.layer, { batch: 10, batchBytes: 3, batchWithin: "1 minute" })
@@ -107,7 +107,7 @@ describe("the size of a batch", () => {
     }))
 })
 
-it.effect("a message that cannot be decoded does not end its data stream", () =>
+it.effect("an undecodable message does not end its data stream", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(message("1-0", { other: "x" }))

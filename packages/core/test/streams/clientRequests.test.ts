@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { errorOf } from "../support/recordedLease.ts"
 import * as fleet from "../support/streamFleet.ts"
 
-/** Announces data streams that another consumer read before it died. */
+/** Announces data streams that were delivered to another consumer before it died. */
 const abandoned = Effect.gen(function*() {
   const made = yield* fleet.make
   const first = yield* made.open("first")
@@ -16,7 +16,7 @@ const abandoned = Effect.gen(function*() {
   return made
 })
 
-it.effect("a client that owns a data stream sends nothing when it acquires that stream again", () =>
+it.effect("a client sends nothing when it acquires a data stream that it already owns", () =>
   fleet.test(Effect.gen(function*() {
     const { open } = yield* abandoned
     const a = yield* open("a")
@@ -26,7 +26,7 @@ it.effect("a client that owns a data stream sends nothing when it acquires that 
     assert.deepStrictEqual(a.link.calls, [])
   })))
 
-it.effect("a client leaves the group when it closes, if it has acquired a data stream by name or read notifications", () =>
+it.effect("a client leaves the group when it closes if it has acquired a data stream by name or read notifications", () =>
   fleet.test(Effect.gen(function*() {
     const { open } = yield* abandoned
     const [a, b, c] = [yield* open("a"), yield* open("b"), yield* open("c")]
@@ -43,7 +43,7 @@ it.effect("a client leaves the group when it closes, if it has acquired a data s
     ])
   })))
 
-it.effect("a client that closes during a claim releases what it is granted before it leaves the group", () =>
+it.effect("a client that closes during a claim releases the granted lease before it leaves the group", () =>
   fleet.test(Effect.gen(function*() {
     const { backend, open } = yield* abandoned
     const a = yield* open("a")
@@ -58,7 +58,7 @@ it.effect("a client that closes during a claim releases what it is granted befor
     assert.isFalse(backend.streamLeases.has("s1"))
   })))
 
-it.effect("a scope that acquired a data stream which is done sends no release when it closes", () =>
+it.effect("a scope that acquired a data stream sends no release when it closes if the data stream is done", () =>
   fleet.test(Effect.gen(function*() {
     const { open } = yield* abandoned
     const a = yield* open("a")

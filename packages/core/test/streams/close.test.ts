@@ -1,4 +1,4 @@
-/** Closing a consumer revokes all its data streams and acknowledges nothing unfinished. */
+/** Closing a consumer revokes all its data streams, and acknowledges no unfinished ones. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { TestClock } from "effect/testing"
@@ -9,7 +9,7 @@ const owned = (consumer: fleet.Consumer) =>
 
 describe("closing a consumer", () => {
   it.effect(
-    "closing revokes all data streams, interrupts handlers after the grace period, and releases each stream when its handler ends",
+    "closing revokes all data streams, interrupts their handlers after the grace period, and releases each stream when its handler ends",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -52,7 +52,7 @@ describe("closing a consumer", () => {
     { tags: ["B57", "G20"] }
   )
 
-  it.effect("a closing consumer leaves the group, and a closing producer, which never joined, sends nothing", () =>
+  it.effect("a closing consumer leaves the group, while a closing producer sends nothing because it never joined", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const [runner, claimer, producer] = [yield* open("a"), yield* open("b"), yield* open("c")]
@@ -66,7 +66,7 @@ describe("closing a consumer", () => {
       assert.deepStrictEqual([runner, claimer, producer].map(leaves), [1, 0, 0])
     })))
 
-  it.effect("closing does not wait forever for the reply to the request to leave the group", () =>
+  it.effect("closing does not wait forever for a reply to the request to leave the group", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.void))
@@ -77,7 +77,7 @@ describe("closing a consumer", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
-  it.effect("a warning is logged if leaving the group is refused, but not during an outage", () =>
+  it.effect("a warning is logged if the backend refuses to let a consumer leave the group, but not in an outage", () =>
     fleet.test(Effect.gen(function*() {
       for (const mode of ["refuse", "fail"] as const) {
         const { a, lines } = yield* fleet.ofOne
@@ -95,7 +95,7 @@ describe("closing a consumer", () => {
     })))
 
   it.effect(
-    "other consumers take over immediately on a release signal, and no failure is counted",
+    "other consumers take over immediately on a release signal, without counting a failure",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -114,7 +114,7 @@ describe("closing a consumer", () => {
   )
 
   it.effect.each([true, false])(
-    "a consumer with capacity for one data stream takes over all of them on signals, one after another (rebalance: %s)",
+    "a consumer with capacity for one data stream takes over one after another on signals (rebalance: %s)",
     (rebalance) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -131,7 +131,7 @@ describe("closing a consumer", () => {
   )
 
   it.effect(
-    "closing needs no reply from the backend: a blocked read of announcements stops immediately",
+    "closing immediately stops a blocked read of announcements, without waiting for its reply",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -143,7 +143,7 @@ describe("closing a consumer", () => {
     { tags: ["G31"] }
   )
 
-  it.effect("a done request that is in flight at the end of the grace period is retried once, not forever", () =>
+  it.effect("a done request that is in flight at the end of the grace period is retried only once", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       for (const isRepaired of [true, false]) {
@@ -161,7 +161,7 @@ describe("closing a consumer", () => {
       }
     })))
 
-  it.effect("while the backend hangs, the release timeout limits closing, however many data streams are owned", () =>
+  it.effect("while the backend hangs, closing takes at most the release timeout, however many data streams are owned", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0, capacity: 300 })
@@ -184,18 +184,18 @@ describe("closing a consumer", () => {
       ["finishing handlers", "done", finishing]
     ] as const
   )(
-    "on a slow backend, all 1,500 data streams end without a retry, while renewals continue: %s",
+    "on a slow backend, all 1,500 data streams end without retries while renewals continue: %s",
     ([, request, handler]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { gracePeriod: 0, capacity: 1500, leaseDuration: "5 seconds" })
         yield* a.serve(1500, handler)
-        // Advance the clock in small steps, so that all handlers start at about the same time
+        // Advance the clock in small steps, to start all handlers at about the same time
         yield* Effect.repeat(TestClock.adjust("1 millis"), { times: 100 })
         assert.lengthOf(yield* owned(a), 1500)
         yield* TestClock.adjust("2900 millis")
         assert.lengthOf(yield* owned(a), 1500)
-        // Together, these requests take three times the command timeout
+        // These requests take three times the command timeout in total
         a.link.busy[request] = 1
         const renewals = () => a.link.calls.filter((name) => name === "renew").length
         const before = renewals()
@@ -226,7 +226,7 @@ describe("closing a consumer", () => {
     })))
 
   it.effect.each([["ends", Effect.void], ["hangs", Effect.never]] as const)(
-    "a failure during the interruption is reported to onError, which delays closing only briefly: onError %s",
+    "a failure during the interruption is reported to onError, and delays closing only briefly if onError %s",
     ([, onError]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -244,7 +244,7 @@ describe("closing a consumer", () => {
       }))
   )
 
-  it.effect("closing does not wait for a join that has not succeeded yet", () =>
+  it.effect("closing does not wait until a pending join succeeds", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.mode = "fail"
@@ -257,7 +257,7 @@ describe("closing a consumer", () => {
       assert.isDefined(running.pollUnsafe())
     })))
 
-  it.effect("the lease of an uninterruptible handler is renewed until the handler ends", () =>
+  it.effect("an uninterruptible handler's lease is renewed until the handler ends", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0 })
@@ -273,9 +273,10 @@ describe("closing a consumer", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
-  // Closes at many moments while handlers keep succeeding and failing, so that some request is always in flight
+  // Closes at many different times while handlers keep succeeding and failing, so that there are always requests in
+  // flight
   for (const slow of ["prepare", "read", "take", "renew", "done", "fail", "release"] as const) {
-    it.effect(`closing leaves nothing behind at any moment while ${slow} is slow`, () =>
+    it.effect(`closing leaves nothing behind, regardless of when it happens, while ${slow} is slow`, () =>
       fleet.test(Effect.gen(function*() {
         for (let at = 0; at <= 2500; at += 250) {
           const { backend, open } = yield* fleet.make
@@ -306,7 +307,7 @@ describe("closing a consumer", () => {
 })
 
 describe("releasing a data stream", () => {
-  it.effect("a release interrupts the handler, awaits it, and lets other consumers take the data stream first", () =>
+  it.effect("a release interrupts and awaits the handler, and lets other consumers take the data stream first", () =>
     fleet.test(Effect.gen(function*() {
       const { a, open } = yield* fleet.ofOne
       const b = yield* open("b", { sweepInterval: "1 hour" })
@@ -324,7 +325,7 @@ describe("releasing a data stream", () => {
     })))
 })
 
-it.effect("a retry schedule that hangs does not keep its consumer from closing", () =>
+it.effect("a hanging retry schedule does not prevent its consumer from closing", () =>
   fleet.test(Effect.gen(function*() {
     const { open } = yield* fleet.make
     const a = yield* open("a", { gracePeriod: "1 second" })

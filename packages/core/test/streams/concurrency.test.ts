@@ -1,4 +1,4 @@
-/** Tests `StreamMessages` with `concurrency`, batches, and the size of reads. */
+/** Tests `StreamMessages`: concurrent processing, batches, and the size of reads. */
 import { SimbaError } from "@effect-simba/core"
 import { StreamError, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
@@ -16,7 +16,7 @@ const reads = (lease: ScriptedLease) => lease.calls.filter((call) => call.starts
 
 const errorOf = (exit: Exit.Exit<unknown, unknown>) => Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
 
-/** Processes orders with `work`, and records when each one starts and ends. */
+/** Processes orders with `work`, and records when the processing of each one starts and ends. */
 const processing = (
   lease: ScriptedLease,
   work: (n: number) => Effect.Effect<void, unknown>,
@@ -37,7 +37,7 @@ const processing = (
 const seconds = (n: number) => Effect.sleep(Duration.seconds(n))
 
 describe("concurrent messages", () => {
-  it.effect("messages of one key keep their order, messages of other keys overtake them, and at most `concurrency` run at once", () =>
+  it.effect("messages with the same key keep their order, others may overtake them, and at most `concurrency` run at the same time", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "a"), order(3, "b"), order(4, "c"), order(5, "d"))
@@ -53,7 +53,7 @@ describe("concurrent messages", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("no commit passes a message that is unfinished or being retried", () =>
+  it.effect("commits do not move past a message that is unfinished or being retried", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "d"))
@@ -71,7 +71,7 @@ describe("concurrent messages", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a message that always fails goes to the dead letters, and later messages of its key are processed", () =>
+  it.effect("a message that always fails is dead-lettered, and later messages with its key are processed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "a"), message("3-0", { customer: "a" }), order(4, "a"))
@@ -87,7 +87,7 @@ describe("concurrent messages", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
     }))
 
-  it.effect("a message on which `key` throws goes to the dead letters, even if it is the last one, and other messages are processed", () =>
+  it.effect("a message on which `key` throws is dead-lettered, even if it is the last one, and other messages are processed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "bad"), order(3, "b"), order(4, "bad"))
@@ -110,7 +110,7 @@ describe("concurrent messages", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
     }))
 
-  it.effect("after a revocation no further message starts, the current ones finish and are committed, and processing yields", () =>
+  it.effect("on revocation, processing finishes and commits in-flight messages, then yields", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "a"), order(5, "d"))
@@ -125,7 +125,7 @@ describe("concurrent messages", () => {
       assert.strictEqual(lease.checkpoint, "3-0")
     }))
 
-  it.effect("after a revocation no further message starts, even if processing is as far ahead of the checkpoint as it may be", () =>
+  it.effect("on revocation, no further message starts, even if processing is as far ahead of the checkpoint as it may be", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       for (let n = 1; n <= 120; n++) lease.add(order(n, String(n)))
@@ -139,7 +139,7 @@ describe("concurrent messages", () => {
       assert.include(notes, "-1")
     }))
 
-  it.effect("after a handler yields, no further message starts, the current ones finish and are committed, and processing yields", () =>
+  it.effect("when a handler yields, processing finishes and commits in-flight messages, then yields", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"))
@@ -151,7 +151,7 @@ describe("concurrent messages", () => {
       assert.strictEqual(lease.checkpoint, "1-0")
     }))
 
-  it.effect("after the loss of the data stream, all handlers end before processing fails, and nothing more is committed", () =>
+  it.effect("after a loss, processing commits nothing more, and fails once all handlers have ended", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"))
@@ -169,7 +169,7 @@ describe("concurrent messages", () => {
       assert.deepStrictEqual(commits(lease), [])
     }))
 
-  it.effect("commits after `commitEvery` messages, and after `commitWithin` while other messages are being processed", () =>
+  it.effect("commits after `commitEvery` messages, or after `commitWithin` even if other messages are still being processed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"), order(4, "d"))
@@ -184,7 +184,7 @@ describe("concurrent messages", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("at most one timer waits for the next commit, however many commits there are", () =>
+  it.effect("there is at most one timer for the next commit, however many commits there are", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const clock = yield* Clock.Clock
@@ -220,7 +220,7 @@ describe("concurrent messages", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("for a message whose handler ends during a commit, commitWithin is measured from that end, and nothing stays uncommitted", () =>
+  it.effect("for a message that is finished during a commit, commitWithin starts when it is finished, and nothing stays uncommitted", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"))
@@ -258,7 +258,7 @@ describe("concurrent messages", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["5-0", "Ended"])
     }))
 
-  it.effect("at most 99 messages are processed past a slow one", () =>
+  it.effect("at most 99 messages are processed ahead of a slow one", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 300 }, (_, i) => order(i + 1, String(i))))
@@ -271,7 +271,7 @@ describe("concurrent messages", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("with a high concurrency, up to four times that many messages are processed past a slow one", () =>
+  it.effect("with a high concurrency, up to four times as many messages are processed ahead of a slow one", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 300 }, (_, i) => order(i + 1, String(i))))
@@ -281,7 +281,7 @@ describe("concurrent messages", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a recreated data stream is read once the current messages are done, and those messages are not committed", () =>
+  it.effect("a recreated data stream is read once the messages in flight are done, and those are not committed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(50, "a"), order(51, "b"))
@@ -321,7 +321,7 @@ describe("batches", () => {
     return { fiber, observed }
   })
 
-  it.effect("a batch contains the messages of one read, up to its limit, and is committed once", () =>
+  it.effect("a batch contains messages from one read, up to its limit, and is committed once", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...[1, 2, 3, 4, 5].map((n) => order(n)))
@@ -331,12 +331,12 @@ describe("batches", () => {
       lease.add(order(6))
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(observed.slice(2), [[6]])
-      // No read was empty
+      // No read returned nothing
       assert.deepStrictEqual(reads(lease).slice(0, 3), ["read 0-0", "read 3-0", "read 5-0"])
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a batch waits until its limit of messages, bytes or time is reached", () =>
+  it.effect("a batch waits until its limit on messages, bytes or time is reached", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const { fiber, observed } = yield* batched(lease, { batch: 3, batchBytes: 100, batchWithin: "1 second" })
@@ -357,7 +357,7 @@ describe("batches", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a batch that always fails is retried message by message, and only the bad message becomes a dead letter", () =>
+  it.effect("a batch that always fails is retried message by message, and only the bad message is dead-lettered", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1), order(2), order(3), message("4-0", { customer: "a", n: "0" }))
@@ -385,7 +385,7 @@ describe("batches", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.end], ["4-0", "Ended"])
     }))
 
-  it.effect("retrying a batch message by message commits each message, and stops between two messages after a revocation or loss", () =>
+  it.effect("when a batch is retried message by message, each message is committed, and a revocation or loss stops it between messages", () =>
     Effect.gen(function*() {
       for (const stop of ["revoked", "lost"] as const) {
         const lease = new ScriptedLease()
@@ -409,7 +409,7 @@ describe("batches", () => {
       }
     }))
 
-  it.effect("retrying a batch message by message commits nothing if a failover lost its messages, and stops after a loss", () =>
+  it.effect("when a batch is retried message by message, nothing is committed if a failover lost its messages, and a loss stops it", () =>
     Effect.gen(function*() {
       for (const isLost of [false, true]) {
         const lease = new ScriptedLease()
@@ -427,7 +427,7 @@ describe("batches", () => {
       }
     }))
 
-  it.effect("an incomplete batch is left to the next owner when the data stream is revoked", () =>
+  it.effect("on revocation, an incomplete batch is left to the next owner", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const { fiber, observed } = yield* batched(lease, { batchWithin: "1 minute" })
@@ -453,7 +453,7 @@ describe("reads", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("the first read requests 16 messages, and later reads request fewer if messages are large", () =>
+  it.effect("the first read requests 16 messages, and later reads fewer if the messages are large", () =>
     Effect.gen(function*() {
       const counts: Array<number> = []
       for (const size of [10, 1000]) {
@@ -468,12 +468,12 @@ describe("reads", () => {
         assert.strictEqual(reads(lease)[1], "read 16-0")
         yield* Fiber.interrupt(fiber)
       }
-      // Small messages: 16, then 84. Large messages: 16, then 9 at a time
+      // 16 and then 84 small messages. 16 large messages, then 9 at a time
       assert.deepStrictEqual(counts, [3, 12])
     }))
 })
 
-it.effect("with infinite attempts, a handler that interrupts itself ends the processing", () =>
+it.effect("with infinite attempts, processing ends if a handler interrupts itself", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(order(1, "a"), order(2, "b"))

@@ -1,4 +1,4 @@
-/** Tests how concurrent processing stops, and what it commits, with messages that are unfinished. */
+/** Tests how concurrent processing stops while messages are unfinished, and what it commits. */
 import { SimbaError } from "@effect-simba/core"
 import { StreamError } from "@effect-simba/core/streams"
 import { assert, it } from "@effect/vitest"
@@ -7,17 +7,17 @@ import { TestClock } from "effect/testing"
 import { commits, errorOf, type Numbered, numbered, processing, recorded, timed } from "../support/recordedLease.ts"
 import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
-/** Odd numbers are in one lane, even numbers in another. */
+/** Odd numbers have one key, even numbers another. */
 const options = { concurrency: 2, key: ({ value }: { readonly value: typeof Numbered.Type }) => String(value.n % 2) }
 
-it.effect("a message that cannot be decoded is committed, even if no other message is processed", () =>
+it.effect("an undecodable message is committed, even if no other message is processed", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(message("1-0", { other: "x" }))
     yield* processing(lease.layer, options)
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual([commits(lease), lease.end], [["commit 1-0"], "Open"])
-    // Between two commits, the checkpoint does not move
+    // The checkpoint moves only at commits
     lease.add(numbered(2))
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(commits(lease), ["commit 1-0", "commit 2-0"])
@@ -34,7 +34,7 @@ it.effect("a handler that yields commits nothing and reports no progress", () =>
     assert.deepStrictEqual(lease.calls.filter((call) => !call.startsWith("read")), ["checkpoint", "handBack"])
   }))
 
-it.effect("after a revocation, a data stream whose last message was read but has not started is not done", () =>
+it.effect("after a revocation, a data stream is not done if its last message was read but not started", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(1), numbered(3))
@@ -50,9 +50,9 @@ it.effect("after a revocation, a data stream whose last message was read but has
     assert.deepStrictEqual([observed, commits(lease), lease.end], [[1], ["commit 1-0"], "Open"])
   }))
 
-it.effect("a revocation during a commit between two messages ends the processing, both while messages wait and after the last one was read", () =>
+it.effect("a revocation during a commit between two messages ends processing, whether or not the last message has been read", () =>
   Effect.gen(function*() {
-    // The loop waits for room for another message, or for the end of the last one
+    // The loop is waiting for room for another message, or for the last one to finish
     for (const [count, last] of [[150, 0], [3, 3]] as const) {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: count }, (_, i) => numbered(i + 1)))
@@ -73,7 +73,7 @@ it.effect("a revocation during a commit between two messages ends the processing
     }
   }))
 
-it.effect("the loss of the lease ends running handlers at once", () =>
+it.effect("a loss immediately ends running handlers", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(1))
@@ -86,7 +86,7 @@ it.effect("the loss of the lease ends running handlers at once", () =>
     assert.deepStrictEqual(observed, [])
   }))
 
-it.effect("after a data stream was recreated and revoked, the checkpoint moves back once the running handler has ended, without waiting for messages that will not start", () =>
+it.effect("if a data stream is recreated and revoked, the checkpoint moves back once the running handler has ended, even if other messages have not started", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(51), numbered(52), numbered(53))
@@ -108,7 +108,7 @@ it.effect("after a data stream was recreated and revoked, the checkpoint moves b
     assert.deepStrictEqual([lease.checkpoint, commits(lease)], ["0-0", []])
   }))
 
-it.effect("after a failover that lost the newest messages, the last remaining one is committed again", () =>
+it.effect("after a failover that lost the newest messages, the last remaining message is committed again", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     const messages = Array.from({ length: 12 }, (_, i) => timed(i + 1))
@@ -123,7 +123,7 @@ it.effect("after a failover that lost the newest messages, the last remaining on
     assert.deepStrictEqual([lease.checkpoint, lease.offset], [timed(10).id, 10])
   }))
 
-it.effect("the checkpoint of a recreated data stream moves back only after all running handlers have ended, even if a commit is in flight between two messages", () =>
+it.effect("the checkpoint of a recreated data stream moves back only after all running handlers have ended, even during a commit between two messages", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(51), numbered(53))
@@ -141,7 +141,7 @@ it.effect("the checkpoint of a recreated data stream moves back only after all r
     assert.deepStrictEqual(commits(lease), ["commit 51-0"])
   }))
 
-it.effect("after a revocation during the search for the last remaining message, nothing is committed, because the messages before it have not been processed", () =>
+it.effect("a revocation during the search for the last remaining message commits nothing, because earlier messages have not been processed", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     const messages = Array.from({ length: 12 }, (_, i) => timed(i + 1))

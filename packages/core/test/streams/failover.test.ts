@@ -1,4 +1,4 @@
-/** Tests where a reader continues after a failover that lost the newest messages of its data stream. */
+/** Tests where a reader continues after a failover that lost the newest messages in its data stream. */
 import { StreamMessages } from "@effect-simba/core/streams"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
 import { assert, it } from "@effect/vitest"
@@ -11,7 +11,7 @@ const range = (from: number, to: number) => Array.from({ length: to - from + 1 }
 
 const messages = (from: number, to: number) => range(from, to).map(timed)
 
-/** The new primary has these messages, and commits up to the one with this number. */
+/** The new primary has these messages, and a checkpoint at the message with this number. */
 const promote = (lease: ScriptedLease, left: ReadonlyArray<RawMessage>, committed: number) => {
   lease.rewrite(...left)
   lease.checkpoint = timed(committed).id
@@ -39,7 +39,7 @@ it.effect("after two failovers no remaining message is processed twice", () =>
     assert.deepStrictEqual(observed, [...range(1, 12), ...range(21, 25), 31])
   }))
 
-it.effect("if only the first of the delivered messages remains, reading continues after it, not after an older checkpoint", () =>
+it.effect("if only the first delivered message remains, reading continues after it, not after an older checkpoint", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(...messages(1, 8))
@@ -53,7 +53,7 @@ it.effect("if only the first of the delivered messages remains, reading continue
     assert.deepStrictEqual([observed, lease.checkpoint], [range(5, 8), timed(5).id])
   }))
 
-it.effect("if none of the delivered messages remains, reading continues after the checkpoint, with the messages that the new primary got", () =>
+it.effect("if no delivered message remains, reading continues after the checkpoint with the new primary's messages", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(...messages(1, 5), timed(7), timed(9))
@@ -68,7 +68,7 @@ it.effect("if none of the delivered messages remains, reading continues after th
     assert.deepStrictEqual(observed, [5, 7, 9, 6])
   }))
 
-it.effect("the number of lost messages is unknown if the checkpoint has no offset, and the offset is known again within a second", () =>
+it.effect("if the checkpoint has no offset, the number of lost messages is unknown, but the offset is known again within a second", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(1), numbered(2), numbered(3))
@@ -88,7 +88,7 @@ it.effect("the number of lost messages is unknown if the checkpoint has no offse
     assert.deepStrictEqual([observed, lease.offset], [[1, 2, 3, 4], 3])
   }))
 
-it.effect("if the offset of the last remaining message is known, the reader waits 30 seconds before it reads the extent again", () =>
+it.effect("if the offset of the last remaining message is known, the reader rereads the extent only after 30 seconds", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(...messages(1, 12))
@@ -102,7 +102,7 @@ it.effect("if the offset of the last remaining message is known, the reader wait
     assert.deepStrictEqual(requests, [])
   }))
 
-it.effect("a message that arrives while the reader looks for the last remaining one does not corrupt the offset", () =>
+it.effect("a message that arrives during the search for the last remaining message does not corrupt the offset", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(...messages(1, 12))
@@ -127,7 +127,7 @@ it.effect("a message that arrives while the reader looks for the last remaining 
     assert.deepStrictEqual(gaps, [`LostEnd ${timed(10).id} ${timed(12).id} ?`])
   }))
 
-it.effect("on a server without counters, a warning reports lost messages without a number", () =>
+it.effect("on a server without counters, the warning about lost messages contains no number", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
@@ -149,7 +149,7 @@ it.effect("on a server without counters, a warning reports lost messages without
     ])
   }))
 
-it.effect("after a failover, a reader looks for the last remaining message in reads that fit into `batchBytes`", () =>
+it.effect("after a failover, a reader searches for the last remaining message with reads that fit into `batchBytes`", () =>
   Effect.gen(function*() {
     const large = (n: number) => message(`${1_770_000_000_000 + n}-0`, { n: String(n), text: "x".repeat(100) })
     const lease = new ScriptedLease()
@@ -170,7 +170,7 @@ it.effect("after a failover, a reader looks for the last remaining message in re
     assert.isAtMost(Math.max(...sizes), 4)
   }))
 
-it.effect("messages that were processed before the data stream was rewritten, or lost its end, are not committed if processing stops during `onGap`", () =>
+it.effect("if processing stops during `onGap`, messages from before the data stream was rewritten or lost its end are not committed", () =>
   Effect.gen(function*() {
     for (const [first, reason, checkpoint] of [["1-5", "Rewritten", "0-0"], ["1-0", "LostEnd", undefined]] as const) {
       const lease = new ScriptedLease()
@@ -184,14 +184,14 @@ it.effect("messages that were processed before the data stream was rewritten, or
       lease.rewrite(numbered(11, first), numbered(12, "2-0"))
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual([observed, reasons], [[1, 2, 3], [reason]])
-      // Now the data stream reaches beyond the processed messages
+      // The data stream now extends beyond the processed messages
       lease.add(numbered(13, "9-0"))
       yield* Fiber.interrupt(fiber)
       assert.strictEqual<string | undefined>(lease.checkpoint, checkpoint)
     }
   }))
 
-it.effect("if the last remaining message is deleted while the reader looks for it, the reader does not wait for new ones", () =>
+it.effect("if the last remaining message is deleted during the search for it, the reader does not wait for new messages", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(...messages(1, 12))
@@ -212,13 +212,13 @@ it.effect("if the last remaining message is deleted while the reader looks for i
     assert.deepStrictEqual(gaps, [`LostEnd ${timed(9).id} ${timed(12).id} ?`])
   }))
 
-it.effect("an outage during the search for the last remaining message does not make it look deleted", () =>
+it.effect("the last remaining message is found even if there is an outage during the search", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(...messages(1, 12))
     let isPromoted = false
     const { layer } = recorded(lease, (inner) => ({
-      // The lease's checkpoint fails during an outage, and its extent does not
+      // Reading the checkpoint fails in the outage, but reading the extent does not
       extent: Effect.andThen(inner.checkpoint, inner.extent),
       messagesAfter: (after, count) =>
         Effect.suspend(() => {

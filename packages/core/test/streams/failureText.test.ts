@@ -1,4 +1,4 @@
-/** Tests the text of a failure, which becomes the reason of a dead letter. */
+/** Tests the text of a failure, which becomes the reason for a dead letter. */
 import { assert, it } from "@effect/vitest"
 import { Cause } from "effect"
 import { failureText } from "../../src/streams/internal/failureText.ts"
@@ -18,7 +18,7 @@ it("the text of an error includes up to three of its causes", () => {
   )
 })
 
-it("an interruption is named, and equal reasons are listed once", () => {
+it("an interruption is named, and identical reasons are listed once", () => {
   assert.strictEqual(failureText(Cause.interrupt(1)), "interrupted")
   assert.strictEqual(failureText(Cause.combine(Cause.fail("busy"), Cause.die("busy"))), "busy")
 })

@@ -1,6 +1,6 @@
 /**
- * Tests when another consumer may take a Go consumer's entry: only while the entry is unlocked, and if an earlier sweep
- * found it locked or it has been idle for 40 seconds.
+ * Tests when another consumer may take a Go consumer's entry: if it is unlocked, and either was locked at an earlier
+ * sweep or has been idle for 40 seconds.
  */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, type Pending } from "@effect-simba/core/streams/StreamStore"
@@ -21,14 +21,14 @@ const pending = (fields: { consumer?: string; deliveries?: number; idle?: number
 const locked = pending({ lease: "redis-consumer-go" })
 
 describe("entries of Go consumers", () => {
-  it("an entry that was never found locked is left alone for 40 seconds", () => {
+  it("an entry is left alone for 40 seconds if it was never found locked", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending()))
     assert.isFalse(entries.mayTake(pending({ idle: 39_999 })))
     assert.isTrue(entries.mayTake(pending({ idle: 40_000 })))
   })
 
-  it("a locked entry is left alone, and may be taken once it is unlocked", () => {
+  it("an entry is left alone while it is locked, and may be taken once it is unlocked", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(locked))
     assert.isFalse(entries.mayTake(pending({ lease: "redis-consumer-go", idle: 90_000 })))
@@ -36,21 +36,21 @@ describe("entries of Go consumers", () => {
   })
 
   it.each([
-    ["the same consumer once more", { deliveries: 2 }],
+    ["the same consumer again", { deliveries: 2 }],
     ["another consumer", { consumer: "redis-consumer-go-2" }]
-  ])("an earlier lock no longer counts once the entry has been delivered to %s", (_, fields) => {
+  ])("an earlier lock no longer counts after the entry has been delivered to %s", (_, fields) => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     assert.isFalse(entries.mayTake(pending(fields)))
   })
 
-  it("a lock held by another owner does not count as a lock by the entry's consumer", () => {
+  it("a lock does not count if it is held by another owner than the entry's consumer", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending({ lease: "simba-consumer-ours@@s00000000000.1" })))
     assert.isFalse(entries.mayTake(pending()))
   })
 
-  it("an entry is forgotten if a sweep that stopped early covers its id without finding it", () => {
+  it("an entry is forgotten if a sweep that stopped early covered its id without finding it", () => {
     const entries = new GoEntries()
     entries.mayTake(locked)
     entries.endSweep(EntryId.make("2-0"))

@@ -1,4 +1,4 @@
-/** Tests what the rebalancer registers, revokes, logs and confirms. */
+/** Tests the rebalancer: its registrations, revocations, log lines and confirmations. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -26,7 +26,7 @@ describe("the registration of a member", () => {
       assert.strictEqual(backend.members.get("simba-consumer-a")!.until - backend.now(), 3990)
     })))
 
-  it.effect("a data stream whose handler finishes when it is revoked is no longer registered", () =>
+  it.effect("a data stream is no longer registered once its handler finishes on revocation", () =>
     fleet.test(Effect.gen(function*() {
       const { a, b, backend } = yield* pair
       yield* a.serve(3, (lease) => lease.revoked)
@@ -39,7 +39,7 @@ describe("the registration of a member", () => {
 })
 
 describe("the choice of data streams", () => {
-  it.effect("data streams that were claimed by name are not revoked for other members", () =>
+  it.effect("data streams are not revoked for other members if they were claimed by name", () =>
     fleet.test(Effect.gen(function*() {
       const { a, b, backend, lines } = yield* pair
       yield* a.client.announceAll(fleet.names(4))
@@ -56,8 +56,8 @@ describe("the choice of data streams", () => {
     })))
 })
 
-describe("a revocation that the handler does not heed", () => {
-  it.effect("a revocation is not withdrawn while all other handlers are processing messages too", () =>
+describe("a revocation that the handler ignores", () => {
+  it.effect("a revocation is not withdrawn while all other handlers are also processing messages", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -74,12 +74,12 @@ describe("a revocation that the handler does not heed", () => {
       assert.deepStrictEqual(isRevoked.sort(), [false, true])
     })))
 
-  it.effect("a data stream whose revocation was withdrawn can be revoked for a member that joins later", () =>
+  it.effect("a data stream can be revoked for a new member after an earlier revocation was withdrawn", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
       const wait = (lease: fleet.Lease) => lease.messagesAfter("0-0" as never, 1)
-      // All handlers are processing messages, and after 40 seconds s1's handler waits for more
+      // All handlers are processing messages, and after 40 seconds the handler for s1 waits for more
       yield* a.serve(3, (lease): Effect.Effect<unknown, unknown> =>
         Effect.andThen(
           Effect.timeoutOption(wait(lease), "10 millis"),
@@ -100,7 +100,7 @@ describe("a revocation that the handler does not heed", () => {
 })
 
 describe("the log of hand-overs", () => {
-  it.effect("a line names the receiver, and its annotations name the data stream if there is only one", () =>
+  it.effect("a log line names the receiver, and its annotations name the data stream if there is only one", () =>
     fleet.test(Effect.gen(function*() {
       const { a, annotations, b, lines } = yield* pair
       yield* a.serve(16, yields)
@@ -122,7 +122,7 @@ describe("the log of hand-overs", () => {
 })
 
 describe("the confirmation of a hand-over", () => {
-  it.effect("a hand-over starts one handler even if sweeps and signals find it again during its confirmation, and nothing is lost", () =>
+  it.effect("a hand-over starts only one handler and loses nothing, even if sweeps and signals find it during its confirmation", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })

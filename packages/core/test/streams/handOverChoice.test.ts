@@ -24,7 +24,7 @@ const movable = [
 const names = (count: number, busy: number) => choose(movable, count, busy).map(({ name }) => name)
 
 describe("the data streams that a member hands over", () => {
-  it("streams with waiting handlers go first, newest first, and busy ones go last", () =>
+  it("streams with waiting handlers are chosen first, newest first, and busy ones last", () =>
     assert.deepStrictEqual(names(9, 9), [
       "waits 2",
       "waits 1",
@@ -37,12 +37,12 @@ describe("the data streams that a member hands over", () => {
       "busy, handed over"
     ]))
 
-  it("no more data streams are chosen than requested", () => {
+  it("at most as many data streams are chosen as were requested", () => {
     assert.deepStrictEqual(names(2, 2), ["waits 2", "waits 1"])
     assert.deepStrictEqual(names(0, 0), [])
   })
 
-  it("data streams that are processing a message are chosen only if no others are left, and no more than allowed", () => {
+  it("busy data streams are chosen only if no others are left, and only as many as allowed", () => {
     assert.deepStrictEqual(names(8, 7).slice(6), ["busy 2"])
     assert.deepStrictEqual(names(9, 6), names(6, 6))
     assert.deepStrictEqual(names(9, -1), names(6, 6))

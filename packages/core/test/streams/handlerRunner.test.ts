@@ -1,4 +1,7 @@
-/** Tests what happens after a run of a handler: how failures are counted and reported, and whether it runs again. */
+/**
+ * Tests what happens after a handler has run: how failures are counted and reported, and whether the handler runs
+ * again.
+ */
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Metric, Random, Schedule } from "effect"
@@ -9,7 +12,7 @@ const tokens = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ token }) => Number(token)))
 
 describe("the runs of a handler", () => {
-  it.effect("the pause before a retry is not a lack of progress", () =>
+  it.effect("the pause before a retry does not count as a lack of progress", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "1 second" })
@@ -23,7 +26,7 @@ describe("the runs of a handler", () => {
       assert.deepStrictEqual([runs, yield* tokens(a)], [2, [1]])
     })))
 
-  it.effect("a lease has no failures after a commit that moves the checkpoint", () =>
+  it.effect("a commit that moves the checkpoint resets the failures of a lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const failures: Array<number> = []
@@ -42,11 +45,11 @@ describe("the runs of a handler", () => {
         }), { retry: Schedule.spaced("1 second"), onError: () => Effect.void }))
       yield* a.client.announceAll(fleet.names(1))
       yield* TestClock.adjust("5 seconds")
-      // The second run repeats the first commit, which changes nothing
+      // The second run repeats the first commit, which has no effect
       assert.deepStrictEqual(failures, [0, 1, 0])
     })))
 
-  it.effect("the progress timeout starts with the handler", () =>
+  it.effect("the progress timeout starts when the handler starts", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "300 millis" })
@@ -57,7 +60,7 @@ describe("the runs of a handler", () => {
       assert.deepStrictEqual(yield* tokens(a), [])
     })))
 
-  it.effect("after its handler has yielded a data stream, a consumer leaves it to the other members until its next sweep", () =>
+  it.effect("when its handler yields a data stream, a consumer leaves it to other members until its own next sweep", () =>
     fleet.test(
       Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -66,13 +69,13 @@ describe("the runs of a handler", () => {
         yield* a.serve(1, (lease) => Effect.suspend(() => ++runs === 1 ? lease.yield : Effect.never))
         yield* TestClock.adjust("7 seconds")
         assert.strictEqual(runs, 1)
-        // The sweep is due after 8 seconds, before the sweep interval is over
+        // The sweep is due after 8 seconds, before the end of the sweep interval
         yield* TestClock.adjust("2 seconds")
         assert.strictEqual(runs, 2)
       }).pipe(Effect.provideService(Random.Random, { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => 0 }))
     ))
 
-  it.effect("a data stream that was lost while the retry schedule was deciding can be taken again immediately", () =>
+  it.effect("a data stream can be taken again immediately if it was lost while the retry schedule was deciding", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -108,7 +111,7 @@ describe("reporting a failure", () => {
       assert.deepStrictEqual(observed, [1, 2, 3])
     })))
 
-  it.effect("an onError that crashes is logged and the handler runs again, and one that is interrupted is not logged", () =>
+  it.effect("if onError crashes, that is logged and the handler runs again, but an interruption is not logged", () =>
     fleet.test(Effect.gen(function*() {
       for (const [onError, isLogged] of [[Effect.die("no pager"), true], [Effect.interrupt, false]] as const) {
         const { a, lines } = yield* fleet.ofOne
@@ -124,7 +127,7 @@ describe("reporting a failure", () => {
       }
     })))
 
-  it.effect("a failure is not reported if the data stream was marked as done while the failure was counted", () =>
+  it.effect("a failure is not reported if the data stream is marked as done while the failure is counted", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       a.link.delays.fail = 300
@@ -138,7 +141,7 @@ describe("reporting a failure", () => {
       assert.include(a.link.calls, "fail")
     })))
 
-  it.effect("a data stream that onError marks as done is not retried, and can be announced again at once", () =>
+  it.effect("a data stream is not retried if onError marks it as done, and can be announced again immediately", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let runs = 0
@@ -155,7 +158,7 @@ describe("reporting a failure", () => {
     })))
 })
 
-it.effect("the processing time of a handler is measured from its start", () =>
+it.effect("the processing time is measured from the start of the handler", () =>
   fleet.test(Effect.gen(function*() {
     const { a } = yield* fleet.ofOne
     const times = Metric.value(StreamMetrics.stream.processingTime.success)

@@ -1,4 +1,4 @@
-/** Hooks such as `onError` may use services of the program that passes them. */
+/** Hooks such as `onError` may use services from the program that passes them. */
 import { StreamClient, StreamMessages } from "@effect-simba/core/streams"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { assert, describe, expectTypeOf, it } from "@effect/vitest"
@@ -18,7 +18,7 @@ const pager = () => {
 }
 
 describe("onError", () => {
-  it.effect("onError can use the services of its program", () =>
+  it.effect("onError can use services from its program", () =>
     fleet.test(Effect.gen(function*() {
       const { calls, layer } = pager()
       const { a } = yield* fleet.ofOne
@@ -30,7 +30,7 @@ describe("onError", () => {
       assert.deepStrictEqual(calls, ["s1"])
     })))
 
-  it("`run` requires the services of onError in addition to those of the handler and of retry", () => {
+  it("`run` requires the services that onError, the handler and the retry schedule need", () => {
     const retry = Schedule.recurs(2).pipe(
       Schedule.modifyDelay(() => Rate.use(({ times }) => Effect.succeed(times)))
     )
@@ -42,7 +42,7 @@ describe("onError", () => {
 describe("onGap", () => {
   const Numbered = Schema.Struct({ n: Schema.FiniteFromString })
 
-  it.effect("can use the services of its program", () =>
+  it.effect("can use services from its program", () =>
     Effect.gen(function*() {
       const { calls, layer } = pager()
       const lease = new ScriptedLease()

@@ -1,5 +1,5 @@
 /**
- * State that changes between a check and its use: requests in flight, handlers that outlive their lease, late replies.
+ * State that changes between a check and its use: requests in flight, handlers that outlive their leases, late replies.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber } from "effect"
@@ -12,7 +12,7 @@ import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 import { newTable } from "../support/streamTable.ts"
 
-/** Announces a data stream whose entry is pending for a dead consumer and has no lease. */
+/** Announces a data stream without a lease whose entry is pending for a dead consumer. */
 const orphan = Effect.fnUntraced(function*(backend: fleet.Fleet["backend"], a: fleet.Consumer) {
   yield* a.client.announceAll(fleet.names(1))
   backend.rows[0]!.owner = "redis-consumer-gone"
@@ -25,7 +25,7 @@ const ownedBy = (table: StreamTable, stream: string, token: number, entry = "1-0
   new OwnedStream(acquisitionAt(table.now(), { stream, token, entry }), table.periods)
 
 describe("claims while the client closes", () => {
-  it.effect("a claim in flight fails, and the lease that it was granted is released", () =>
+  it.effect("a claim in flight fails, and its lease is released", () =>
     fleet.test(Effect.gen(function*() {
       for (const delay of [100, 450]) {
         const { a, backend, open } = yield* fleet.ofOne
@@ -45,7 +45,7 @@ describe("claims while the client closes", () => {
       }
     })))
 
-  it.effect("a claim by a closed client fails, and takes nothing", () =>
+  it.effect("a claim by a closed client fails without taking anything", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -55,7 +55,7 @@ describe("claims while the client closes", () => {
       assert.notInclude(a.link.calls, "take")
     })))
 
-  it.effect("a claim in flight does not delay closing for longer than the release timeout", () =>
+  it.effect("a claim in flight delays closing by at most the release timeout", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", {
@@ -74,7 +74,7 @@ describe("claims while the client closes", () => {
 })
 
 describe("a new lease for a data stream that this client still uses", () => {
-  it.effect("the old lease is lost, and the new one is refused while a handler of the old one runs", () =>
+  it.effect("the old lease is lost, and a new one is refused while the old one's handler is still running", () =>
     Effect.gen(function*() {
       const { table } = yield* newTable()
       const [first, second, third] = [1, 2, 3].map((token) => ownedBy(table, "s1", token)) as [
@@ -92,7 +92,7 @@ describe("a new lease for a data stream that this client still uses", () => {
       assert.deepStrictEqual(table.owned(), [third])
     }))
 
-  it.effect("a lease whose end is in flight keeps its own outcome when a newer lease arrives", () =>
+  it.effect("a lease that is ending keeps its own outcome when a newer lease arrives", () =>
     Effect.gen(function*() {
       const { table } = yield* newTable()
       const [first, second] = [ownedBy(table, "s1", 1), ownedBy(table, "s1", 2)]
@@ -104,7 +104,7 @@ describe("a new lease for a data stream that this client still uses", () => {
       assert.strictEqual(first.outcome, "released")
     }))
 
-  it.effect("a lease that is handed over to a consumer whose old handler still runs is released, so two handlers never run at once", () =>
+  it.effect("a consumer releases a data stream that it receives while its old handler still runs, so two handlers never run at the same time", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       let running = 0
@@ -118,7 +118,7 @@ describe("a new lease for a data stream that this client still uses", () => {
       const a = yield* open("a", { rebalance: true, capacity: 10, sweepInterval: "1 hour" })
       yield* a.serve(1, () => work(60_000))
       yield* TestClock.adjust("1 second")
-      // The lease is lost on the server, and another member hands the data stream over once more
+      // The lease is lost on the server, and another member hands the data stream over again
       const [row] = backend.rows
       backend.streamLeases.clear()
       backend.entryLeases.clear()
@@ -139,7 +139,7 @@ describe("a new lease for a data stream that this client still uses", () => {
 })
 
 describe("a failed request to end a lease", () => {
-  it.effect("a data stream whose `done` failed is rebalanced like any other once it has been renewed", () =>
+  it.effect("a data stream is rebalanced like any other if its `done` fails and its lease is then renewed", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -155,7 +155,7 @@ describe("a failed request to end a lease", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
     })))
 
-  it.effect("retrying a release whose reply was lost does not report a lost lease", () =>
+  it.effect("if the reply to a release is lost, retrying it does not report a lost lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -171,7 +171,7 @@ describe("a failed request to end a lease", () => {
 })
 
 describe("the owned data streams of a client", () => {
-  it.effect("using one data stream ends all expired leases immediately, before any timer fires", () =>
+  it.effect("using one data stream immediately ends all expired leases, before any timer fires", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const { table } = yield* Effect.provideService(newTable(), Clock.Clock, clock)
@@ -190,11 +190,11 @@ describe("the owned data streams of a client", () => {
       stall.millis = 2000
       assert.isTrue(table.isHeld(third))
       assert.deepStrictEqual(lost, ["s1", "s2"])
-      // All handlers are interrupted before anyone is notified
+      // All expired leases have ended before the first loss is reported
       assert.isFalse(isSecondOpen)
     }))
 
-  it.effect("a data stream is no longer owned after its deadline, even if the process is too busy for its timers", () =>
+  it.effect("a data stream is no longer owned after its deadline, even in a process that is too busy for its timers", () =>
     fleet.test(Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       const { open } = yield* fleet.make
@@ -209,7 +209,7 @@ describe("the owned data streams of a client", () => {
 })
 
 describe("stopping data streams", () => {
-  it.effect("stopping awaits a handler that starts while others are being stopped", () =>
+  it.effect("stopping also awaits a handler that starts while others are being stopped", () =>
     Effect.gen(function*() {
       const { table } = yield* newTable()
       const [first, second] = [ownedBy(table, "s1", 1), ownedBy(table, "s2", 2)]

@@ -1,4 +1,4 @@
-/** Tests which ids a reader remembers, and what it concludes from them after a failover. */
+/** Tests which ids a reader remembers, and how it uses them after a failover. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, it } from "@effect/vitest"
 import { isTime, LatestIds } from "../../src/streams/internal/latestIds.ts"
@@ -31,7 +31,7 @@ it("`keep` drops all but the oldest ids", () => {
   assert.isUndefined(ids.range(extent(1, 3)))
 })
 
-it("`range` is undefined if the oldest id may have been deleted or was chosen by a producer", () => {
+it("`range` is undefined if the message with the oldest id may have been deleted, or if that id was chosen by a producer", () => {
   const ids = latestIds(5, 6)
   assert.isDefined(ids.range(extent(5, 5)))
   assert.isUndefined(ids.range(extent(6, 9)))
@@ -46,13 +46,13 @@ it("`range` is undefined if the oldest id may have been deleted or was chosen by
   assert.isUndefined(own.range({ ...small, last: EntryId.make("9-0") }))
 })
 
-it("`countRead` counts messages up to the first one that differs", () => {
+it("`countRead` counts messages up to the first difference", () => {
   assert.strictEqual(latestIds(1, 2, 3).countRead(messages(1, 2, 4)), 2)
   assert.strictEqual(latestIds(1, 2, 3).countRead(messages(2, 3)), 0)
   assert.strictEqual(latestIds(1, 2, 3).countRead([]), 0)
 })
 
-it("`add` keeps the latest ten ids, and those of the last ten seconds up to a total of a thousand", () => {
+it("`add` keeps the latest ten ids and, up to a total of a thousand, all ids from the last ten seconds", () => {
   const countOf = (ids: LatestIds, first: number) => ids.range(extent(first, 1e6))!.count / 2
   const slow = Array.from({ length: 30 }, (_, i) => i * 20_000)
   assert.strictEqual(countOf(latestIds(...slow), 0 + slow[20]!), 10)
@@ -62,7 +62,7 @@ it("`add` keeps the latest ten ids, and those of the last ten seconds up to a to
   assert.strictEqual(countOf(latestIds(...fast), 500), 1000)
 })
 
-it("an id counts as a timestamp from September 2001 onwards", () => {
+it("an id counts as a timestamp if that is in or after September 2001", () => {
   assert.deepStrictEqual(
     ["5-0", "1000000000000-0", "1000000000001-0", "1750000000000-7"].map((id) => isTime(EntryId.make(id))),
     [false, false, true, true]

@@ -1,4 +1,4 @@
-/** Tests requests that end a lease or need one, after the backend has given the lease up or while it does not reply. */
+/** Tests requests that end or need a lease while the backend does not reply, or after it has forgotten the lease. */
 import { StreamLease } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Schedule } from "effect"
@@ -40,7 +40,7 @@ describe("a lease that the backend no longer has", () => {
       assert.lengthOf(backend.rows, 1)
     })))
 
-  it.effect("a data stream does not count as done if the first request got no reply and the second is refused", () =>
+  it.effect("a data stream does not count as done if the first request gets no reply and the second is refused", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       a.link.modes.done = "hang"
@@ -56,7 +56,7 @@ describe("a lease that the backend no longer has", () => {
       assert.lengthOf(backend.rows, 1)
     })))
 
-  it.effect("a handler that yields causes no warning about the release", () =>
+  it.effect("no warning about the release is logged when a handler yields", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       yield* a.serve(1, (lease) => Effect.delay(lease.yield, "500 millis"))
@@ -67,7 +67,7 @@ describe("a lease that the backend no longer has", () => {
       assert.deepStrictEqual(lines.filter((line) => line.includes("Releasing a data stream failed")), [])
     })))
 
-  it.effect("no warning is logged about a release that gets no reply before the lease has expired", () =>
+  it.effect("no warning is logged if a release gets no reply before the lease expires", () =>
     fleet.test(Effect.gen(function*() {
       const { a, lines } = yield* fleet.ofOne
       a.link.modes.renew = "hang"
@@ -78,7 +78,7 @@ describe("a lease that the backend no longer has", () => {
       assert.deepStrictEqual(lines.filter((line) => line.includes("Releasing a data stream failed")), [])
     })))
 
-  it.effect("no request to end it is sent if it was lost while protected work was ending", () =>
+  it.effect("no request to end a lease is sent if it was lost while protected work was ending", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.serve(1)
@@ -96,7 +96,7 @@ describe("a lease that the backend no longer has", () => {
     })))
 
   it.effect.each(["has counted", "could not count"] as const)(
-    "a lease that vanishes after the backend %s a failure is lost at the next renewal",
+    "a lease that vanishes is lost at the next renewal after the backend %s a failure",
     (how) =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
@@ -113,7 +113,7 @@ describe("a lease that the backend no longer has", () => {
   )
 })
 
-it.effect("the pauses between attempts to end a lease grow to one second", () =>
+it.effect("the pauses between attempts to end a lease grow to at most one second", () =>
   fleet.test(Effect.gen(function*() {
     const { a } = yield* fleet.ofOne
     a.link.modes.done = "fail"
@@ -126,7 +126,7 @@ it.effect("the pauses between attempts to end a lease grow to one second", () =>
   })))
 
 describe("ending a data stream", () => {
-  it.effect("a handler whose `done` failed can protect work again", () =>
+  it.effect("a handler can protect work again after its `done` has failed", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.modes.done = "fail"
@@ -142,7 +142,7 @@ describe("ending a data stream", () => {
       assert.isFalse(results[0])
     })))
 
-  it.effect("`done` from outside fails if the handler has already marked the data stream as done", () =>
+  it.effect("`done` from outside fails if the handler has already called it", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const leases: Array<fleet.Lease> = []
@@ -156,7 +156,7 @@ describe("ending a data stream", () => {
       assert.isTrue(error._tag === "LeaseLost" && error.reason._tag === "Released")
     })))
 
-  it.effect("`release` fails with LeaseLost after a loss, even if the handler is still running", () =>
+  it.effect("`release` fails with LeaseLost after a loss, even while the handler is still running", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.serve(1, Effect.uninterruptible(Effect.sleep("10 seconds")))
@@ -167,7 +167,7 @@ describe("ending a data stream", () => {
       assert.strictEqual((yield* Effect.flip(lease.release))._tag, "LeaseLost")
     })))
 
-  it.effect("a handler of an earlier lease does not count as the handler: `done` waits until the handler has ended", () =>
+  it.effect("`done` from the handler of an earlier lease counts as a call from outside, and waits until the current handler has ended", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.serve(1, Effect.onInterrupt(Effect.never, () => Effect.sleep("1 second")))
@@ -184,7 +184,7 @@ describe("ending a data stream", () => {
       assert.deepStrictEqual(backend.done, ["s1"])
     })))
 
-  it.effect("a handler does not continue after it has released its own data stream", () =>
+  it.effect("a handler does not continue after releasing its own data stream", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       let continued = false
@@ -194,12 +194,12 @@ describe("ending a data stream", () => {
     })))
 })
 
-it.effect("the log line about a dead letter names its token only if this consumer had the lease", () =>
+it.effect("the log line about a dead letter contains the token only if this consumer had the lease", () =>
   fleet.test(Effect.gen(function*() {
     const { annotations, backend, lines, open } = yield* fleet.make
     const a = yield* open("a", { maxFailures: 1, deadLetterAfter: 0 })
     const [{ entry } = { entry: "" }] = yield* a.client.announceAll(fleet.names(2))
-    // An earlier owner died while its handler was running
+    // An earlier owner died while its handler was running.
     backend.running.set(entry, "simba-consumer-gone@@1")
     yield* a.start(a.client.run(Effect.fail("bad"), { onError: () => Effect.void }))
     yield* TestClock.adjust("1 second")
@@ -207,7 +207,7 @@ it.effect("the log line about a dead letter names its token only if this consume
     assert.deepStrictEqual(about, [["stream", "entry"], ["stream", "entry", "token"]])
   })))
 
-it.effect("a log line about losses names at most five data streams, and ends with an ellipsis if there are more", () =>
+it.effect("a log line about losses lists at most five data streams, followed by an ellipsis if there are more", () =>
   fleet.test(Effect.gen(function*() {
     for (
       const [count, expected] of [[5, /^Warn: 5 .*: ("s\d", ){4}"s\d"$/], [

@@ -1,4 +1,4 @@
-/** Claims of data streams, and how the taker reacts to refusals and missing replies. */
+/** How data streams are claimed, and what happens after refusals and missing replies. */
 import { SimbaError } from "@effect-simba/core"
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,7 +11,7 @@ import { OwnedStream } from "../../src/streams/internal/ownedStream.ts"
 import { acquisitionAt } from "../support/acquisition.ts"
 import { newTable } from "../support/streamTable.ts"
 
-it.effect("thousands of refusals are logged as one line every ten seconds, with their count", () =>
+it.effect("thousands of refusals are logged as one line with their count every ten seconds", () =>
   Effect.gen(function*() {
     const { config, metrics, table } = yield* newTable({ capacity: 10_000 })
     const error = new SimbaError.BackendError({ operation: "take", isRetryable: false, cause: new Error("OOM") })
@@ -41,7 +41,7 @@ it.effect("thousands of refusals are logged as one line every ten seconds, with 
     ])
   }))
 
-it.effect("a lease that was granted too late is released with a single attempt", () =>
+it.effect("a lease that was granted too late is released, with a single attempt", () =>
   Effect.gen(function*() {
     const { config, metrics, table } = yield* newTable()
     let releases = 0
@@ -68,7 +68,7 @@ it.effect("a lease that was granted too late is released with a single attempt",
     assert.strictEqual(releases, 1)
   }))
 
-it.effect("if the backend refuses to end a lease, the lease is lost, and no request is sent for a lease that is over", () =>
+it.effect("a lease is lost if the backend refuses to end it, and no request is sent for a lease that is over", () =>
   Effect.gen(function*() {
     const { config, table } = yield* newTable()
     const calls: Array<string> = []
@@ -77,7 +77,7 @@ it.effect("if the backend refuses to end a lease, the lease is lost, and no requ
       release: call("release", "NotOwner"),
       done: () =>
         Effect.suspend(() => {
-          // While the request is in flight, its reply decides, not a renewal's
+          // While the request is in flight, the outcome depends on its reply, not on that to a renewal
           assert.isTrue([...table.all()][0]!.isEnding)
           return call("done", "NotOwner")()
         }),
@@ -147,7 +147,7 @@ describe("taking data streams", () => {
 
   const taken = (token: number) => ({ _tag: "Taken", failures: 0, token })
 
-  it.effect("a refused data stream may be requested again when its owner's lease is over, and after one lease duration at the latest", () =>
+  it.effect("a refused data stream may be requested again when its owner's lease ends, or after one lease duration at the latest", () =>
     Effect.gen(function*() {
       const error = new SimbaError.BackendError({ operation: "take", isRetryable: false, cause: new Error("OOM") })
       const { mayTake, take } = yield* setup({
@@ -169,7 +169,7 @@ describe("taking data streams", () => {
       assert.deepStrictEqual(open(), [1, 2, 3, 4])
     }))
 
-  it.effect("a lease that never expires is logged, because no consumer can take its data stream", () =>
+  it.effect("a lease that never expires is logged, because it prevents consumers from taking the data stream", () =>
     Effect.gen(function*() {
       const { take } = yield* setup({
         "1-0": { _tag: "Occupied", owner: "b", timeLeft: Duration.seconds(2) },
@@ -185,7 +185,7 @@ describe("taking data streams", () => {
       ])
     }))
 
-  it.effect("each entry is skipped for its own period, but no longer than a lease lasts", () =>
+  it.effect("each entry is skipped for its own period, but at most for the duration of a lease", () =>
     Effect.gen(function*() {
       const { mayTake, taker } = yield* setup({})
       yield* TestClock.adjust("19 seconds")
@@ -199,7 +199,7 @@ describe("taking data streams", () => {
       assert.deepStrictEqual([1, 2, 3].map(mayTake), [true, true, false])
     }))
 
-  it.effect("a consumer does not take a data stream that is paused, that it owns, or whose handler it still runs", () =>
+  it.effect("a consumer does not take a data stream if the stream is paused, or if the consumer owns it or still runs its handler", () =>
     Effect.gen(function*() {
       let isPaused = true
       const { mayTake, table, take } = yield* setup({ "1-0": taken(1) }, { isPaused: () => isPaused })
@@ -216,7 +216,7 @@ describe("taking data streams", () => {
       assert.isTrue(mayTake(1))
     }))
 
-  it.effect("a refusal frees the reserved capacity, and each request has an epoch of its own", () =>
+  it.effect("a refusal frees the reserved capacity, and each request has a separate epoch", () =>
     Effect.gen(function*() {
       const { delivered, epochs, state, table, take } = yield* setup({
         "1-0": taken(1),
@@ -236,7 +236,7 @@ describe("taking data streams", () => {
       assert.deepStrictEqual(epochs, ["s00000000000.1", "s00000000000.2", "s00000000000.3"])
     }))
 
-  it.effect("a request without a reply is repeated with the same epoch for up to a lease duration, and closing waits for the reply", () =>
+  it.effect("a request without a reply is repeated with the same epoch for up to a lease duration, and closing waits for it", () =>
     Effect.gen(function*() {
       const { delivered, epochs, state, table, take, taker } = yield* setup({ "1-0": taken(1) })
       state.outages = 2
@@ -253,7 +253,7 @@ describe("taking data streams", () => {
       yield* TestClock.adjust("5 seconds")
       assert.isDefined(failing.pollUnsafe())
       assert.strictEqual(table.free(), 63)
-      // Two requests may be in flight
+      // Two requests may be in flight at a time
       Object.assign(state, { outages: 0, delay: 300 })
       const first = yield* Effect.forkChild(take(1), { startImmediately: true })
       yield* TestClock.adjust("100 millis")
@@ -265,7 +265,7 @@ describe("taking data streams", () => {
       assert.isDefined(both.pollUnsafe())
     }))
 
-  it.effect("handlers and releases do not wait for the release of another lease", () =>
+  it.effect("neither handlers nor releases wait until another lease has been released", () =>
     Effect.gen(function*() {
       const replies = Object.fromEntries([1, 2, 3, 4].map((n) => [entryOf(n), taken(n)]))
       const { delivered, released, state, table, take, taker } = yield* setup(replies)
@@ -286,7 +286,7 @@ describe("taking data streams", () => {
       assert.isDefined(taking.pollUnsafe())
     }))
 
-  it.effect("a data stream that became a dead letter is logged", () =>
+  it.effect("dead-lettering a data stream is logged", () =>
     Effect.gen(function*() {
       const { take } = yield* setup({ "1-0": { _tag: "DeadLettered", failures: 3 } })
       const lines: Array<string> = []
@@ -295,7 +295,7 @@ describe("taking data streams", () => {
       assert.deepStrictEqual(lines, ["Data stream is in the dead letters now: its handlers failed 3 time(s)"])
     }))
 
-  it.effect("the log says how many data streams without an owner a claim took over", () =>
+  it.effect("the log says how many data streams without an owner were taken over by a claim", () =>
     Effect.gen(function*() {
       const { take } = yield* setup({ "1-0": taken(1), "2-0": taken(2), "3-0": taken(3) })
       const lines: Array<string> = []
@@ -307,7 +307,7 @@ describe("taking data streams", () => {
       ])
     }))
 
-  it.effect("an unreadable announcement is counted only by the consumer that moves it to the dead letters", () =>
+  it.effect("an unreadable announcement is counted only by the consumer that dead-letters it", () =>
     Effect.gen(function*() {
       const { taker } = yield* setup({ "1-0": true, "2-0": false })
       const count = Effect.map(Metric.value(StreamMetrics.stream.malformedAnnouncements), ({ count }) => count)

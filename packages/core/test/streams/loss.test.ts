@@ -1,4 +1,4 @@
-/** Owners that die, hang, stall or are cut off, and their successors. */
+/** Owners that die, hang, stall or lose their connection, and their successors. */
 import type { SimbaError } from "@effect-simba/core"
 import { StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
@@ -37,7 +37,7 @@ const lossOf = (lease: fleet.Lease) =>
   }))
 
 describe("an outage of 30 seconds", () => {
-  it.effect("after an outage all data streams are taken again within a lease and a sweep, no matter when the outage ends", () =>
+  it.effect("all data streams are taken again within a lease and a sweep after an outage, regardless of when the outage ends", () =>
     fleet.test(Effect.gen(function*() {
       for (let millis = 30_000; millis < 36_000; millis += 300) {
         const { a } = yield* fleet.ofOne
@@ -55,7 +55,7 @@ describe("an outage of 30 seconds", () => {
 })
 
 describe("an owner whose event loop stalls", () => {
-  it.effect("all 500 handlers are interrupted in one turn if their deadlines passed during the stall", () =>
+  it.effect("all 500 handlers are interrupted in the same turn if their deadlines pass during the stall", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const [begun, interrupted] = [yield* perTurn, yield* perTurn]
@@ -79,7 +79,7 @@ describe("an owner whose event loop stalls", () => {
 })
 
 describe("an owner that dies", () => {
-  it.effect("the successor of a dead owner logs one line for the streams that it takes over, and none for new announcements", () =>
+  it.effect("a dead owner's successor logs one line for the streams that it takes over, and none for new announcements", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const [a, b] = [yield* open("a"), yield* open("b")]
@@ -113,7 +113,7 @@ describe("an owner that dies", () => {
       yield* a.client.announceAll(names.slice(200))
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual((yield* owned(a)).length, 400)
-      // Two batches are renewed each second, so at some time their deadlines are less than half a second apart
+      // Each second, two batches are renewed, so at some point their deadlines are less than half a second apart
       for (let spread = Infinity; spread >= 500;) {
         yield* TestClock.adjust("20 millis")
         const left = yield* Effect.flatMap(
@@ -131,7 +131,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "a dead owner is replaced within a lease and a sweep, even if nothing is ever published",
+    "a dead owner is replaced within a lease and a sweep, even without published events",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend, open } = yield* fleet.ofOne
@@ -168,7 +168,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "a consumer that restarts under the same name immediately continues with the data streams it had",
+    "a consumer that restarts under the same name immediately resumes its data streams",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend, open } = yield* fleet.ofOne
@@ -176,7 +176,7 @@ describe("an owner that dies", () => {
         yield* TestClock.adjust("1 second")
         yield* a.kill
         const [first] = backend.rows
-        // The leases of the old process are already gone, as after a clean shutdown
+        // The old process's leases are already gone, as after a clean shutdown
         backend.entryLeases.clear()
         backend.streamLeases.clear()
         const repeated = yield* open("a", { sweepInterval: "1 hour" })
@@ -188,9 +188,9 @@ describe("an owner that dies", () => {
     { tags: ["G16"] }
   )
 
-  // With a short interval, there is nearly always a sweep just before capacity becomes free
+  // With a short interval, there is almost always a sweep just before capacity becomes free
   it.effect.each(["2 seconds", "50 millis", "55 millis"] as const)(
-    "a consumer takes orphans before new data streams, sweeping every %s",
+    "a consumer takes orphans before new data streams (sweep interval: %s)",
     (sweep) =>
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -211,7 +211,7 @@ describe("an owner that dies", () => {
       }))
   )
 
-  it.effect("a consumer does not request a data stream while its handler of an earlier lease still runs", () =>
+  it.effect("a consumer does not request a data stream while its handler for an earlier lease is still running", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "500 millis" })
@@ -229,7 +229,7 @@ describe("an owner that dies", () => {
       assert.deepStrictEqual(yield* owned(a), ["s1"])
     })))
 
-  it.effect("data streams of dead Go consumers are taken until the capacity is used up", () =>
+  it.effect("a dead Go consumer's data streams are taken until the capacity is used up", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const go = yield* open("go")
@@ -245,7 +245,7 @@ describe("an owner that dies", () => {
       assert.lengthOf(yield* owned(a), 2)
     })))
 
-  it.effect("an entry that another consumer has just received is not taken, even before that consumer has a lease", () =>
+  it.effect("an entry is not taken if another consumer has just read it, even before that consumer has a lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
@@ -265,7 +265,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "a data stream becomes a dead letter after maxFailures of its owners have died",
+    "a data stream is dead-lettered after maxFailures of its owners have died",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -286,7 +286,7 @@ describe("an owner that dies", () => {
   )
 
   it.effect(
-    "a lost lease does not count as a failure if the handler was waiting for messages",
+    "a loss does not count as a failure if the handler was waiting for messages",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -313,7 +313,7 @@ describe("an owner that dies", () => {
     { tags: ["B52"] }
   )
 
-  it.effect("a lease is measured from just before the claim was sent, not from the reply", () =>
+  it.effect("a lease starts just before the claim is sent, not when the reply arrives", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.delays.take = 400
@@ -323,7 +323,7 @@ describe("an owner that dies", () => {
       assert.isAtMost(Duration.toMillis(yield* lease!.timeLeft), 1500)
     })))
 
-  it.effect("if the reply to a claim arrives after the lease has expired, no handler starts and the stream is released", () =>
+  it.effect("if the reply to a claim arrives after the lease has expired, the stream is released without starting a handler", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const { clock, stall } = yield* stalling
@@ -358,7 +358,7 @@ describe("an owner that dies", () => {
       }
     })))
 
-  it.effect("a process takes a lost data stream again only after its uninterruptible handler has ended", () =>
+  it.effect("a process takes a lost data stream again only once its uninterruptible handler has ended", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       let running = 0
@@ -385,7 +385,7 @@ describe("an owner that dies", () => {
     })))
 
   it.effect(
-    "a consumer with free capacity takes over from a dead owner, even beyond its fair share",
+    "a consumer with free capacity takes a dead owner's data streams, even beyond its fair share",
     () =>
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -406,7 +406,7 @@ describe("an owner that dies", () => {
 
 describe("an owner that is cut off", () => {
   it.effect(
-    "handlers are interrupted at the local deadline, before another handler starts",
+    "handlers are interrupted at the local deadline, before successors start",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, open } = yield* fleet.ofOne
@@ -432,7 +432,7 @@ describe("an owner that is cut off", () => {
   )
 
   it.effect(
-    "failed renewals are retried, and a short outage loses no data stream, whenever it begins",
+    "failed renewals are retried, and no data stream is lost in a short outage, whenever it begins",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -440,8 +440,8 @@ describe("an owner that is cut off", () => {
         yield* a.serve(1, handler)
         yield* TestClock.adjust("900 millis")
         for (let i = 0; i < 40; i++) {
-          // The lease of 2 s, minus the margin, a heartbeat and the last pause. A call that hangs also costs its
-          // timeout
+          // The lease of 2 s, less the margin, a heartbeat and the last pause. Hanging calls also take until their
+          // timeout.
           const [mode, length] = i % 2 === 0 ? ["fail", 700] as const : ["hang", 250] as const
           a.link.mode = mode
           yield* TestClock.adjust(length)
@@ -453,7 +453,7 @@ describe("an owner that is cut off", () => {
     { tags: ["G11"] }
   )
 
-  it.effect("a renewed lease is measured from just before the renewal was sent, not from the reply", () =>
+  it.effect("a renewed lease starts just before the renewal is sent, not when the reply arrives", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       a.link.delays.renew = 400
@@ -470,7 +470,7 @@ describe("an owner that is cut off", () => {
       assert.isAtMost(yield* left, 1500)
     })))
 
-  it.effect("an owner resumes its work after an outage that was longer than the lease", () =>
+  it.effect("an owner resumes work after an outage that was longer than the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const { handler, notes } = noting()
@@ -485,7 +485,7 @@ describe("an owner that is cut off", () => {
       assert.deepStrictEqual(backend.dead, [])
     })))
 
-  it.effect("a machine that was suspended for longer than its leases has lost its data streams when it wakes up", () =>
+  it.effect("a machine that wakes up after its leases have ended has lost its data streams", () =>
     fleet.test(Effect.gen(function*() {
       const base = yield* Clock.Clock
       let asleep = 0
@@ -510,7 +510,7 @@ describe("an owner that is cut off", () => {
       assert.strictEqual(Duration.toMillis(yield* lease!.timeLeft), 0)
     })))
 
-  it.effect("a claim whose reply was lost is repeated: one owner, one token, no failure", () =>
+  it.effect("a claim is repeated if its reply is lost, with one owner, one token and no failure", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       a.link.modes.take = "lost"
@@ -525,7 +525,7 @@ describe("an owner that is cut off", () => {
 })
 
 describe("losses, free capacity and unexpected entries", () => {
-  it.effect("a loss interrupts a handler that waits for protected work, so it does not continue when that work ends", () =>
+  it.effect("a loss interrupts a handler that is waiting for protected work, so it does not continue when that work ends", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const ends: Array<string> = []
@@ -540,7 +540,7 @@ describe("losses, free capacity and unexpected entries", () => {
       assert.deepStrictEqual(ends, ["Failure"])
     })))
 
-  it.effect("leases that vanished are lost, and never recreated", () =>
+  it.effect("vanished leases are lost and never recreated", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "1 hour" })
@@ -557,12 +557,12 @@ describe("losses, free capacity and unexpected entries", () => {
     })), { tags: ["G10"] })
 
   it.effect(
-    "a handler that ends after its lease was lost does not affect a newer lease of the same data stream",
+    "a handler that ends after its lease was lost does not affect a newer lease on the same data stream",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const [a, b] = [yield* open("a"), yield* open("b")]
-        // This uninterruptible handler runs long after the loss of its lease
+        // This uninterruptible handler runs long after its lease was lost
         yield* a.serve(1, Effect.uninterruptible(Effect.sleep("20 seconds")))
         yield* TestClock.adjust("500 millis")
         yield* b.start(b.client.run(Effect.never))
@@ -579,7 +579,7 @@ describe("losses, free capacity and unexpected entries", () => {
   )
 
   it.effect(
-    "a done request that arrives after its lease expired does not affect a newer lease",
+    "a done request that arrives after its lease has expired does not affect a newer lease",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -591,7 +591,8 @@ describe("losses, free capacity and unexpected entries", () => {
         yield* b.start(b.client.run(Effect.never))
         backend.entryLeases.clear()
         backend.streamLeases.clear()
-        // The lease is lost at 1,900 ms and taken by b after 2,000 ms. The done request arrives at 2,090 ms
+        // The lease is lost at 1,900 ms, and b takes the data stream after 2,000 ms. The done request arrives at 2,090
+        // ms.
         yield* TestClock.adjust("380 millis")
         const [lease] = yield* b.client.owned
         assert.strictEqual(lease?.token, 2)
@@ -621,7 +622,7 @@ describe("losses, free capacity and unexpected entries", () => {
       assert.strictEqual((yield* owned(a)).length, 1)
     })))
 
-  it.effect("the handler of a lost data stream ends at once, even if requests for hundreds of others get no reply", () =>
+  it.effect("a lost data stream's handler ends immediately, even if requests for hundreds of other streams get no reply", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 500 })
@@ -633,12 +634,12 @@ describe("losses, free capacity and unexpected entries", () => {
       backend.streamLeases.delete("s401")
       yield* TestClock.adjust("1150 millis")
       assert.lengthOf(a.link.calls.filter((call) => call === "done"), 400)
-      // This consumer no longer uses the data stream, so the claim is sent
+      // The claim is sent because this consumer no longer uses the data stream
       yield* Effect.exit(a.acquire("s401"))
       assert.include(a.link.calls, "find")
     })))
 
-  it.effect("orphans that a sweep had no capacity for are taken as soon as capacity is free, without waiting for the next sweep", () =>
+  it.effect("orphans that a sweep had no capacity for are taken as soon as capacity is free, not only at the next sweep", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a")
@@ -653,11 +654,11 @@ describe("losses, free capacity and unexpected entries", () => {
       )))
       yield* TestClock.adjust("30 seconds")
       assert.lengthOf(ends, 4)
-      // A blocked read of announcements ends within a second
+      // A blocked read of announcements ends within a second.
       assert.isBelow(ends[3]! - ends[0]!, 4000)
     })))
 
-  it.effect("an announcement that was read while an orphan used up the capacity is taken before the next one, without waiting for a sweep", () =>
+  it.effect("an announcement that is read while an orphan uses up the capacity is taken before the next one, without waiting for a sweep", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const gone = yield* open("gone")
@@ -683,7 +684,7 @@ describe("losses, free capacity and unexpected entries", () => {
       assert.deepStrictEqual(backend.done, ["s1", "s2", "s3"])
     })))
 
-  it.effect("a loss frees the capacity of a single data stream", () =>
+  it.effect("a loss frees the capacity for one data stream", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1 })
@@ -699,7 +700,7 @@ describe("losses, free capacity and unexpected entries", () => {
     })))
 
   it.effect(
-    "an entry that cannot be taken or read does not end the consumer, and other entries are taken",
+    "a consumer continues with other entries if one cannot be taken or read",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
@@ -719,7 +720,7 @@ describe("losses, free capacity and unexpected entries", () => {
     { tags: ["G1", "G2"] }
   )
 
-  it.effect("an unreadable entry of another consumer is left to that consumer until it has been silent for a long time", () =>
+  it.effect("another consumer's unreadable entry is left to that consumer until the consumer has been silent for a long time", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -733,7 +734,7 @@ describe("losses, free capacity and unexpected entries", () => {
       assert.deepStrictEqual(backend.dead.map(({ reason }) => reason), ["not for us"])
     })))
 
-  it.effect("a second entry for the same data stream is taken when the first is done", () =>
+  it.effect("a second entry for the same data stream is taken when the first one is done", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let running = 0
@@ -749,7 +750,7 @@ describe("losses, free capacity and unexpected entries", () => {
 })
 
 describe("a handler that makes no progress", { tags: ["G32"] }, () => {
-  it.effect("a handler without progress loses its data stream even though the lease is renewed, and one with progress keeps it", () =>
+  it.effect("a handler keeps its data stream while it makes progress, and loses it otherwise even though the lease is renewed", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "10 seconds" })
@@ -762,14 +763,14 @@ describe("a handler that makes no progress", { tags: ["G32"] }, () => {
       assert.isUndefined(loss.reason())
       yield* TestClock.adjust("200 millis")
       assert.strictEqual(loss.reason(), "Stalled")
-      // Either consumer may take it. Consumer a hangs again and loses it, and b keeps it
+      // Either consumer may take it. Consumer a hangs again and loses it, while b keeps it.
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual(yield* owned(b), ["s1"])
-      // Progress ended the streak of failures
+      // Progress reset the count of failures
       assert.deepStrictEqual([...backend.failures.values()], [0])
     })))
 
-  it.effect("commits count as progress, and waiting for messages does not count as a lack of progress", () =>
+  it.effect("commits count as progress, and waiting for messages is not a lack of progress", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "10 seconds" })

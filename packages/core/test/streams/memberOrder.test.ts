@@ -1,4 +1,4 @@
-/** Tests the order in which members try an orphan, and the choice of the member that reaps. */
+/** Tests in which order members try to take an orphan, and which member reaps. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, type Member } from "@effect-simba/core/streams/StreamStore"
 import { assert, it } from "@effect/vitest"
@@ -13,7 +13,7 @@ const member = (name: string, owned = 0, capacity = 10): Member => ({
 
 const entries = Array.from({ length: 300 }, (_, i) => EntryId.make(`${i + 1}-0`))
 
-it("members agree on the order for each entry, and every member is first for a roughly equal share of the entries", () => {
+it("members agree on the order for each entry, and each member is first for a roughly equal share of the entries", () => {
   const members = ["a", "b", "c", "d"].map((name) => member(name))
   const firsts = new Map<number, number>()
   for (const entry of entries) {
@@ -26,25 +26,25 @@ it("members agree on the order for each entry, and every member is first for a r
   assert.strictEqual(firsts.size, 4)
 })
 
-it("full members do not delay the others, and a consumer that is not yet a member has no rank", () => {
+it("full members do not delay others, and a consumer has no rank until it is a member", () => {
   const [a, b, full, over] = [member("a"), member("b", 9), member("c", 10), member("d", 11)]
   for (const entry of entries) {
     const ranks = [a, b].map(({ session }) => rank([a, b, full, over], session, entry))
     assert.deepStrictEqual([...ranks].sort(), [0, 1])
-    // A full member has a rank too
+    // Full members have a rank too
     assert.isAtMost(rank([a, b, full, over], full.session, entry)!, 2)
     assert.isUndefined(rank([a, b], full.session, entry))
   }
   assert.isTrue(entries.some((entry) => rank([a, b, full, over], full.session, entry) === 2))
 })
 
-it("exactly one consumer is first, even if two sessions have its name", () => {
+it("exactly one consumer is first, even if two sessions have the same name", () => {
   const members = [member("b"), member("a"), { ...member("a"), session: "other" }]
   assert.isTrue(isFirst(members, members[1]!.consumer))
   assert.isFalse(isFirst(members, members[0]!.consumer))
 })
 
-it("the order is the same in every version, so that members with different versions agree on it", () => {
+it("the order never changes between versions, so that members with different versions agree on it", () => {
   const members = ["a", "b", "c", "d"].map((name) => member(name))
   const orders = Array.from({ length: 24 }, (_, i) => {
     const entry = EntryId.make(`${1_750_000_000_001 + i}-0`)
@@ -57,7 +57,7 @@ it("the order is the same in every version, so that members with different versi
   )
 })
 
-it("two members whose hashes for an entry are equal are both first, and the lowest bits of the hashes decide", () => {
+it("members with equal hashes for an entry are both first, and otherwise even the lowest bits of the hashes count", () => {
   const entry = EntryId.make("1-0")
   const ranks = (...sessions: ReadonlyArray<string>) => {
     const members = sessions.map((session) => ({ ...member("a"), session }))

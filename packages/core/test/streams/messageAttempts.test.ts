@@ -1,4 +1,4 @@
-/** Tests the pauses between the attempts at a message: progress, and the loss of the lease. */
+/** Tests pauses between attempts at a message: progress, and the loss of the lease. */
 import { SimbaError } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
@@ -25,7 +25,7 @@ it.effect("after a loss during a pause, the message is not attempted again", () 
     assert.strictEqual(attempts, 1)
   }))
 
-it.effect("a pause counts as progress only if the handlers of the data stream have not failed before", () =>
+it.effect("a pause counts as progress only if no handler of the data stream has failed before", () =>
   Effect.gen(function*() {
     for (const failures of [0, 1]) {
       const lease = new ScriptedLease()

@@ -1,4 +1,4 @@
-/** Tests when processed messages are committed, with a commit in flight and after a failed one. */
+/** Tests when processed messages are committed, during another commit and after a failed one. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber, Latch, Scheduler } from "effect"
@@ -8,7 +8,7 @@ import type { StreamLease } from "../../src/streams/StreamLease.ts"
 
 const processed = (n: number) => ({ id: EntryId.make(`${n}-0`), offset: n, isLast: false })
 
-/** `MessageCommits` on a lease whose commit requests wait for the latch. */
+/** `MessageCommits` on a lease whose commits wait for the latch. */
 const setup = Effect.fnUntraced(function*(options: ConstructorParameters<typeof MessageCommits>[2]) {
   const calls: Array<string> = []
   const latch = Latch.makeUnsafe(true)
@@ -30,7 +30,7 @@ it.effect("a message that is processed during a commit counts towards the next o
     commits.add(processed(3))
     latch.openUnsafe()
     yield* Fiber.join(fiber)
-    // One message is uncommitted, so no commit is due
+    // Only one message is uncommitted, so no commit is due
     yield* commits.afterMessage
     assert.deepStrictEqual(calls, ["2-0", "progress"])
     commits.add(processed(4))
@@ -78,7 +78,7 @@ it.effect("the next commit covers the messages of a failed commit", () =>
     assert.deepStrictEqual(calls, ["1-0", "progress", "2-0"])
   }))
 
-it.effect("settle awaits the commit in flight, and forgotten messages are not committed", () =>
+it.effect("settle awaits the commit in flight, and does not commit forgotten messages", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 1 })
     commits.add(processed(1))
@@ -96,7 +96,7 @@ it.effect("settle awaits the commit in flight, and forgotten messages are not co
     assert.deepStrictEqual(calls, ["1-0"])
   }))
 
-it.effect("the messages of a failed commit count towards commitEvery", () =>
+it.effect("messages in a failed commit count towards commitEvery", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 3 })
     latch.closeUnsafe()
@@ -112,7 +112,7 @@ it.effect("the messages of a failed commit count towards commitEvery", () =>
     assert.deepStrictEqual(calls, ["1-0", "progress", "3-0"])
   }))
 
-it.effect("the messages of a commit that fails after commitWithin are committed at once", () =>
+it.effect("if a commit fails after commitWithin, its messages are committed immediately", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 100, commitWithin: "1 second" })
     yield* Effect.forkChild(commits.whenDue, { startImmediately: true })
@@ -126,7 +126,7 @@ it.effect("the messages of a commit that fails after commitWithin are committed 
     assert.deepStrictEqual(calls, ["1-0", "1-0"])
   }))
 
-it.effect("a commit is not made before it is due, not even by one millisecond", () =>
+it.effect("no commit is even one millisecond early", () =>
   Effect.gen(function*() {
     const { calls, commits } = yield* setup({ commitEvery: 100, commitWithin: "1 second" })
     commits.add(processed(1))
@@ -138,7 +138,7 @@ it.effect("a commit is not made before it is due, not even by one millisecond", 
     assert.deepStrictEqual(calls, ["1-0"])
   }))
 
-it.effect("after a commit nothing runs until the next message", () =>
+it.effect("nothing runs between a commit and the next message", () =>
   Effect.gen(function*() {
     const { calls, commits } = yield* setup({ commitEvery: 100, commitWithin: "1 second" })
     const scheduler = yield* Scheduler.Scheduler

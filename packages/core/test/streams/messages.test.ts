@@ -1,4 +1,4 @@
-/** Tests `StreamMessages` on a scripted lease: reading, gaps, commits, attempts, revocation and loss. */
+/** Tests `StreamMessages` on a scripted lease: reading, gaps, commits, attempts, revocations and losses. */
 import { SimbaError } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamError, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
@@ -47,7 +47,7 @@ const processing = (
   return { observed, run }
 }
 
-/** Collects gaps as texts of the form `after until missed`. */
+/** Collects gaps as texts in the form `after until missed`. */
 const collected = () => {
   const gaps: Array<string> = []
   const onGap = ({ after, missed, reason, until }: StreamMessages.Gap) =>
@@ -69,7 +69,7 @@ const failureOf = (exit: Exit.Exit<unknown, unknown>): unknown =>
   Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
 
 describe("process", () => {
-  it.effect("delivers all messages in order, commits each, waits for more, and ends after the last", () =>
+  it.effect("delivers all messages in order, commits each one, waits for more, and ends after the last one", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
@@ -101,7 +101,7 @@ describe("process", () => {
       assert.deepStrictEqual(reads(lease), ["read 2-0", "read 2-0", "read 4-0"])
     }))
 
-  it.effect("reports how many messages were deleted before they were read: at the start, and in later bursts", () =>
+  it.effect("reports how many messages were deleted before they were read, both at the start and in later bursts", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...[1, 2, 3, 4, 5, 6].map((n) => numbered(n)))
@@ -114,7 +114,7 @@ describe("process", () => {
       const fiber = yield* start(run)
       yield* Effect.yieldNow
       assert.deepStrictEqual(gaps, ["2-0 5-0 2"])
-      // The reader gets the first message of a burst immediately. Most of the others are trimmed before it reads them
+      // The reader gets the first message in a burst immediately. Most others are trimmed before it reads them.
       for (let burst = 1; burst <= 5; burst++) {
         const all = Array.from({ length: 2000 }, (_, i) => numbered(burst * 10_000 + i))
         lease.add(all[0]!)
@@ -136,7 +136,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("reports missing messages in time even if the wall clock was set back", () =>
+  it.effect("reports missing messages in time, even if the wall clock was set back", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const lease = new ScriptedLease()
@@ -154,13 +154,13 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("reports messages that an earlier owner missed without noticing, from any start position", () =>
+  it.effect("reports messages that an earlier owner missed without noticing, regardless of the start position", () =>
     Effect.gen(function*() {
       for (const after of [undefined, "10-0", "12-0"]) {
         const lease = new ScriptedLease()
         lease.add(...Array.from({ length: 30 }, (_, i) => numbered(i + 1)))
         lease.trim(24)
-        // The earlier owner read 1, 2, 9 and 10, and its lease ended before it noticed the gap
+        // The earlier owner read messages 1, 2, 9 and 10. Its lease ended before it noticed the gap.
         lease.checkpoint = numbered(10).id
         lease.offset = 4
         const { gaps, onGap } = collected()
@@ -174,7 +174,7 @@ describe("process", () => {
       }
     }))
 
-  it.effect("reports within a second messages that it missed itself, even if the checkpoint has no offset", () =>
+  it.effect("reports its own missed messages within a second, even if the checkpoint has no offset", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 30 }, (_, i) => numbered(i + 1)))
@@ -190,7 +190,7 @@ describe("process", () => {
       assert.deepStrictEqual([gaps, lease.offset], [["5-0 30-0 13"], 30])
     }))
 
-  it.effect("reports a gap between slow messages before the next one is processed, and a gap before the last message", () =>
+  it.effect("reports a gap before the next message is processed, even if messages are slow or it is the last one", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -213,7 +213,7 @@ describe("process", () => {
       assert.deepStrictEqual(gaps, ["0-0 4-0 2", "1-0 6-0 1"])
     }))
 
-  it.effect("reports messages that arrived and were deleted while it waited, but not the trimming of messages that it had read", () =>
+  it.effect("reports messages that were added and deleted while it waited, but not those that were trimmed after it had read them", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
@@ -231,7 +231,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a gap after a checkpoint without an offset has no count, and the next commit has an offset", () =>
+  it.effect("if a checkpoint has no offset, a gap after it has no count, but the next commit contains an offset", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3), numbered(4))
@@ -245,7 +245,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("on a server without counters, a gap is reported only if all messages were deleted", () =>
+  it.effect("on a server without counters, reports a gap only if all messages were deleted", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.added = undefined
@@ -263,7 +263,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a data stream that is recreated with smaller ids, before or during processing, is read from its beginning", () =>
+  it.effect("reads from the beginning if a data stream is recreated with smaller ids before or during processing", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -279,7 +279,7 @@ describe("process", () => {
       lease.add(numbered(60), numbered(61))
       yield* Effect.yieldNow
       assert.strictEqual(lease.checkpoint, "61-0")
-      // Processed messages that are not committed belong to the old data stream
+      // Uncommitted processed messages belong to the old data stream
       lease.add(numbered(62))
       yield* Effect.yieldNow
       lease.rewrite(numbered(2), numbered(3))
@@ -293,7 +293,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("after a failover that lost the newest messages, reading continues after the last delivered message that remains", () =>
+  it.effect("after a failover that lost the newest messages, continues after the last delivered message that still exists", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
@@ -304,8 +304,8 @@ describe("process", () => {
       const fiber = yield* start(run)
       yield* Effect.yieldNow
       assert.deepStrictEqual(gaps.splice(0), [`0-0 ${at(11).id} 10`])
-      // The new primary has messages up to 25 and commits up to 20. Its next message has an id below the last lost
-      // one's
+      // The new primary has messages up to 25, and a checkpoint at 20. The id of its next message is smaller than the
+      // id of the last lost message.
       const replicated = lease.stream.slice(0, 15)
       lease.rewrite(...Array.from({ length: 10 }, (_, i) => at(i + 1)), ...replicated, at(28))
       lease.trim(16)
@@ -316,7 +316,7 @@ describe("process", () => {
       assert.deepStrictEqual(gaps, [`${at(25).id} ${at(30).id} lost 5`])
       assert.deepStrictEqual([lease.checkpoint, lease.offset], [at(28).id, 26])
       assert.notInclude(lease.calls.join(), "seek")
-      // If no new message has arrived, the last remaining one is committed
+      // If no new message has arrived, the last remaining message is committed
       lease.rewrite(...Array.from({ length: 10 }, (_, i) => at(i + 1)), ...replicated)
       lease.trim(15)
       lease.checkpoint = at(20).id
@@ -327,7 +327,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("when a recreated data stream loses its newest messages, ids that were read before it was recreated do not matter", () =>
+  it.effect("when a recreated data stream loses its newest messages, ignores ids that it read before the stream was recreated", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const at = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
@@ -349,7 +349,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("the last message is processed even if its data stream was deleted or recreated after the read", () =>
+  it.effect("processes the last message even if its data stream was deleted or recreated after the read", () =>
     Effect.gen(function*() {
       for (const how of ["deleted", "recreated"]) {
         const lease = new ScriptedLease()
@@ -369,7 +369,7 @@ describe("process", () => {
       }
     }))
 
-  it.effect("if no delivered message is known to remain, reading continues after the checkpoint", () =>
+  it.effect("continues after the checkpoint if no delivered message is known to remain", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3))
@@ -386,7 +386,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("a recreated data stream with another first message is read from its beginning, even if it contains the checkpoint", () =>
+  it.effect("reads a recreated data stream with a different first message from the beginning, even if it contains the checkpoint", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(10), numbered(20), numbered(30))
@@ -402,7 +402,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("logs warnings about gaps and about an expired checkpoint by default", () =>
+  it.effect("by default, logs warnings about gaps and about an expired checkpoint", () =>
     Effect.gen(function*() {
       const lines: Array<string> = []
       const logger = Logger.make(({ message }) => void lines.push(String(message)))
@@ -439,7 +439,7 @@ describe("process", () => {
       const old = new ScriptedLease()
       old.add(end(`${year2026}-0`))
       assert.include((yield* linesOf(old))[0], "checkpointRetention")
-      // An application that keeps its own position needs no warning
+      // There is no warning if the application keeps its own position
       old.checkpoint = undefined
       old.end = "Open"
       assert.deepStrictEqual(yield* linesOf(old, { after: Option.none() }), [])
@@ -450,7 +450,7 @@ describe("process", () => {
       }
     }))
 
-  it.effect("reads a long stream in batches, and delivers each message once", () =>
+  it.effect("reads a long stream in batches and delivers each message once", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const all = Array.from({ length: 25 }, (_, index) => index + 1)
@@ -461,7 +461,7 @@ describe("process", () => {
       assert.deepStrictEqual(reads(lease), ["read 0-0", "read 10-0", "read 20-0"])
     }))
 
-  it.effect("commits the last message as the end, so a successor has nothing to do, even if everything is trimmed", () =>
+  it.effect("commits the last message as the end, so successors have nothing to do even if everything is trimmed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), end("2-0"))
@@ -473,7 +473,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [])
     }))
 
-  it.effect("reading a data stream that is announced again after its end continues up to the next end", () =>
+  it.effect("reads up to the next end if a data stream is announced again after its end", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), end("2-0"))
@@ -490,7 +490,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [3, 0])
     }))
 
-  it.effect("a data stream that is announced again after its end is done when it is deleted", () =>
+  it.effect("is done if a data stream is announced again after its end and then deleted", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.checkpoint = end("2-0").id
@@ -503,7 +503,7 @@ describe("process", () => {
       yield* Fiber.join(fiber)
     }))
 
-  it.effect("a data stream that is recreated with smaller ids and deleted before it is read is done", () =>
+  it.effect("is done if a data stream is recreated with smaller ids and deleted before it is read", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -525,7 +525,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [])
     }))
 
-  it.effect("with infinite attempts, an error of the handler ends processing, and the next run starts after the last commit", () =>
+  it.effect("with infinite attempts, a handler error ends processing, and the next run starts after the last commit", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3), end("4-0"))
@@ -542,7 +542,7 @@ describe("process", () => {
       assert.deepStrictEqual(next.observed, [3, 0])
     }))
 
-  it.effect("commits after every `commitEvery` messages, and reports progress in between", () =>
+  it.effect("commits after every `commitEvery` messages, and reports progress between commits", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...[1, 2, 3, 4, 5].map((n) => numbered(n)), end("6-0"), numbered(7))
@@ -559,7 +559,7 @@ describe("process", () => {
       ])
     }))
 
-  it.effect("commits after `commitWithin`, between messages or while it waits", () =>
+  it.effect("commits after `commitWithin`, either between messages or while it waits", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       const { run } = processing(
@@ -569,8 +569,8 @@ describe("process", () => {
       )
       const fiber = yield* start(run)
       lease.add(numbered(1), numbered(2), numbered(3), numbered(4), numbered(5))
-      // The first message is done after 400 ms. The commit is due 1 s later, while the fourth is processed until 1,600
-      // ms
+      // The first message is done after 400 ms. The commit is due 1 s later. At that time, the fourth message is being
+      // processed, until 1,600 ms.
       yield* TestClock.adjust("1599 millis")
       assert.deepStrictEqual(commits(lease), [])
       yield* TestClock.adjust("1 millis")
@@ -586,7 +586,7 @@ describe("process", () => {
     }))
 
   it.effect(
-    "messages that cannot be decoded go to the dead letters in order, with the reason, and processing continues",
+    "dead-letters undecodable messages in order, with the reason, and continues",
     () =>
       Effect.gen(function*() {
         const lease = new ScriptedLease()
@@ -610,7 +610,7 @@ describe("process", () => {
     { tags: ["G2"] }
   )
 
-  it.effect("a message that cannot be decoded does not move the checkpoint past messages that are buffered in a window", () =>
+  it.effect("an undecodable message does not move the checkpoint past messages that are buffered in a window", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered("x", "3-0"), numbered(4))
@@ -634,7 +634,7 @@ describe("process", () => {
       yield* Fiber.interrupt(successor)
     }))
 
-  it.effect("a handler whose lease is lost gets no further message, even if many were read ahead", () =>
+  it.effect("a handler gets no further messages after a loss, even if many were read ahead", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 50 }, (_, i) => numbered(i + 1)))
@@ -647,7 +647,7 @@ describe("process", () => {
       assert.deepStrictEqual(observed, [1, 2, 3])
     }))
 
-  it.effect("logs one line with the reason why a message cannot be decoded", () =>
+  it.effect("logs one line that says why a message cannot be decoded", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered("x", "1-0"), end("2-0"))
@@ -660,7 +660,7 @@ describe("process", () => {
       assert.deepStrictEqual(said, [[`A message cannot be decoded; moving it to the dead letters: ${reason}`]])
     }))
 
-  it.effect("a message on which the decoder or `until` throws goes to the dead letters with the reason, and processing continues", () =>
+  it.effect("dead-letters a message on which the decoder or `until` throws, with the reason, and continues", () =>
     Effect.gen(function*() {
       const Doubled = Schema.Struct({
         n: Schema.FiniteFromString.pipe(Schema.decodeTo(
@@ -690,7 +690,7 @@ describe("process", () => {
         ["2-0", "`until` failed: TypeError: no four"]
       ])
       assert.strictEqual(lease.end, "Ended")
-      // A message on which `until` throws is not the last one, even at the application's own position
+      // A message on which `until` throws does not count as the last one, even at the application's own position
       const other = new ScriptedLease()
       other.add(numbered(2), end("3-0"))
       yield* StreamMessages.process(Doubled, () => Effect.void, { until, after: Option.some("2-0") }).pipe(
@@ -699,7 +699,7 @@ describe("process", () => {
       assert.deepStrictEqual([other.dead, other.end], [[], "Ended"])
     }))
 
-  it.effect("a message that cannot be decoded does not move the checkpoint past an unprocessed message", () =>
+  it.effect("an undecodable message does not move the checkpoint past an unprocessed message", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered("x", "2-0"))
@@ -732,7 +732,7 @@ describe("process", () => {
       assert.strictEqual(lease.dead[1]![1], "there is no field \"json\"")
     }))
 
-  it("fields are strings: a schema that decodes anything else does not compile", () => {
+  it("a schema does not compile if it decodes from anything but strings, because fields are strings", () => {
     const Json = Schema.Struct({ n: Schema.Finite })
     const handler = () => Effect.void
     const accepted = [
@@ -752,7 +752,7 @@ describe("process", () => {
     assert.deepStrictEqual([accepted.length, refused.length], [2, 4])
   })
 
-  it.effect("a handler may dead-letter a message and continue", () =>
+  it.effect("a handler can dead-letter a message and continue", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), end("3-0"))
@@ -767,7 +767,7 @@ describe("process", () => {
 })
 
 describe("attempts", () => {
-  /** A handler that fails on the second message. `at` has the times of its attempts. */
+  /** A handler that fails on the second message. `at` contains the times of the attempts. */
   const failing = (
     lease: ScriptedLease,
     options: StreamMessages.ProcessOptions<typeof Numbered.Type> = {},
@@ -795,7 +795,7 @@ describe("attempts", () => {
     return lease
   }
 
-  it.effect("a message that always fails becomes a dead letter after ten attempts in three minutes, and the next one is processed", () =>
+  it.effect("a message that always fails is dead-lettered after ten attempts in three minutes, and the next one is processed", () =>
     Effect.gen(function*() {
       const lease = three()
       const { at, run, observed } = failing(lease)
@@ -813,7 +813,7 @@ describe("attempts", () => {
       assert.strictEqual((yield* Metric.value(failed)).count - before.count, 1)
     }))
 
-  it.effect("a message that fails at first is retried with the given backoff, and is processed once", () =>
+  it.effect("a message that fails at first is retried with the given backoff, and processed once", () =>
     Effect.gen(function*() {
       const lease = three()
       const { at, run, observed } = failing(lease, { attempts: 3, backoff: Schedule.spaced("5 seconds") }, "busy", 2)
@@ -823,7 +823,7 @@ describe("attempts", () => {
       assert.deepStrictEqual([observed, at, lease.dead], [[1, 2, 0], [0, 5000, 10_000], []])
     }))
 
-  it.effect("a message also becomes a dead letter when the backoff schedule ends, after a single attempt if attempts is 1, and after a defect", () =>
+  it.effect("a message is dead-lettered when the backoff schedule ends, after a single attempt if attempts is 1, and after defects", () =>
     Effect.gen(function*() {
       for (const options of [{ backoff: Schedule.recurs(2) }, { attempts: 1 }]) {
         const lease = three()
@@ -854,7 +854,7 @@ describe("attempts", () => {
     }
   })
 
-  it.effect("the reason of a dead message has the name, the message and the fields of the error, but no stack", () =>
+  it.effect("the reason of a dead message contains the name, message and fields of the error, but no stack", () =>
     Effect.gen(function*() {
       for (
         const [error, reason] of [
@@ -872,7 +872,7 @@ describe("attempts", () => {
       }
     }))
 
-  it.effect("an error of this library ends processing without a dead letter, because the message did not fail", () =>
+  it.effect("errors from this library end processing without a dead letter, because the message did not fail", () =>
     Effect.gen(function*() {
       const token = FencingToken.make(1)
       const errors = [
@@ -897,7 +897,7 @@ describe("attempts", () => {
       }
     }))
 
-  it.effect("a message whose handler fails after the loss of the data stream is left to the next owner", () =>
+  it.effect("a message is left to the next owner if its handler fails after a loss", () =>
     Effect.gen(function*() {
       const lease = three()
       const { run } = processing(
@@ -909,7 +909,7 @@ describe("attempts", () => {
       assert.deepStrictEqual(lease.dead, [])
     }))
 
-  it.effect("a handler that is revoked between two attempts yields immediately, and leaves the message to the next owner", () =>
+  it.effect("on revocation between two attempts, processing yields immediately and leaves the message to the next owner", () =>
     Effect.gen(function*() {
       const lease = three()
       const { run } = failing(lease, { commitEvery: 10 })
@@ -921,7 +921,7 @@ describe("attempts", () => {
       assert.deepStrictEqual([lease.checkpoint, lease.dead.length], ["1-0", 0])
     }))
 
-  it.effect("earlier messages are committed in time between two attempts, and a pause counts as progress", () =>
+  it.effect("earlier messages are committed in time between two attempts, and pauses count as progress", () =>
     Effect.gen(function*() {
       const lease = three()
       const backoff = Schedule.spaced("1 minute")
@@ -936,7 +936,7 @@ describe("attempts", () => {
 })
 
 describe("revoked", { tags: ["B57"] }, () => {
-  it.effect("a revoked handler stops between two messages, commits what was processed, and yields", () =>
+  it.effect("on revocation, processing stops between two messages, commits processed messages, and yields", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3))
@@ -952,7 +952,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.deepStrictEqual(lease.calls.slice(2), ["progress", "progress", "handBack", "commit 2-0"])
     }))
 
-  it.effect("a revoked handler that is waiting for messages stops immediately", () =>
+  it.effect("on revocation, processing stops immediately if it is waiting for messages", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -965,7 +965,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.strictEqual(lease.checkpoint, "1-0")
     }))
 
-  it.effect("a handler that is revoked before the first message yields without a commit, and one that is revoked during the last message finishes", () =>
+  it.effect("on revocation, processing yields without a commit before the first message, and finishes during the last one", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(end("1-0"))
@@ -981,7 +981,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.strictEqual(other.checkpoint, "1-0")
     }))
 
-  it.effect("a revoked handler yields even if the backend is down", () =>
+  it.effect("on revocation, processing yields even if the backend is down", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -996,7 +996,7 @@ describe("revoked", { tags: ["B57"] }, () => {
 
 describe("lost", () => {
   it.effect(
-    "an owner that lost its lease commits nothing more, and fails with LeaseLost",
+    "after a loss, processing commits nothing more and fails with LeaseLost",
     () =>
       Effect.gen(function*() {
         const lease = new ScriptedLease()
@@ -1009,7 +1009,7 @@ describe("lost", () => {
     { tags: ["B55"] }
   )
 
-  it.effect("an interrupted handler commits what was processed if it still owns the stream, and sends nothing otherwise", () =>
+  it.effect("on interruption, processing commits processed messages if the stream is still owned, and otherwise sends nothing", () =>
     Effect.gen(function*() {
       for (const isLost of [false, true]) {
         const lease = new ScriptedLease()
@@ -1023,7 +1023,7 @@ describe("lost", () => {
       }
     }))
 
-  it.effect("an interrupted handler does not wait for a backend that is silent for longer than the lease lasts", () =>
+  it.effect("on interruption, processing does not wait for a reply after the end of the lease", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
@@ -1055,7 +1055,7 @@ describe("lost", () => {
 })
 
 describe("messages", () => {
-  it.effect("commits nothing on its own, ends after the last message, and fails with StreamYielded when it is revoked", () =>
+  it.effect("does not commit by itself, ends after the last message, and fails with StreamYielded on revocation", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), end("3-0"), numbered(4))
@@ -1080,7 +1080,7 @@ describe("messages", () => {
       assert.deepStrictEqual(observed, [1, 2])
     }))
 
-  it.effect("moves an undecodable message to the dead letters only after the message before it has been processed", () =>
+  it.effect("dead-letters an undecodable message only after the message before it has been processed", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered("x", "2-0"), end("3-0"))
@@ -1093,7 +1093,7 @@ describe("messages", () => {
 })
 
 describe("options", () => {
-  it.effect("invalid options are refused before anything is sent", () =>
+  it.effect("invalid options are refused before any request is sent", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       for (
@@ -1114,7 +1114,7 @@ describe("options", () => {
     }))
 })
 
-it.effect("if a pull is interrupted while a message is decoded or the last one is checked, the next pull returns that message", () =>
+it.effect("if a pull is interrupted while it decodes a message or checks whether it is the last one, the next pull returns that message", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(1), end("2-0"))
@@ -1130,7 +1130,7 @@ it.effect("if a pull is interrupted while a message is decoded or the last one i
     const pull = yield* Stream.toPull(
       StreamMessages.messages(Slow, { until: isEnd }).pipe(Stream.provide(lease.layer))
     )
-    /** The number that a pull returns within three seconds. */
+    /** The number that is pulled within three seconds. */
     const read = Effect.gen(function*() {
       const pulling = yield* Effect.forkChild(pull, { startImmediately: true })
       yield* TestClock.adjust("3 seconds")

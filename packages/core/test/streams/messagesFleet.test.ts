@@ -1,6 +1,5 @@
 /**
- * Tests `StreamMessages` in handlers of `StreamClient.run`, for data streams that change owners while they are
- * processed.
+ * Tests `StreamMessages` in handlers for `StreamClient.run`, with data streams that change owners during processing.
  */
 import { StreamMessages } from "@effect-simba/core/streams"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
@@ -13,7 +12,7 @@ import { message } from "../support/scriptedLease.ts"
 import type { Backend } from "../support/streamBackend.ts"
 import * as fleet from "../support/streamFleet.ts"
 
-/** Adds messages to a backend that does not store any itself. */
+/** Adds messages to a backend that does not store any. */
 const withMessages = (backend: Backend) => {
   const streams = new Map<string, Array<RawMessage>>()
   const arrival = Latch.makeUnsafe(false)
@@ -49,7 +48,7 @@ const Numbered = Schema.Struct({ n: Schema.FiniteFromString })
 const stage = Effect.gen(function*() {
   const { backend, open } = yield* fleet.make
   const add = withMessages(backend)
-  /** Which consumer processed which number, with which token. */
+  /** Which consumer processed which number with which token. */
   const processed: Array<readonly [who: string, n: number, token: number]> = []
   const join = Effect.fnUntraced(function*(
     who: string,
@@ -74,7 +73,7 @@ const numbers = (count: number) => [...Array.from({ length: count }, (_, i) => i
 const by = (who: string, processed: ReadonlyArray<readonly [string, number, number]>) =>
   processed.filter(([one]) => one === who).map(([, n]) => n)
 
-describe("messages of data streams that change owners", () => {
+describe("messages in data streams that change owners", () => {
   it.effect("all messages are processed, and then the data stream is done", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
@@ -101,7 +100,8 @@ describe("messages of data streams that change owners", () => {
         yield* a.kill
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(backend.done, ["s"])
-        // Consumer a processed three messages without committing them, the last one after its connection was cut
+        // Consumer a processed three messages without committing them, and the last of them after its connection was
+        // cut
         assert.deepStrictEqual(by("a", processed), [1, 2, 3, 4, 5, 6, 7])
         assert.deepStrictEqual(by("b", processed), numbers(20).slice(4))
         const tokens = processed.map(([, , token]) => token)
@@ -128,7 +128,7 @@ describe("messages of data streams that change owners", () => {
     }), { tags: ["B57"] })
 
   it.effect(
-    "an owner that is cut off stops, and does not move the checkpoint",
+    "an owner without a connection stops, and does not move the checkpoint",
     () =>
       Effect.gen(function*() {
         const { add, backend, join, processed } = yield* stage
@@ -146,7 +146,7 @@ describe("messages of data streams that change owners", () => {
     { tags: ["B55"] }
   )
 
-  it.effect("a data stream whose owner died between the last commit and the done request is finished by the next owner", () =>
+  it.effect("if an owner dies between the last commit and the done request, the next owner finishes the data stream", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", ...numbers(2))
@@ -162,7 +162,7 @@ describe("messages of data streams that change owners", () => {
       assert.deepStrictEqual(by("b", processed), [])
     }))
 
-  it.effect("waiting for messages is not a lack of progress, and undecodable messages do not stop processing", () =>
+  it.effect("waiting for messages does not count as a lack of progress, and undecodable messages do not stop processing", () =>
     Effect.gen(function*() {
       const { add, backend, join, processed } = yield* stage
       add("s", 1, NaN)

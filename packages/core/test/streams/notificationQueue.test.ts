@@ -1,4 +1,4 @@
-/** Tests what the queue of notifications keeps, when it has room, and what it counts. */
+/** Tests the queue of notifications: what it keeps, when it has room, and what it counts. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
@@ -29,7 +29,7 @@ it.effect("nothing is added or counted after the reader is gone", () =>
     assert.strictEqual(gauge.queued, 0)
   }))
 
-it.effect("an expired lease is reported once, even if another notification of the same entry is read in between", () =>
+it.effect("an expired lease is reported only once, even if another notification about the same entry is read in the meantime", () =>
   Effect.gen(function*() {
     const { added, gauge, pull, queue } = yield* setup
     added(1)
@@ -39,7 +39,7 @@ it.effect("an expired lease is reported once, even if another notification of th
     assert.strictEqual(gauge.queued, 1)
   }))
 
-it.effect("a queue with more than 256 notifications has room again once it has fewer than 256", () =>
+it.effect("after exceeding 256 notifications, a queue has room again once fewer than 256 are left", () =>
   Effect.gen(function*() {
     const { added, pull, queue } = yield* setup
     for (let n = 1; n <= 258; n++) added(n)

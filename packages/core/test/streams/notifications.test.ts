@@ -1,4 +1,4 @@
-/** Tests notifications and claims by name, for programs that run their own handlers. */
+/** Tests notifications and claims by name for programs that run their own handlers. */
 import { type StreamClient, StreamMetrics, type StreamNotification } from "@effect-simba/core/streams"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
@@ -26,7 +26,7 @@ const collecting = (consumer: fleet.Consumer) =>
   })
 
 describe("notifications", () => {
-  it.effect("notifications report data streams that are added and disowned, and end with StreamTerminated when the client closes", () =>
+  it.effect("notifications report added and disowned data streams, and end with StreamTerminated when the client closes", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: 0, sweepInterval: "1 hour" })
@@ -48,7 +48,7 @@ describe("notifications", () => {
     })))
 
   it.effect(
-    "no notification reports a data stream that the user marked as done or released",
+    "there is no notification about a data stream that the user marked as done or released",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
@@ -66,23 +66,23 @@ describe("notifications", () => {
   )
 
   it.effect(
-    "a backlog of notifications is bounded, makes the reader of announcements wait, and does not delay closing",
+    "a backlog of notifications is bounded, blocks reading announcements, and does not delay closing",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
         const a = yield* open("a", { capacity: 5000, gracePeriod: 0 })
         yield* a.client.announceAll(fleet.names(3000))
-        // These entries are pending from an earlier process of the same consumer
+        // These entries are pending from the consumer's earlier process
         for (const row of backend.rows.slice(0, 1000)) row.owner = "simba-consumer-a"
         const reading = yield* a.start(Effect.scoped(
           Effect.flatMap(Stream.toPull(a.client.notifications), (pull) => Effect.andThen(pull, Effect.never))
         ))
         yield* TestClock.adjust("10 seconds")
         const held = (yield* a.client.owned).length
-        // One more batch of 200 may be taken before the queue is full
+        // One more batch of 200 may be taken before the queue is full.
         assert.isAtMost(held, 1000 + 200)
         const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
-        // Advance in steps, because thousands of data streams take several turns of the event loop
+        // Advance the clock in steps, because thousands of data streams take several turns of the event loop
         yield* Effect.repeat(TestClock.adjust("50 millis"), { times: 99 })
         assert.isDefined(closing.pollUnsafe())
         assert.isDefined(reading.pollUnsafe())
@@ -92,7 +92,7 @@ describe("notifications", () => {
   )
 
   it.effect(
-    "a lease is renewed from the moment it is granted, however late its notification is read",
+    "a lease is renewed as soon as it is granted, however late its notification is read",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -114,7 +114,7 @@ describe("notifications", () => {
     { tags: ["G14"] }
   )
 
-  it.effect("StreamExpired is reported once if expiries are published, and a claim takes the data stream", () =>
+  it.effect("StreamExpired is reported once if expiries are published, and the data stream can then be claimed", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -134,7 +134,7 @@ describe("notifications", () => {
       yield* Fiber.interrupt(expiring)
     })))
 
-  it.effect("StreamExpired is not reported without free capacity, or for a data stream that is paused or that the client owns", () =>
+  it.effect("StreamExpired is not reported without free capacity, or for a data stream that is paused or owned by the client", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -170,7 +170,7 @@ describe("notifications", () => {
       assert.lengthOf(tags(), full)
     })))
 
-  it.effect("StreamExpired is reported once until it is read, however often the event is repeated", () =>
+  it.effect("StreamExpired is reported only once until it is read, however often the event is repeated", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.publishesExpiries = true
@@ -190,13 +190,13 @@ describe("notifications", () => {
       yield* TestClock.adjust("10 millis")
       for (let i = 0; i < 4; i++) yield* expire
       yield* TestClock.adjust("10 minutes")
-      // The first notification is read immediately, the second when the reader pulls again
+      // The first notification is read immediately, and the second when the reader pulls again
       assert.deepStrictEqual(observed, ["StreamExpired", "StreamExpired"])
       yield* expire
       assert.lengthOf(observed, 3)
     })))
 
-  it.effect("the first reader keeps receiving notifications after a second one is refused", () =>
+  it.effect("the first reader keeps receiving notifications after a second reader is refused", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "1 hour" })
@@ -210,7 +210,7 @@ describe("notifications", () => {
       assert.deepStrictEqual(tags(), ["StreamAdded", "StreamDisowned"])
     })))
 
-  it.effect("after a defect of the backend, the notifications end with that defect, not with StreamTerminated", () =>
+  it.effect("notifications end with the defect, not with StreamTerminated, after a defect in the backend", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const { fiber, tags } = yield* collecting(a)
@@ -244,7 +244,7 @@ describe("notifications", () => {
       assert.strictEqual(refused._tag, "InvalidConfig")
     })))
 
-  it.effect("when the reader stops, the client leaves the service and releases its data streams, except those claimed by name", () =>
+  it.effect("when its reader stops, a client leaves the service and releases all data streams that were not claimed by name", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { gracePeriod: "2 seconds" })
@@ -268,7 +268,7 @@ describe("notifications", () => {
     })))
 })
 
-/** Announces a data stream whose entry is pending for a dead consumer. */
+/** Announces a data stream with an entry that is pending for a dead consumer. */
 const orphan = (backend: Backend, consumer: fleet.Consumer) =>
   Effect.gen(function*() {
     yield* consumer.client.announceAll(fleet.names(1))
@@ -293,7 +293,7 @@ describe("claims", () => {
     { tags: ["G9"] }
   )
 
-  it.effect("a claim before the first delivery is refused, and nothing is taken", () =>
+  it.effect("a claim before the first delivery is refused without taking anything", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.client.announceAll(fleet.names(1))
@@ -340,7 +340,7 @@ describe("claims", () => {
     { tags: ["G12"] }
   )
 
-  it.effect("a claim is released in the background if the backend does not reply while the scope closes", () =>
+  it.effect("a claim is released in the background if the backend does not reply when the scope closes", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", {
@@ -362,7 +362,7 @@ describe("claims", () => {
       assert.deepStrictEqual([yield* owned(a), backend.streamLeases.size], [[], 0])
     })))
 
-  it.effect("a loss interrupts the work that a claim protects, and the work fails with LeaseLost", () =>
+  it.effect("a loss interrupts work under a claim, and the work fails with LeaseLost", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -382,7 +382,7 @@ describe("claims", () => {
       assert.strictEqual((yield* Effect.flip(lease.protect(Effect.void)))._tag, "LeaseLost")
     })))
 
-  it.effect("a lost claim reports the reason to later callers, and a claim that ended normally is never reported as lost", () =>
+  it.effect("a lost claim reports the reason to later callers, while a claim that ended normally is never reported as lost", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.client.announceAll(fleet.names(2))
@@ -409,7 +409,7 @@ describe("claims", () => {
     })))
 })
 
-describe("work that a claim protects", () => {
+describe("work under a claim", () => {
   const ends: Record<
     string,
     (
@@ -422,7 +422,7 @@ describe("work that a claim protects", () => {
     "closing its client": ({ a }) => a.close
   }
   for (const [name, end] of Object.entries(ends)) {
-    it.effect(`protected work is interrupted and awaited by ${name}`, () =>
+    it.effect(`${name} interrupts and awaits protected work`, () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
         yield* orphan(backend, a)
@@ -446,7 +446,7 @@ describe("work that a claim protects", () => {
       })))
   }
 
-  it.effect("no protected work begins while `done` waits for earlier work", () =>
+  it.effect("no protected work starts while `done` waits for earlier work", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* orphan(backend, a)
@@ -483,7 +483,7 @@ describe("work that a claim protects", () => {
 
 describe("abandoned claims", () => {
   it.effect(
-    "an abandoned claim leaves nothing behind, even if it is granted later",
+    "an interrupted claim leaves nothing behind, even if it is granted later",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
@@ -506,7 +506,7 @@ describe("abandoned claims", () => {
 
 describe("announcing", () => {
   it.effect(
-    "a list of announcements that contains an invalid name is refused before anything is sent",
+    "a list of announcements with an invalid name is refused before any request is sent",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a } = yield* fleet.ofOne
@@ -520,14 +520,18 @@ describe("announcing", () => {
     { tags: ["G30"] }
   )
 
-  it.effect("a second announcement is harmless while the first is unfinished", () =>
-    fleet.test(Effect.gen(function*() {
-      const { a } = yield* fleet.ofOne
-      const [first] = yield* a.client.announceAll(fleet.names(1))
-      const [second] = yield* a.client.announceAll(fleet.names(1))
-      assert.deepStrictEqual([first!.isNew, second!.isNew], [true, false])
-      assert.strictEqual(first!.entry, second!.entry)
-    })), { tags: ["G8"] })
+  it.effect(
+    "announcing again does no harm while the first announcement is unfinished",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { a } = yield* fleet.ofOne
+        const [first] = yield* a.client.announceAll(fleet.names(1))
+        const [second] = yield* a.client.announceAll(fleet.names(1))
+        assert.deepStrictEqual([first!.isNew, second!.isNew], [true, false])
+        assert.strictEqual(first!.entry, second!.entry)
+      })),
+    { tags: ["G8"] }
+  )
 })
 
 describe("options", { tags: ["G29"] }, () => {
@@ -586,7 +590,7 @@ describe("defaults and bounds", { tags: ["G29"] }, () => {
       })
     }))
 
-  it.effect("options are refused at their bounds, and accepted just inside them", () =>
+  it.effect("options are refused just outside their bounds, and accepted just inside", () =>
     Effect.gen(function*() {
       const isRefused = (options: Partial<StreamClient.Options>) =>
         Effect.match(check({ service: "svc", ...options }), { onFailure: () => true, onSuccess: () => false })
@@ -609,7 +613,7 @@ describe("defaults and bounds", { tags: ["G29"] }, () => {
 })
 
 describe("the queue of notifications", () => {
-  it.effect("the queue is full at 256 notifications, has at most one expiry per entry, and accepts nothing after its end", () =>
+  it.effect("the queue is full at 256 notifications, contains at most one expiry per entry, and accepts nothing after its end", () =>
     Effect.gen(function*() {
       let queued = 0
       const recorder = { modify: (_: unknown, by: number) => void (queued += by) }
@@ -634,7 +638,7 @@ describe("the queue of notifications", () => {
         yield* pull
         yield* Fiber.join(waiting)
         assert.strictEqual(queued, 256)
-        // Entry 1 can be queued again after its notification was read
+        // Entry 1 can be queued again once its notification has been read
         yield* pull
         yield* expire(1)
         assert.strictEqual(queued, 256)
@@ -648,7 +652,7 @@ describe("the queue of notifications", () => {
 })
 
 describe("metrics", () => {
-  it.effect("counters count each event once, and gauges return to zero", () =>
+  it.effect("each event is counted once, and gauges return to zero", () =>
     Effect.gen(function*() {
       yield* fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make

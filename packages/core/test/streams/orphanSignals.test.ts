@@ -1,4 +1,6 @@
-/** Tests what a member requests from the backend on signals and expiry events, when, and what it leaves to sweeps. */
+/**
+ * Tests which requests a member sends on signals and expiry events, when it sends them, and what it leaves to sweeps.
+ */
 import { SimbaError } from "@effect-simba/core"
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import {
@@ -31,7 +33,7 @@ const member = (session: string): Member => ({
   owned: 0
 })
 
-/** An entry that is pending for a consumer of this library, or for a Go consumer if `go` is set. */
+/** An entry that is pending for an effect-simba consumer, or for a Go consumer if `go` is set. */
 const pendingOf = (
   entry: StreamName.EntryId,
   go?: { readonly lease?: string; readonly deliveries?: number }
@@ -49,26 +51,26 @@ interface Options {
   readonly leaseDuration?: Duration.Input
   readonly sweepInterval?: Duration.Input
   readonly bound?: Duration.Duration
-  /** The pending entries of the backend. */
+  /** The pending entries in the backend. */
   readonly pending?: Array<Pending>
-  /** The value of every random number, in [0, 1). */
+  /** The value that every random number has, in [0, 1). */
   readonly drawn?: number
   readonly mayTake?: (entry: StreamName.EntryId) => boolean
   /** The maximum number of candidates in one call. */
   readonly room?: number
   /** How long the backend takes to reply to a read of pending entries. */
   readonly replyAfter?: Duration.Input
-  /** Whether the member only notifies its listener of expired leases. */
+  /** Whether the member only notifies a listener of expired leases. */
   readonly isListening?: boolean
-  /** A subscription that the backend refuses permanently. */
+  /** Which subscription the backend refuses permanently. */
   readonly refuses?: "signals" | "expiries"
 }
 
-/** Offers the values, and returns once the member has processed them. */
+/** Offers the values, and waits until the member has processed them. */
 const heard = <A>(queue: Queue.Queue<A>, ...values: ReadonlyArray<A>) =>
   Effect.andThen(Queue.offerAll(queue, values), Effect.repeat(Effect.yieldNow, { times: 20 + 2 * values.length }))
 
-/** Starts one member on a backend with these pending entries. `notes` lists its actions, each with the time in ms. */
+/** Starts a member on a backend with these pending entries. `notes` lists its actions and their times in ms. */
 const setup = Effect.fnUntraced(function*(options: Options = {}) {
   const { pending = [], room = Infinity } = options
   const { config, metrics, table } = yield* newTable({
@@ -124,7 +126,7 @@ const setup = Effect.fnUntraced(function*(options: Options = {}) {
     Effect.forkScoped({ startImmediately: true })
   )
   yield* TestClock.adjust(0)
-  // Signals that were sent before the subscription were missed, so subscribing counts as a gap
+  // Subscribing counts as a gap, because signals from before the subscription were missed
   if (options.refuses !== "signals") assert.deepStrictEqual(notes.splice(0), ["0 wake"])
   return {
     notes,
@@ -136,7 +138,7 @@ const setup = Effect.fnUntraced(function*(options: Options = {}) {
       heard(expiries, ...entries.map((entry): Expiry => ({ _tag: "Expired", entry, stream }))),
     signal: (signal: Signal) => heard(signals, signal),
     expiry: (expiry: Expiry) => heard(expiries, expiry),
-    /** Advances the clock, and returns the member's actions in that time. */
+    /** Advances the clock, and returns the member's actions in the meantime. */
     within: (time: Duration.Input) => Effect.map(TestClock.adjust(time), () => notes.splice(0))
   }
 })
@@ -152,7 +154,7 @@ const compare = (a: string, b: string) => {
 const lastId = "18446744073709551615"
 
 describe("signals", () => {
-  it.effect("the first member with free capacity acts on a signal immediately, and each further member 30 ms later", () =>
+  it.effect("the first member with free capacity acts on a signal immediately, and each of the others 30 ms after the previous one", () =>
     Effect.gen(function*() {
       const members = ["b", "c", "d"].map((name) => member(`s0000000000${name}`))
       const ranks = new Set<number>()
@@ -170,7 +172,7 @@ describe("signals", () => {
       assert.deepStrictEqual([...ranks].sort(), [0, 1, 2, 3])
     }))
 
-  it.effect("a member that does not know its fleet acts on a signal after a random delay of at most 120 ms", () =>
+  it.effect("a member acts on a signal after a random delay of at most 120 ms if it does not know its fleet", () =>
     Effect.gen(function*() {
       for (const [drawn, at] of [[0, 0], [0.5, 60], [0.9999, 120]] as const) {
         const { released, within } = yield* setup({ drawn, pending: [pendingOf(entryOf(1))] })
@@ -179,14 +181,14 @@ describe("signals", () => {
       }
     }))
 
-  it.effect("a signal is not delayed for longer than the sweep interval", () =>
+  it.effect("a signal is delayed by at most the sweep interval", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ drawn: 0.9, sweepInterval: "50 millis" })
       yield* released(entryOf(1))
       assert.strictEqual((yield* within("1 second"))[0], `50 pending after 0-${lastId}, 1, 2000 ms`)
     }))
 
-  it.effect("a repeated signal is handled once, and not at all if its entry may not be taken", () =>
+  it.effect("a repeated signal is handled only once, or not at all if its entry may not be taken", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ drawn: 0.5, mayTake: (entry) => entry !== entryOf(2) })
       yield* released(entryOf(1), entryOf(2), entryOf(1))
@@ -195,11 +197,11 @@ describe("signals", () => {
       assert.deepStrictEqual(yield* within("1 second"), [])
     }))
 
-  it.effect("one paged scan serves many signals, from the oldest entry to the newest, and takes nothing else", () =>
+  it.effect("one paged scan serves many signals, from the oldest to the newest entry, and takes no other entries", () =>
     Effect.gen(function*() {
       const all = Array.from({ length: 450 }, (_, i) => entryOf(i + 1))
       const { released, within } = yield* setup({ drawn: 0.5, pending: all.map((entry) => pendingOf(entry)) })
-      // Ids are ordered numerically, not as text
+      // Ids are ordered as numbers, not as text
       yield* released(entryOf(300), entryOf(9), entryOf(20))
       assert.deepStrictEqual(yield* within("1 second"), [
         `60 pending after 8-${lastId}, 200, 2000 ms`,
@@ -207,12 +209,12 @@ describe("signals", () => {
         "60 pending after 208-0, 200, 2000 ms",
         "60 take 300-0/2000 by signal"
       ])
-      // One entry has a much larger id, and another is no longer pending. The scan still makes one call for each page
+      // One entry has a much larger id, and another is no longer pending. The scan still makes only one call per page.
       yield* released(entryOf(1), id("1-1"), entryOf(401))
       assert.lengthOf(yield* within("1 second"), 3 + 2)
     }))
 
-  it.effect("a signal that is due before all others does not wait for them", () =>
+  it.effect("a signal does not wait for others that are due later", () =>
     Effect.gen(function*() {
       const members = [session, "s1", "s2", "s3"].map(member)
       const ranked = (wanted: number) =>
@@ -234,14 +236,14 @@ describe("signals", () => {
       const { released, within } = yield* setup({ replyAfter: "1 minute", sweepInterval: "1 hour" })
       yield* released(entryOf(1))
       assert.lengthOf(yield* within("1 millis"), 1)
-      // The backend does not reply to the read for the first entry, so all others stay due
+      // The backend does not reply when the first entry is read, so all others stay due
       yield* released(...Array.from({ length: 10_000 }, (_, i) => entryOf(i + 2)))
       assert.deepStrictEqual(yield* within("1 millis"), [])
       yield* released(entryOf(10_002))
       assert.deepStrictEqual(yield* within("1 millis"), ["2 wake"])
     }))
 
-  it.effect("a member with too little free capacity requests a sweep for the signals that it drops", () =>
+  it.effect("a member with too little free capacity requests a sweep to make up for the signals that it drops", () =>
     Effect.gen(function*() {
       const dropped = Effect.map(Metric.value(StreamMetrics.stream.signals.dropped), ({ count }) => count)
       const used = Effect.map(Metric.value(StreamMetrics.stream.signals.used), ({ count }) => count)
@@ -262,14 +264,14 @@ describe("signals", () => {
       assert.strictEqual((yield* used) - usedBefore, 5)
     }))
 
-  it.effect("an entry that a Go consumer has claimed since the signal is not taken", () =>
+  it.effect("an entry is not taken if a Go consumer has claimed it since the signal", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ pending: [pendingOf(entryOf(1), {})] })
       yield* released(entryOf(1))
       assert.lengthOf(yield* within("1 minute"), 1)
     }))
 
-  it.effect("a released entry is taken only if it has been idle for as long as a lease lasts", () =>
+  it.effect("a released entry is taken only if it has been idle for the duration of a lease", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ leaseDuration: "9 seconds", pending: [pendingOf(entryOf(1))] })
       yield* released(entryOf(1))
@@ -279,14 +281,14 @@ describe("signals", () => {
       ])
     }))
 
-  it.effect("a released entry that is not idle is checked once and then left to the sweeps", () =>
+  it.effect("a released entry that is not idle is checked once, then left to the sweeps", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup()
       yield* released(entryOf(1))
       assert.lengthOf(yield* within("1 minute"), 1)
     }))
 
-  it.effect("a scan that reaches the newest signaled entry reads no further page", () =>
+  it.effect("a scan reads no further page after reaching the newest signaled entry", () =>
     Effect.gen(function*() {
       const all = Array.from({ length: 450 }, (_, i) => entryOf(i + 1))
       const { released, within } = yield* setup({
@@ -294,12 +296,12 @@ describe("signals", () => {
         pending: all.map((entry) => pendingOf(entry)),
         mayTake: () => true
       })
-      // One of the entries is no longer pending, and the newest is the last one of the first page
+      // One of the entries is no longer pending, and the newest is the last one on the first page
       yield* released(entryOf(1), id("1-1"), entryOf(200))
       assert.lengthOf((yield* within("1 second")).filter((note) => note.includes("pending")), 1)
     }))
 
-  it.effect("released entries and expired leases that are due at the same time are all taken", () =>
+  it.effect("all released entries and expired leases that are due at the same time are taken", () =>
     Effect.gen(function*() {
       const pending = [pendingOf(entryOf(1)), pendingOf(entryOf(2))]
       const { expired, released, within } = yield* setup({ drawn: 0.5, pending })
@@ -322,7 +324,7 @@ describe("signals", () => {
 })
 
 describe("expired leases", () => {
-  it.effect("a Go consumer's entry is taken 2 s after its delivery, even if leases of this library last longer", () =>
+  it.effect("a Go consumer's entry is taken 2 s after its delivery, even if effect-simba's leases last longer", () =>
     Effect.gen(function*() {
       const { expired, within } = yield* setup({
         leaseDuration: "9 seconds",
@@ -337,7 +339,7 @@ describe("expired leases", () => {
       assert.strictEqual((yield* within("1 second"))[1], "1000 take 2-0/9000 by expiry")
     }))
 
-  it.effect("an entry that is not idle is checked once more, after the duration of a Go consumer's lease", () =>
+  it.effect("an entry that is not idle is checked again after the duration of a Go consumer's lease", () =>
     Effect.gen(function*() {
       const pending: Array<Pending> = []
       const { expired, within } = yield* setup({ pending })
@@ -347,7 +349,7 @@ describe("expired leases", () => {
       assert.deepStrictEqual(yield* within("1 minute"), [])
     }))
 
-  it.effect("a release signal that arrives while an expired lease is checked is handled at its own time", () =>
+  it.effect("a release signal is handled when it is due, even if it arrives while an expired lease is checked", () =>
     Effect.gen(function*() {
       const { expired, released, within } = yield* setup({ drawn: 0.5, replyAfter: "100 millis" })
       yield* expired(entryOf(1))
@@ -356,7 +358,7 @@ describe("expired leases", () => {
       assert.deepStrictEqual(yield* within("1 minute"), [`160 pending after 0-${lastId}, 1, 2000 ms`])
     }))
 
-  it.effect("an entry that a Go consumer claimed and did not lock is taken at the second check", () =>
+  it.effect("an entry is taken at the second check if a Go consumer claimed but did not lock it", () =>
     Effect.gen(function*() {
       const pending: Array<Pending> = []
       const { expired, within } = yield* setup({ pending })
@@ -368,7 +370,7 @@ describe("expired leases", () => {
       assert.strictEqual((yield* within("1 millis"))[1], "2310 take 1-0/2000 by expiry")
     }))
 
-  it.effect("an entry that a Go consumer has only read, or has locked by now, is left to the sweeps", () =>
+  it.effect("an entry is left to the sweeps if a Go consumer has only read it, or has locked it by now", () =>
     Effect.gen(function*() {
       for (const go of [{ deliveries: 1 }, { lease: "redis-consumer-go" }]) {
         const pending: Array<Pending> = []
@@ -380,7 +382,7 @@ describe("expired leases", () => {
       }
     }))
 
-  it.effect("a member with a listener notifies it instead of taking the entry, if there is free capacity and the entry may be taken", () =>
+  it.effect("a member with a listener notifies the listener instead of taking an entry, if it has free capacity and may take it", () =>
     Effect.gen(function*() {
       const { expired, table, within } = yield* setup({
         capacity: 1,
@@ -407,14 +409,14 @@ describe("gaps", () => {
       assert.strictEqual((yield* gaps) - before, 2)
     }))
 
-  it.effect("after each `bound` without a signal, a gap is assumed", () =>
+  it.effect("a gap is assumed each time that no signal arrives for `bound`", () =>
     Effect.gen(function*() {
       const { within } = yield* setup({ bound: Duration.seconds(2) })
       assert.deepStrictEqual(yield* within("5 seconds"), ["2000 wake", "2000 wake", "4000 wake", "4000 wake"])
     }))
 })
 
-it.effect("a permanently refused subscription is logged once, and the other one keeps working", () =>
+it.effect("a permanently refused subscription is logged once, and the other subscription keeps working", () =>
   Effect.gen(function*() {
     const withoutSignals = yield* setup({ refuses: "signals", pending: [pendingOf(entryOf(1))] })
     yield* withoutSignals.expired(entryOf(1))

@@ -1,4 +1,4 @@
-/** Tests what a sweep reads and takes, in which order, and when the next sweep is due. */
+/** Tests what a sweep reads and takes, in what order, and when the next sweep is due. */
 import { StreamName } from "@effect-simba/core/streams"
 import { ConsumerName, type Pending } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -32,9 +32,7 @@ const pendingOf = (
   goConsumer: go
 })
 
-/**
- * One consumer on a backend with the entries `pending`. `notes` lists its actions, each with the time in milliseconds.
- */
+/** One consumer on a backend with the entries `pending`. `notes` lists its actions and their times in milliseconds. */
 const setup = Effect.fnUntraced(function*(
   pending: Array<Pending>,
   options: { readonly capacity?: number; readonly room?: () => number; readonly mayTake?: (n: number) => boolean } = {}
@@ -81,7 +79,7 @@ const setup = Effect.fnUntraced(function*(
 })
 
 describe("one sweep", () => {
-  it.effect("a sweep reads entries that have been idle for longer than a lease, and the first sweep reads the consumer's own entries of any age", () =>
+  it.effect("sweeps read entries that have been idle for longer than a lease, and the first sweep all of the consumer's own entries", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup(Array.from({ length: 450 }, (_, i) => pendingOf(i + 1)))
       yield* sweep.once
@@ -98,7 +96,7 @@ describe("one sweep", () => {
       assert.deepStrictEqual(notes.slice(0, 2), [`0 pending ${me} after undefined, 0 ms`, "0 take 200 by start"])
     }))
 
-  it.effect("a sweep takes entries until the capacity is used up, and the next sweep is due 50 ms later", () =>
+  it.effect("a sweep takes entries until the capacity is used up, and another sweep is due 50 ms later", () =>
     Effect.gen(function*() {
       const rooms = [2, 1, 0]
       const { notes, sweep } = yield* setup([1, 2, 3, 4, 5].map((n) => pendingOf(n)), {
@@ -111,7 +109,7 @@ describe("one sweep", () => {
         "0 take 3 4 5 by sweep",
         "0 take 4 5 by sweep"
       ])
-      // Otherwise handlers that end quickly would cause one sweep after another
+      // Otherwise, handlers that end quickly would cause one sweep after another
       yield* TestClock.adjust("49 millis")
       assert.isFalse(sweep.isRequested())
       yield* TestClock.adjust("1 millis")
@@ -123,7 +121,7 @@ describe("one sweep", () => {
       assert.isTrue(sweep.isRequested())
     }))
 
-  it.effect("a sweep that runs out of capacity forgets missing entries of Go consumers up to the point where it stopped", () =>
+  it.effect("a sweep that runs out of capacity forgets missing entries of Go consumers only up to where it stopped", () =>
     Effect.gen(function*() {
       const rooms = [1, 0, 1, 0]
       const pending = [pendingOf(1, { go: { lease: "redis-consumer-go" } }), pendingOf(2), pendingOf(3)]
@@ -151,7 +149,7 @@ describe("one sweep", () => {
       ])
     }))
 
-  it.effect("a sweep with one unit of free capacity delays the next sweep", () =>
+  it.effect("a sweep delays the next one even if it has only one unit of free capacity", () =>
     Effect.gen(function*() {
       const { sweep } = yield* setup([], { capacity: 1 })
       yield* sweep.once
@@ -159,7 +157,7 @@ describe("one sweep", () => {
       assert.isFalse(sweep.isRequested())
     }))
 
-  it.effect("a sweep begins after the previous one has ended, so that no entry is claimed twice", () =>
+  it.effect("a sweep begins only after the previous one has ended, so that no entry is claimed twice", () =>
     Effect.gen(function*() {
       const consumer = "redis-consumer-go"
       const pending = [pendingOf(1, { consumer, go: { lease: consumer } })]
@@ -175,7 +173,7 @@ describe("one sweep", () => {
       assert.lengthOf(notes.filter((note) => note.includes("pending")), 2)
     }))
 
-  it.effect("a sweep skips entries that may not be taken, and unreadable ones that their consumer may still be processing", () =>
+  it.effect("a sweep skips entries that may not be taken, and unreadable entries that their consumers may still be handling", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup([
         pendingOf(1),
@@ -192,7 +190,7 @@ describe("one sweep", () => {
       ])
     }))
 
-  it.effect("a sweep takes a formerly locked entry of a Go consumer at the second check", () =>
+  it.effect("a sweep takes a Go consumer's formerly locked entry at the second check", () =>
     Effect.gen(function*() {
       const consumer = "redis-consumer-go"
       const locked = [1, 2].map((n) => pendingOf(n, { consumer, go: { lease: consumer } }))
@@ -226,7 +224,7 @@ describe("what sweeps remember about the entries of Go consumers", () => {
       assert.isUndefined(known(1))
     }))
 
-  it.effect("the search for the consumer's own entries forgets no entry of others", () =>
+  it.effect("the search for the consumer's own entries forgets no entries of other consumers", () =>
     Effect.gen(function*() {
       const pending = [pendingOf(1, { go }), pendingOf(2)]
       const { known, sweep } = yield* setup(pending)
@@ -245,7 +243,7 @@ describe("what sweeps remember about the entries of Go consumers", () => {
       assert.isDefined(known(1))
     }))
 
-  it.effect("a sweep that has no capacity left for its second page forgets the missing entries of the first page", () =>
+  it.effect("a sweep without capacity for a second page forgets entries that are missing from the first page", () =>
     Effect.gen(function*() {
       const pending = Array.from({ length: 450 }, (_, i) => pendingOf(i + 1, i === 99 || i === 299 ? { go } : {}))
       let isFilled = false
@@ -264,7 +262,7 @@ describe("what sweeps remember about the entries of Go consumers", () => {
       assert.deepStrictEqual([known(100) !== undefined, known(300) !== undefined], [false, true])
     }))
 
-  it.effect("a sweep that runs out of capacity forgets the entries up to the last one that it read, and reads no other page", () =>
+  it.effect("a sweep that runs out of capacity forgets entries up to the last one that it read, and reads no further page", () =>
     Effect.gen(function*() {
       const pending = Array.from({ length: 450 }, (_, i) => pendingOf(i + 1, i === 199 || i === 299 ? { go } : {}))
       let room = Infinity
@@ -284,7 +282,7 @@ describe("the loop of sweeps", () => {
   const timesOf = (notes: ReadonlyArray<string>) =>
     notes.filter((note) => note.endsWith("adopt")).map((note) => Number(note.split(" ")[0]))
 
-  it.effect("the interval varies by 20%, so that members do not sweep at the same time", () =>
+  it.effect("the interval varies by 20%, to keep members from sweeping at the same time", () =>
     Effect.gen(function*() {
       for (const [drawn, expected] of [[0, [1600, 3200]], [0.5, [2000, 4000]], [1, [2400, 4800]]] as const) {
         const { notes, sweep } = yield* setup([])
@@ -300,7 +298,7 @@ describe("the loop of sweeps", () => {
       }
     }))
 
-  it.effect("a wake-up causes a sweep immediately, but no earlier than 50 ms after the last one", () =>
+  it.effect("a wake-up causes an immediate sweep, but no earlier than 50 ms after the last one", () =>
     Effect.gen(function*() {
       const { notes, sweep } = yield* setup([])
       yield* Effect.forkScoped(sweep.loop, { startImmediately: true })
