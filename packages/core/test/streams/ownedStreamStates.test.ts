@@ -1,4 +1,4 @@
-/** Tests the states of an owned data stream, and compares them with the diagram in docs/protocol.md. */
+/** Tests the states of an owned data stream and compares them with the diagram in docs/protocol.md. */
 import { StreamName } from "@effect-simba/core/streams"
 import * as StreamStore from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -59,7 +59,7 @@ describe("an owned data stream", () => {
     isOpen: one.isOpen()
   })
 
-  it("can be revoked again after its revocation was withdrawn", () => {
+  it("can be revoked again after a revocation was withdrawn", () => {
     const one = owned()
     for (let i = 0; i < 2; i++) {
       one.recall(member)
@@ -69,7 +69,7 @@ describe("an owned data stream", () => {
     }
   })
 
-  it("stays stopped if its revocation is withdrawn, and then has no receiver", () => {
+  it("stays stopped without a receiver if its revocation is withdrawn", () => {
     const one = owned()
     one.recall(member)
     one.stop()
@@ -77,7 +77,7 @@ describe("an owned data stream", () => {
     assert.deepStrictEqual(stateOf(one), { isRevoked: true, isStopped: true, isFor: undefined, isOpen: true })
   })
 
-  it("still reports after its end that it was revoked, because an uninterruptible handler may be waiting for that", () => {
+  it("still reports its revocation after its end, because an uninterruptible handler may be waiting for it", () => {
     for (const end of [(one: OwnedStream) => one.lose("Expired"), (one: OwnedStream) => one.end("done")]) {
       for (const isRevoked of [false, true]) {
         const one = owned()
@@ -88,26 +88,26 @@ describe("an owned data stream", () => {
     }
   })
 
-  it("reports changes of its handler's state with each renewal until one succeeds", () => {
+  it("reports a change in its handler's state with each renewal until one succeeds", () => {
     const one = owned()
     const sent = () => {
       const { hasProgressed, isBusy } = one.renewal()
       return [isBusy, hasProgressed]
     }
     const succeed = () => one.renewedBy(one.renewal())
-    // When a stream is taken, the backend assumes that the handler is busy
+    // The backend assumes that the handler is busy when a stream is taken
     assert.deepStrictEqual(sent(), [undefined, false])
     one.waiting++
     assert.deepStrictEqual([sent(), sent()], [[false, false], [false, false]])
     succeed()
     one.failures = 2
     succeed()
-    // Without progress, the count of failures does not change
+    // The count of failures does not change without progress
     assert.deepStrictEqual([sent(), one.failures], [[undefined, false], 2])
     one.inHand++
     assert.deepStrictEqual(sent(), [true, false])
     one.inHand--
-    // The renewal that reported the handler as busy got no reply
+    // The renewal that reported a busy handler got no reply
     assert.deepStrictEqual(sent(), [false, false])
     succeed()
     one.waiting--
@@ -118,7 +118,7 @@ describe("an owned data stream", () => {
     assert.deepStrictEqual([sent(), one.failures], [[undefined, false], 0])
   })
 
-  it("may have been ended by a request without a reply, until a later renewal succeeds", () => {
+  it("may have been ended by a request that got no reply, until a later renewal succeeds", () => {
     const one = owned()
     assert.isFalse(one.isEnding)
     one.attempted = { how: "done", at: 100 }
@@ -131,7 +131,7 @@ describe("an owned data stream", () => {
     assert.isTrue(one.isEnding)
   })
 
-  it("ends after progressTimeout without progress while its handler is busy, and otherwise at its deadline", () => {
+  it("ends after progressTimeout if its handler is busy but makes no progress, and otherwise at its deadline", () => {
     const one = owned()
     Object.assign(one.options, { progressTimeout: 300 })
     assert.deepStrictEqual([one.stallsAt(), one.endsAt()], [Infinity, 1000])
@@ -145,7 +145,7 @@ describe("an owned data stream", () => {
     assert.strictEqual(one.endsAt(), 1000)
   })
 
-  it("interrupts its handler when it is stopped or lost, its protected work when it is lost, and nothing when it ends", () => {
+  it("interrupts its handler when it is stopped, its protected work too when it is lost, and nothing when it ends", () => {
     for (const [how, expected] of [["stop", ["handler"]], ["lose", ["handler", "work"]], ["end", []]] as const) {
       const one = owned()
       const interrupted: Array<string> = []
@@ -181,7 +181,7 @@ describe("an owned data stream", () => {
     }
   })
 
-  it("is also revoked if it is stopped without an earlier revocation", () => {
+  it("counts as revoked if it is stopped without an earlier revocation", () => {
     const one = owned()
     let notices = 0
     one.onRevoked.add(() => notices++)
@@ -189,14 +189,14 @@ describe("an owned data stream", () => {
     assert.deepStrictEqual([stateOf(one).isRevoked, notices], [true, 1])
   })
 
-  it("forgets a withdrawn revocation that its handler never asked about", () => {
+  it("forgets a withdrawn revocation if its handler never asked about it", () => {
     const one = owned()
     one.recall(member)
     one.keep()
     assert.isFalse(one.isKept)
   })
 
-  it("remembers when another member handed it over", () => {
+  it("remembers when it was handed over by another member", () => {
     const arrival = { membership: "two", at: 7 }
     const { options } = owned()
     const one = new OwnedStream({ ...acquisitionAt({ monotonic: 0, wall: 0 }), arrival }, options)
@@ -204,7 +204,7 @@ describe("an owned data stream", () => {
     assert.isUndefined(owned().arrival)
   })
 
-  it("remembers a withdrawn revocation only if its handler was notified of it", () => {
+  it("remembers a withdrawn revocation only if its handler was notified of that revocation", () => {
     for (const hasHeard of [false, true]) {
       const one = owned()
       one.recall(member)
@@ -215,7 +215,7 @@ describe("an owned data stream", () => {
   })
 })
 
-it.effect("a handler that reads isRevoked or waits for revoked counts as notified of the revocation", () =>
+it.effect("a handler counts as notified of a revocation once it has read isRevoked or waited for revoked", () =>
   Effect.gen(function*() {
     for (const isRevoked of [false, true]) {
       const owned = { isRevoked, hasHeard: false, isKept: false, revoked: Effect.void }
@@ -228,7 +228,7 @@ it.effect("a handler that reads isRevoked or waits for revoked counts as notifie
     }
   }))
 
-it.effect("progress is reported to the backend only after a failure", () =>
+it.effect("a lease reports progress to the backend only after a failure", () =>
   Effect.gen(function*() {
     for (const failures of [0, 1]) {
       const owned = { failures, hasProgressed: false, progressedAt: undefined }
@@ -237,7 +237,7 @@ it.effect("progress is reported to the backend only after a failure", () =>
     }
   }))
 
-it("a pause affects the whole service or named data streams, and set returns whether it changed", () => {
+it("a pause affects the whole service or named data streams, and `set` returns whether anything changed", () => {
   const pauses = new Pauses()
   const [a, b] = ["a", "b"].map((name) => StreamName.StreamName.make(name)) as [
     StreamName.StreamName,

@@ -1,4 +1,4 @@
-/** Tests what a consumer does while the service or single data streams are paused, and what it reads meanwhile. */
+/** Tests what a consumer does, and what it reads, while the service or individual data streams are paused. */
 import { StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
@@ -11,7 +11,7 @@ const owned = (consumer: fleet.Consumer) =>
 const s1 = StreamName.StreamName.make("s1")
 
 describe("a pause", () => {
-  it.effect("each change of the pauses is logged once", () =>
+  it.effect("each change to the pauses is logged once", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.never))
@@ -30,7 +30,7 @@ describe("a pause", () => {
       ])
     })))
 
-  it.effect("a paused data stream that is announced is not taken, and others are", () =>
+  it.effect("an announced data stream is not taken if it is paused, while others are", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       backend.pausedStreams = [s1]
@@ -43,14 +43,14 @@ describe("a pause", () => {
       assert.deepStrictEqual(began, ["s2", "s1"])
     })))
 
-  it.effect("a consumer takes nothing until it can read the pauses, and closes without waiting for that", () =>
+  it.effect("a consumer takes nothing until it has read the pauses, but closes without waiting for them", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.pausedStreams = [s1]
       const [a, b] = [yield* open("a"), yield* open("b")]
       a.link.modes.paused = "hang"
       b.link.modes.paused = "fail"
-      // Forked outside the client's scope, which would interrupt it
+      // Forked outside the client's scope, because closing that would interrupt it
       yield* Effect.forkChild(a.client.run(Effect.never))
       yield* b.serve(2)
       yield* TestClock.adjust("10 seconds")
@@ -63,7 +63,7 @@ describe("a pause", () => {
       assert.deepStrictEqual(yield* owned(b), ["s2"])
     })))
 
-  it.effect("no announcement is read while the service is paused, so that none is assigned to this consumer", () =>
+  it.effect("no announcement is read while the service is paused, because that would assign it to this consumer", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       backend.isPaused = true
@@ -75,7 +75,7 @@ describe("a pause", () => {
       assert.deepStrictEqual(yield* owned(a), ["s1", "s2"])
     })))
 
-  it.effect("a pause releases each data stream once, however long the backend takes to reply", () =>
+  it.effect("a pause releases each data stream only once, however long the backend takes to reply", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", {
@@ -98,7 +98,7 @@ describe("a pause", () => {
     })))
 })
 
-it.effect("an unreadable announcement becomes a dead letter as soon as it is read", () =>
+it.effect("an unreadable announcement is dead-lettered as soon as it is read", () =>
   fleet.test(Effect.gen(function*() {
     const { backend, open } = yield* fleet.make
     const a = yield* open("a", { sweepInterval: "1 hour" })

@@ -1,4 +1,4 @@
-/** Tests when a handler counts as stalled: between two renewals, after a wait for messages, and during its work. */
+/** Tests when a handler counts as stalled: between two renewals, after waiting for messages, and during its work. */
 import type { StreamLease } from "@effect-simba/core/streams"
 import { assert, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
@@ -10,7 +10,7 @@ import { acquisitionAt } from "../support/acquisition.ts"
 import { message } from "../support/scriptedLease.ts"
 import { newTable } from "../support/streamTable.ts"
 
-/** A data stream that needs no renewal for half a minute, and whose handler may go a second without progress. */
+/** A data stream that needs no renewal for half a minute. Its handler may go without progress for a second. */
 const setup = Effect.fnUntraced(function*(
   { awaitMessages = Effect.never, failures = 0 }: {
     readonly awaitMessages?: Effect.Effect<ReadonlyArray<never>>
@@ -42,7 +42,7 @@ const setup = Effect.fnUntraced(function*(
   }
 })
 
-it.effect("a handler without progress loses its data stream when the progress timeout ends, without waiting for a renewal", () =>
+it.effect("a handler without progress loses its data stream exactly at the progress timeout, not at the next renewal", () =>
   Effect.gen(function*() {
     const { begin, losses } = yield* setup()
     yield* TestClock.adjust("2 seconds")
@@ -60,7 +60,7 @@ it.effect("the progress timeout restarts when messages arrive", () =>
     assert.deepStrictEqual(losses, ["6000 Stalled"])
   }))
 
-it.effect("the first message that is processed during a wait restarts the progress timeout, and the second does not", () =>
+it.effect("when two messages are processed during a wait for more, only the first restarts the progress timeout", () =>
   Effect.gen(function*() {
     const { begin, lease, losses } = yield* setup()
     yield* begin
@@ -73,7 +73,7 @@ it.effect("the first message that is processed during a wait restarts the progre
     assert.deepStrictEqual(losses, ["6000 Stalled"])
   }))
 
-it.effect("a pause between two attempts is not a lack of progress, no matter how long it is or how often handlers have failed", () =>
+it.effect("a pause between two attempts is not a lack of progress, regardless of its length and of earlier failures", () =>
   Effect.gen(function*() {
     for (const failures of [0, 3]) {
       const { begin, lease, losses } = yield* setup({ failures })
@@ -92,7 +92,7 @@ it.effect("a pause between two attempts is not a lack of progress, no matter how
     }
   }))
 
-it.effect("a message that starts while all others pause before a retry has the whole progress timeout", () =>
+it.effect("a message that starts while all others pause before a retry gets the whole progress timeout", () =>
   Effect.gen(function*() {
     const { begin, lease, losses } = yield* setup()
     yield* begin

@@ -1,4 +1,6 @@
-/** Tests the comparison of a reader's position with the extent of its data stream, on random histories and examples. */
+/**
+ * Tests how a reader's position is compared with the extent of its data stream, on random histories and on examples.
+ */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { Extent } from "@effect-simba/core/streams/StreamState"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,7 +9,10 @@ import * as readPosition from "../../src/streams/internal/readPosition.ts"
 
 const id = (n: number) => EntryId.make(`${n}-0`)
 
-/** A data stream to which messages are added, that is trimmed, and from which individual messages are deleted. */
+/**
+ * A data stream that can be trimmed, and to which messages can be added and from which they can be deleted
+ * individually.
+ */
 class Model {
   readonly left: Array<number> = []
   private added = 0
@@ -40,7 +45,7 @@ class Model {
 
 describe("the position of a reader", () => {
   it.effect.each(Array.from({ length: 200 }, (_, seed) => seed))(
-    "history %d: every added message is read or reported as missing, exactly once",
+    "history %d: every added message is read or reported as missing exactly once",
     (seed) =>
       Effect.gen(function*() {
         const model = new Model()
@@ -103,7 +108,7 @@ describe("the position of a reader", () => {
         for (let i = 0; i < 20; i++) model.add()
         for (let i = yield* draw(3); i > 0; i--) model.delete(yield* draw(5))
         if (yield* Random.nextBoolean) model.trim(10 + (yield* draw(10)))
-        // The earlier reader received the remaining messages, and may have failed to report a gap
+        // The earlier reader received the remaining messages, and may not have reported a gap
         const checkpoint = { id: id(10), offset: left(0, 10) + (yield* draw(1)) * (10 - left(0, 10)) }
         const hidden = 10 - checkpoint.offset
         const start = 5 + (yield* draw(11))
@@ -128,7 +133,7 @@ describe("the position of a reader", () => {
           assert.deepStrictEqual(missing, isMissing ? Option.none() : Option.some(0))
         } else {
           const count = Option.getOrThrow(missing)
-          // At least the messages that the checkpoint's offset lacks, and at most all deleted ones
+          // At least the messages that are missing from the checkpoint's offset, and at most all deleted messages
           assert.isAtLeast(count, start < 10 ? hidden - (10 - start - left(start, 10)) : hidden)
           assert.isAtMost(count, 20 - model.left.length)
           if (start >= 10) assert.strictEqual(count, hidden + (20 - 10 - left(10, Infinity)))
@@ -137,7 +142,7 @@ describe("the position of a reader", () => {
       }).pipe(Random.withSeed(`beginning ${seed}`))
   )
 
-  it("without an offset, missing messages are detected but not counted, and the check determines the offset", () => {
+  it("without an offset, missing messages are detected but not counted, and the offset is determined", () => {
     const extent = { length: 2, last: id(9), first: id(8), added: 9, lastDeleted: id(0) }
     const at = (after: number) => ({ after: id(after), offset: undefined, checked: id(after) })
     assert.deepStrictEqual(readPosition.check(at(5), extent), {
@@ -157,11 +162,11 @@ describe("the position of a reader", () => {
     })
     // Even if only the message at the position was deleted individually, others may have been trimmed
     assert.isDefined(readPosition.check(at(5), { ...extent, lastDeleted: id(5) }).missing)
-    // Nothing was ever deleted from the stream, so it was recreated
+    // The stream was recreated, because nothing was ever deleted from it
     assert.isUndefined(readPosition.check(at(5), { ...extent, added: 2 }).missing)
   })
 
-  it("a checkpoint beyond the last message belongs to a data stream that was deleted, so the offset stays unknown", () => {
+  it("a checkpoint beyond the last message is from a deleted data stream, so the offset stays unknown", () => {
     const extent = { length: 8, last: id(8), first: id(1), added: 8, lastDeleted: id(0), counted: 3 }
     assert.deepStrictEqual(readPosition.beside(id(5), { id: id(50), offset: 50 }, extent), {
       after: id(5),
@@ -179,7 +184,7 @@ describe("the position of a reader", () => {
     assert.deepStrictEqual(untilOf(6), { after: id(2), until: id(9), count: Option.some(2) })
   })
 
-  it("the reported range ends at the position, even if only one message is left after it", () => {
+  it("the reported range ends at the position, even if only one message after it is left", () => {
     const position = { after: id(5), offset: 3, checked: id(2) }
     const extent = { length: 6, last: id(9), first: id(1), added: 9, counted: 1, lastDeleted: id(5) }
     assert.deepStrictEqual(readPosition.check(position, extent).missing, {
@@ -189,13 +194,13 @@ describe("the position of a reader", () => {
     })
   })
 
-  it("if the origin of a data stream is unknown, it counts as recreated unless it reaches its checkpoint", () => {
+  it("a data stream of unknown origin counts as recreated unless it extends to its checkpoint", () => {
     const extent = { length: 3, last: id(3), first: id(1), added: 3, lastDeleted: id(0) }
     assert.isTrue(readPosition.isRewritten(undefined, undefined, extent))
     assert.isFalse(readPosition.isRewritten(undefined, { id: id(2), offset: 2 }, extent))
   })
 
-  it("offsets start from zero in a stream that was recreated with larger ids", () => {
+  it("offsets start from zero if a stream is recreated with larger ids", () => {
     const position = { after: id(100), offset: 100, checked: id(100) }
     const extent = { length: 2, last: id(105), first: id(104), added: 2, lastDeleted: id(0) }
     assert.deepStrictEqual(readPosition.check(position, extent), {
@@ -207,7 +212,7 @@ describe("the position of a reader", () => {
       until: id(104),
       count: Option.some(3)
     })
-    // In a stream that lost its newest messages in a failover, counting continues
+    // If a stream lost its newest messages in a failover, counting continues
     const lost = { length: 60, last: id(100), first: id(41), added: 98, lastDeleted: id(0) }
     assert.deepStrictEqual(readPosition.check(position, lost), {
       position: { after: id(100), offset: 98, checked: id(100) },

@@ -1,4 +1,4 @@
-/** Tests what a reader of messages requests: the size of its reads, and how often it reads the extent. */
+/** Tests the requests of a message reader: how much it reads, and how often it reads the extent. */
 import { StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Metric, Option, Schema } from "effect"
@@ -10,7 +10,7 @@ const sizesOf = (requests: ReadonlyArray<string>) =>
   requests.filter((request) => request.startsWith("read")).map((request) => Number(request.split(" ")[2]))
 
 describe("the size of a read", () => {
-  it.effect("a reader whose `batch` is 1 requests one message", () =>
+  it.effect("a reader requests one message if its `batch` is 1", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2))
@@ -20,9 +20,9 @@ describe("the size of a read", () => {
       assert.deepStrictEqual(sizesOf(requests), [1, 1, 1])
     }))
 
-  it.effect("a reader requests at most 100 messages by default, and at most as many as fit into 1 MiB", () =>
+  it.effect("by default, a reader requests at most 100 messages, and at most as many as fit into 1 MiB", () =>
     Effect.gen(function*() {
-      // 16 messages of 61,681 bytes fit into 1,048,576 bytes, and 17 would exceed the limit by one byte
+      // 16 messages of 61,681 bytes fit into 1,048,576 bytes, while 17 would exceed the limit by one byte
       for (const [bytes, expected] of [[10, 100], [61_681, 16]] as const) {
         const lease = new ScriptedLease()
         lease.add(message("1-0", { n: "x".repeat(bytes - 1) }))
@@ -38,7 +38,7 @@ describe("the size of a read", () => {
 })
 
 describe("waiting", () => {
-  it.effect("a reader reads the extent one second after the last message, and then every 30 seconds", () =>
+  it.effect("a reader reads the extent one second after the last message, then every 30 seconds", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -54,13 +54,13 @@ describe("waiting", () => {
       assert.deepStrictEqual(requests.splice(0), [])
       yield* TestClock.adjust("1 millis")
       assert.deepStrictEqual(requests.splice(0), ["extent"])
-      // The same after everything was deleted
+      // The same happens after everything was deleted
       lease.trim(0)
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(requests.splice(0), ["extent", "extent"])
     }))
 
-  it.effect("a reader of a data stream that does not exist yet looks for it every 30 seconds", () =>
+  it.effect("a reader checks every 30 seconds for a data stream that does not exist yet", () =>
     Effect.gen(function*() {
       const { layer, requests } = recorded(new ScriptedLease())
       yield* processing(layer)
@@ -70,7 +70,7 @@ describe("waiting", () => {
       assert.deepStrictEqual(requests, ["extent", "extent"])
     }))
 
-  it.effect("messages whose reply is slow are neither reported as missing nor requested again", () =>
+  it.effect("if the reply to a read is slow, its messages are neither reported as missing nor requested again", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1))
@@ -91,7 +91,7 @@ describe("waiting", () => {
     }))
 })
 
-it.effect("a message that arrives while `onGap` runs does not interrupt it", () =>
+it.effect("a message that arrives while `onGap` is running does not interrupt it", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(1))
@@ -100,7 +100,7 @@ it.effect("a message that arrives while `onGap` runs does not interrupt it", () 
       onGap: ({ missed }) => Effect.delay(Effect.sync(() => reported.push(missed)), "200 millis")
     })
     yield* TestClock.adjust("500 millis")
-    // It is too soon after the first check for another one
+    // It is too soon after the first check for a second one
     lease.burst(1, numbered(2), numbered(3))
     yield* TestClock.adjust("1100 millis")
     assert.deepStrictEqual([observed, reported], [[1, 3], []])
@@ -109,7 +109,7 @@ it.effect("a message that arrives while `onGap` runs does not interrupt it", () 
     assert.deepStrictEqual([observed, reported], [[1, 3, 4], [Option.some(1)]])
   }))
 
-it.effect("`until` gets the offset of each message", () =>
+it.effect("`until` receives the offset of each message", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(1), numbered(2), numbered(3))
@@ -125,7 +125,7 @@ it.effect("`until` gets the offset of each message", () =>
     assert.deepStrictEqual([offsets, lease.offset], [[1, 2, 3], 3])
   }))
 
-it.effect("each message that cannot be decoded is counted once", () =>
+it.effect("each undecodable message is counted once", () =>
   Effect.gen(function*() {
     const { undecodable } = StreamMetrics.stream.deadMessages
     const count = Effect.map(Metric.value(undecodable), ({ count }) => count)
@@ -137,7 +137,7 @@ it.effect("each message that cannot be decoded is counted once", () =>
     assert.strictEqual((yield* count) - before, 2)
   }))
 
-it.effect("a data stream that is announced again after its end and gets a new message is not over when it is deleted", () =>
+it.effect("deleting a data stream does not end it if it was announced again after its end and got a new message", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.checkpoint = numbered(2).id

@@ -1,6 +1,4 @@
-/**
- * Tests that old data is removed at long intervals, by one member of the fleet, without delaying other work.
- */
+/** Tests that one member in the fleet removes old data at long intervals, without delaying other work. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -13,7 +11,7 @@ const tidies = (consumer: fleet.Consumer) => consumer.link.calls.filter((call) =
 const removals = (lines: ReadonlyArray<string>) => lines.filter((line) => line.includes("Removed"))
 
 describe("keeping checkpoints", () => {
-  it.effect("the retention of owned data streams' checkpoints is extended once a day, with a retry after an outage", () =>
+  it.effect("an owner extends the retention of its checkpoints once a day, and retries after an outage", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { heartbeatInterval: "1 hour", leaseDuration: "3 hours", sweepInterval: "1 hour" })
@@ -34,7 +32,7 @@ describe("keeping checkpoints", () => {
 })
 
 describe("the reaper", () => {
-  it.effect("the reaper runs at intervals between half of reapAfter and reapAfter, and removes consumers that were silent for reapAfter", () =>
+  it.effect("the reaper runs at intervals of between half and all of reapAfter, and removes consumers that were silent for reapAfter", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -53,7 +51,7 @@ describe("the reaper", () => {
       assert.isTrue(backend.tidied.every(({ idle }) => idle === minute))
     })))
 
-  it.effect("one member reaps for all", () =>
+  it.effect("one member reaps for the whole fleet", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const options = { rebalance: true, reapAfter: "1 minute" } as const
@@ -70,7 +68,7 @@ describe("the reaper", () => {
       assert.strictEqual(tidies(b), last)
     })))
 
-  it.effect("every client reaps if rebalancing is disabled", () =>
+  it.effect("each client reaps if rebalancing is disabled", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -80,7 +78,7 @@ describe("the reaper", () => {
       for (const one of [a, b]) assert.isAtLeast(tidies(one), 10)
     })))
 
-  it.effect("a log line says how much was removed", () =>
+  it.effect("the log says how much was removed", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -98,7 +96,7 @@ describe("the reaper", () => {
     })))
 
   it.effect.each(["fail", "refuse"] as const)(
-    "reaping is retried later when the backend replies with: %s",
+    "reaping is retried later if the backend replies with: %s",
     (mode) =>
       fleet.test(Effect.gen(function*() {
         const { backend, lines, open } = yield* fleet.make
@@ -118,7 +116,7 @@ describe("the reaper", () => {
       }))
   )
 
-  it.effect("reaping may take longer than other calls if there is much to remove", () =>
+  it.effect("reaping may take longer than other calls, because there may be much to remove", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -129,7 +127,7 @@ describe("the reaper", () => {
       assert.deepStrictEqual(removals(lines), ["Info: Removed 5000 silent consumer(s) and 0 finished announcement(s)"])
     })))
 
-  it.effect("the reaper does not wait forever for a backend that does not reply", () =>
+  it.effect("the reaper does not wait forever if the backend does not reply", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -138,7 +136,7 @@ describe("the reaper", () => {
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(tidies(a), 1)
       delete a.link.modes.reap
-      // Enough for the timeout of the hanging call and one more pause
+      // Enough time for the hanging call to time out, and for another pause
       yield* TestClock.adjust("2 minutes")
       assert.isAtLeast(backend.tidied.length, 1)
     })))

@@ -1,4 +1,4 @@
-/** Tests the decisions of the rebalancing plan, for single views and for simulated fleets. */
+/** Tests the decisions of the rebalancing plan for single views and for simulated fleets. */
 import type { Member } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Random, Schema } from "effect"
@@ -12,7 +12,7 @@ const member = (session: string, capacity: number, owned: number): Member => ({
   owned
 })
 
-/** The receiver that each member plans, if all members have this view now and have had it for a long time. */
+/** The receiver that each member plans if all members have had this view for a long time. */
 const plans = (members: ReadonlyArray<Member>, state: sharing.State = { ...sharing.initial, levelSince: -Infinity }) =>
   members.map(({ owned, session }) =>
     sharing.plan(state, { members, session, owned, leaving: [], movable: owned }, 0, settings)?.to.session
@@ -23,13 +23,13 @@ const numbers = Schema.Array(Schema.Struct({
   owned: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 60 }))
 })).check(Schema.isMinLength(1), Schema.isMaxLength(9))
 
-/** A fleet in which nobody owns more than its capacity. */
+/** A fleet in which no member owns more than its capacity. */
 const within = (starts: ReadonlyArray<Start>): ReadonlyArray<Start> =>
   starts.map(({ capacity, owned }) => ({ capacity, owned: owned % (capacity + 1) }))
 
 const sum = (values: ReadonlyArray<number>) => values.reduce((a, b) => a + b, 0)
 
-/** The sum of all surpluses above ceilings and deficits below floors. */
+/** The total surplus above ceilings plus the total deficit below floors. */
 const imbalance = (starts: ReadonlyArray<Start>): number => {
   const [owned, capacity] = [sum(starts.map((one) => one.owned)), sum(starts.map((one) => one.capacity))]
   return sum(starts.map((one) => {
@@ -38,7 +38,7 @@ const imbalance = (starts: ReadonlyArray<Start>): number => {
   }))
 }
 
-/** Random numbers between 0 and 1 that depend only on the seed. */
+/** Pseudo-random numbers between 0 and 1 that depend only on the seed. */
 const chances = (seed: number) =>
   Random.withSeed(Effect.map(Random.Random, (random) => () => random.nextDoubleUnsafe()), String(seed))
 
@@ -50,25 +50,25 @@ describe("plans", () => {
     assert.deepStrictEqual(plans([member("a", 64, 3), member("b", 64, 2)]), [undefined, undefined])
   })
 
-  it("shares are in proportion to capacity", () => {
+  it("shares are proportional to capacity", () => {
     assert.deepStrictEqual(plans([member("a", 10, 8), member("b", 30, 24)]), [undefined, undefined])
     assert.deepStrictEqual(plans([member("a", 10, 9), member("b", 30, 23)]), ["b", undefined])
     assert.deepStrictEqual(plans([member("a", 0, 1), member("b", 30, 3)]), ["b", undefined])
   })
 
-  it("when a member joins a fleet whose members are at their ceilings, one of them hands over one stream", () => {
+  it("a new member in a fleet whose members are at their ceilings receives one stream from one of them", () => {
     const members = [member("c", 64, 2), member("a", 64, 2), member("b", 64, 0)]
     assert.deepStrictEqual(plans(members), [undefined, "b", undefined])
-    // The stream moves only after nobody has been above a ceiling for a while
+    // The stream moves only if nobody has been above a ceiling for a while
     assert.deepStrictEqual(plans(members, sharing.initial), [undefined, undefined, undefined])
   })
 
-  it("no plan exceeds the capacity of a member", () => {
+  it("no plan exceeds a member's capacity", () => {
     assert.deepStrictEqual(plans([member("a", 4, 9), member("b", 4, 4)]), [undefined, undefined])
     assert.deepStrictEqual(plans([member("a", 4, 9), member("b", 4, 3)]), ["b", undefined])
   })
 
-  it("nothing is planned for a client that is not a member, or without a stream that may be moved", () => {
+  it("nothing is planned by a client that is not a member, or without a movable stream", () => {
     const members = [member("a", 64, 10), member("b", 64, 0)]
     const view = { members, session: "a", owned: 10, leaving: [], movable: 0 }
     assert.isUndefined(sharing.plan(sharing.initial, view, 0, settings))
@@ -77,7 +77,7 @@ describe("plans", () => {
   })
 
   it.prop(
-    "members that act on the same view together do not push a receiver above its ceiling",
+    "members that act on the same view do not push a receiver above its ceiling together",
     [numbers],
     ([starts]) => {
       const members = starts.map(({ capacity, owned }, index) => member(String(index), capacity, owned))
@@ -94,7 +94,7 @@ describe("plans", () => {
   )
 
   it.prop(
-    "with one hand-over at a time, balance takes at most as many hand-overs as the imbalance, and then none is planned",
+    "with one hand-over at a time, a fleet reaches balance in at most as many hand-overs as its imbalance, and then stops",
     [numbers],
     ([starts]) => {
       const now = starts.map((one) => ({ ...one }))
@@ -122,33 +122,34 @@ describe("pacing", () => {
   const [a, b] = [member("a", 64, 10), member("b", 64, 0)]
   const view = { members: [a, b], session: "a", owned: 10, leaving: [], movable: 10 }
 
-  it("a member plans nothing for a while after a change of membership", () => {
+  it("a member plans nothing for a while after the membership changes", () => {
     const state = sharing.observe(sharing.initial, view, 1000, settings)
     assert.isUndefined(sharing.plan(state, view, 1000 + settings.settle - 1, settings))
     assert.strictEqual(sharing.plan(state, view, 1000 + settings.settle, settings)?.to.session, "b")
     const repeated = sharing.observe(state, view, 2000, settings)
     assert.strictEqual(repeated.quietUntil, state.quietUntil)
-    // A different order of the members is not a change, but a different capacity is
+    // A different order of members is not a change, but a different capacity is
     const turned = sharing.observe(state, { ...view, members: [b, a] }, 3000, settings)
     assert.strictEqual(turned.quietUntil, state.quietUntil)
     const smaller = sharing.observe(state, { ...view, members: [a, { ...b, capacity: 8 }] }, 3000, settings)
     assert.strictEqual(smaller.quietUntil, 3000 + settings.settle)
   })
 
-  it("a member plans nothing for a while after a hand-over, and counts the stream for both sides while it is in transit", () => {
+  it("a member plans nothing for a while after a hand-over, and counts a stream in transit for both sides", () => {
     const state = sharing.handedOver(sharing.initial, "b", 1000, settings)
     assert.isUndefined(sharing.plan(state, view, 1000 + settings.rest - 1, settings))
     assert.strictEqual(sharing.plan(state, view, 1000 + settings.rest, settings)?.to.session, "b")
     assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit - 1), 10)
     assert.strictEqual(sharing.registered(state, 9, 1000 + settings.transit), 9)
-    // The receiver has not registered its sixth stream yet. With the one in transit, nobody is above its share
+    // The receiver has not registered its sixth stream yet. Counting the stream in transit, nobody is above their
+    // share.
     const known = { members: [a, { ...b, owned: 5 }], session: "a", owned: 7, leaving: [], movable: 7 }
     assert.strictEqual(sharing.plan(sharing.initial, known, 1000 + settings.rest, settings)?.to.session, "b")
     assert.isUndefined(sharing.plan({ ...state, levelSince: -Infinity }, known, 1000 + settings.rest, settings))
     assert.lengthOf(sharing.observe(state, view, 1000 + settings.transit, settings).sent, 0)
   })
 
-  it("a stream that was handed over is not movable until the membership changes or `stay` has passed", () => {
+  it("a stream that was handed over becomes movable only after the membership changes or `stay` has passed", () => {
     const state = sharing.observe(sharing.initial, view, 0, settings)
     const arrival = { membership: state.membership, at: 1000 }
     assert.isTrue(sharing.isMovable(state, undefined, 1000, settings))
@@ -159,7 +160,7 @@ describe("pacing", () => {
   })
 })
 
-/** Asserts that no stream moves to a member that owned it earlier, starting at the move with index `first`. */
+/** Asserts that no stream moves back to an earlier owner, from the move with index `first` onwards. */
 const assertNothingWentBack = (fleet: Fleet, first = 0) => {
   const had = new Map<number, Set<number>>()
   for (const { from, stream, to } of fleet.moves.slice(first)) {
@@ -169,9 +170,9 @@ const assertNothingWentBack = (fleet: Fleet, first = 0) => {
   }
 }
 
-describe("a fleet whose members have outdated views", { tags: ["G32"] }, () => {
+describe("a fleet with outdated views", { tags: ["G32"] }, () => {
   it.effect.prop(
-    "the fleet settles in balance, with at most one hand-over more than needed, and no stream moves back",
+    "reaches balance with at most one hand-over more than needed, and no stream moves back",
     [numbers.check(Schema.isMinLength(2)), Schema.Int],
     ([wild, seed]) =>
       Effect.gen(function*() {
@@ -187,7 +188,7 @@ describe("a fleet whose members have outdated views", { tags: ["G32"] }, () => {
   )
 
   it.effect.prop(
-    "a member that joins gets its share, and when one leaves, no stream moves more than needed",
+    "gives a new member its share, and moves no stream more than needed when a member leaves",
     [numbers.check(Schema.isMinLength(2)), Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 40 })), Schema.Int],
     ([wild, capacity, seed]) =>
       Effect.gen(function*() {
@@ -212,7 +213,7 @@ describe("a fleet whose members have outdated views", { tags: ["G32"] }, () => {
   )
 
   it.effect.each([[5000, 2, 200], [10_000, 3, 200], [5000, 2, 5000]] as const)(
-    "with %d data streams on %d members, a member that joins has its share within three minutes if handlers end within %d ms",
+    "with %d data streams on %d members, gives a new member its share within three minutes if handlers end within %d ms",
     ([streams, members, grace]) =>
       Effect.gen(function*() {
         const owned = Math.floor(streams / members)
@@ -232,7 +233,7 @@ describe("a fleet whose members have outdated views", { tags: ["G32"] }, () => {
   )
 })
 
-/** The same decision, computed stream by stream: the n-th surplus stream goes to the n-th open place. */
+/** The same decision, made stream by stream: the n-th surplus stream goes to the n-th open place. */
 const spelledOut = (members: ReadonlyArray<Member>, session: string): sharing.Decision | undefined => {
   const [owned, capacity] = [sum(members.map((one) => one.owned)), sum(members.map((one) => one.capacity))]
   const shareOf = (one: Member) => capacity === 0 ? 0 : Math.min(owned, capacity) * one.capacity / capacity
@@ -256,7 +257,7 @@ const spelledOut = (members: ReadonlyArray<Member>, session: string): sharing.De
 }
 
 describe("decisions", () => {
-  it("in every fleet of three, decisions assign each surplus stream to one open place, a quarter at a time", () => {
+  it("in every fleet of three, each surplus stream is assigned to one open place, a quarter of them at a time", () => {
     const numbers = [0, 2, 5].flatMap((capacity) => [0, 1, 2, 3, 5, 18].map((owned) => [capacity, owned] as const))
     const state = { ...sharing.initial, levelSince: -Infinity }
     let decisions = 0
@@ -274,7 +275,7 @@ describe("decisions", () => {
       }
     }
     assert.isAbove(decisions, 1000)
-    // Fleets of four, some with two donors and two receivers
+    // Fleets of four, including fleets with two donors and two receivers
     const counts = [0, 3, 40, 90]
     for (const n of Array.from({ length: 256 }, (_, n) => n)) {
       const members = [0, 1, 2, 3].map((i) => member("bacd"[i]!, 100, counts[Math.floor(n / 4 ** i) % 4]!))
@@ -285,7 +286,7 @@ describe("decisions", () => {
     }
   })
 
-  it("a decision has at most as many data streams as are movable, and at most one batch", () => {
+  it("a decision contains at most as many data streams as are movable, and at most one batch", () => {
     const members = [member("a", 5000, 4000), member("b", 5000, 0)]
     const countOf = (movable: number, batch: number) =>
       sharing.plan(
@@ -304,7 +305,7 @@ describe("decisions", () => {
     })
   })
 
-  it("each stream that is leaving is counted once, as the receiver's", () => {
+  it("a stream that is leaving is counted once, for its receiver", () => {
     const members = [member("a", 10, 6), member("b", 10, 0)]
     const planned = (leaving: number) =>
       sharing.plan(
@@ -317,7 +318,7 @@ describe("decisions", () => {
   })
 })
 
-it("`observe` starts a quiet period at each membership change, and restarts `levelSince` after a surplus or a change", () => {
+it("`observe` starts a quiet period at each membership change, and resets `levelSince` after a surplus or a change", () => {
   const views = {
     level: [member("a", 10, 2), member("b", 10, 2)],
     surplus: [member("a", 10, 9), member("b", 10, 2)],
@@ -352,12 +353,12 @@ it("`observe` starts a quiet period at each membership change, and restarts `lev
   }
 })
 
-it("a fleet with a total capacity of one gives its only stream to the member with that capacity", () => {
+it("a fleet with a total capacity of one gives its only stream to the member that has that capacity", () => {
   const members = [member("a", 1, 0), member("b", 0, 1)]
   assert.deepStrictEqual(plans(members), [undefined, "a"])
 })
 
-it("a fleet without capacity or streams is level, and one with a surplus of one stream is not", () => {
+it("a fleet without capacity or streams is level, but a fleet with a surplus of one stream is not", () => {
   const since = (members: ReadonlyArray<Member>) =>
     sharing.observe(
       sharing.initial,
@@ -369,7 +370,7 @@ it("a fleet without capacity or streams is level, and one with a surplus of one 
   assert.strictEqual(since([member("a", 10, 3), member("b", 10, 1)]), Infinity)
 })
 
-it("a member at its ceiling hands over once the fleet has been level for exactly `settle`", () => {
+it("a member at its ceiling hands over as soon as the fleet has been level for `settle`", () => {
   const members = [member("c", 64, 2), member("a", 64, 2), member("b", 64, 0)]
   const view = { members, session: "a", owned: 2, leaving: [], movable: 2 }
   const state = { ...sharing.initial, levelSince: 0 }

@@ -1,4 +1,4 @@
-/** Tests hand-overs between members, including what happens if the old owner or the receiver dies. */
+/** Tests hand-overs between members, including those whose old owner or receiver dies. */
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Metric } from "effect"
@@ -9,7 +9,7 @@ const count = (consumer: fleet.Consumer) => Effect.map(consumer.client.owned, ({
 
 describe("balance", () => {
   it.effect(
-    "a consumer that joins gets its share, one data stream at a time, and no stream ever has two handlers",
+    "a new consumer gets its share one data stream at a time, and no stream ever has two handlers",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -42,7 +42,7 @@ describe("balance", () => {
     { tags: ["G32", "B55"] }
   )
 
-  it.effect("a handler that ignores the revocation is interrupted after the grace period, and then its data stream is handed over", () =>
+  it.effect("a handler that ignores its revocation is interrupted after the grace period, and then its data stream is handed over", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -54,13 +54,13 @@ describe("balance", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
     })))
 
-  it.effect("a data stream whose handler is waiting is handed over, and no handler that is processing a message is interrupted", () =>
+  it.effect("data streams with waiting handlers are handed over, and handlers that are processing a message are not interrupted", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
       const b = yield* open("b", { rebalance: true })
       const interrupted: Array<string> = []
-      // Only s1, the oldest data stream, waits
+      // Only the handler for s1, the oldest data stream, is waiting
       const handler = (lease: fleet.Lease) =>
         Effect.timeoutOption(lease.messagesAfter("0-0" as never, 1), "10 millis").pipe(
           Effect.andThen(lease.stream === "s1" ? lease.messagesAfter("0-0" as never, 1) : Effect.sleep("1 hour")),
@@ -75,7 +75,7 @@ describe("balance", () => {
       yield* TestClock.adjust("31 minutes")
     })))
 
-  /** Reads through its lease, and processes a message for this many milliseconds. */
+  /** A handler that reads through its lease, and processes a message for this many milliseconds. */
   const busyFor = (millis: number, notes: Array<string>) => (lease: fleet.Lease) =>
     Effect.timeoutOption(lease.messagesAfter("0-0" as never, 1), "10 millis").pipe(
       Effect.andThen(Effect.sleep(millis)),
@@ -84,7 +84,7 @@ describe("balance", () => {
       Effect.andThen(lease.yield)
     )
 
-  it.effect("the processing of a message is not interrupted, however long it takes, and then the data stream is handed over", () =>
+  it.effect("a data stream is handed over only after its current message has been processed, however long that takes", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -120,15 +120,15 @@ describe("balance", () => {
       assert.deepStrictEqual([...backend.failures.values()], [])
     })))
 
-  it.effect("a pause keeps the revocation of a data stream, even if another one is handed over in its place", () =>
+  it.effect("a pause keeps a data stream revoked, even if another one is handed over in its place", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
       const b = yield* open("b", { rebalance: true })
       const notes: Array<string> = []
       const wait = (lease: fleet.Lease) => lease.messagesAfter("0-0" as never, 1)
-      // Both handlers are busy when the other consumer joins, and s2 is revoked. Later the handler of s1 waits for
-      // messages, and s2 is paused
+      // Both handlers are busy when the other consumer joins, and s2 is revoked. Later, the handler for s1 waits for
+      // messages, and s2 is paused.
       yield* a.serve(2, (lease): Effect.Effect<unknown, unknown> =>
         Effect.gen(function*() {
           yield* Effect.timeoutOption(wait(lease), "10 millis")
@@ -148,7 +148,7 @@ describe("balance", () => {
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [0, 1])
     })))
 
-  it.effect("a paused data stream that is handed over is not adopted, and no failure is counted", () =>
+  it.effect("a data stream that is paused during its hand-over is not adopted, and no failure is counted", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "10 seconds" })
@@ -171,19 +171,19 @@ describe("balance", () => {
       assert.deepStrictEqual([...backend.failures.values()], [])
       backend.isPaused = false
       yield* TestClock.adjust("1 minute")
-      // The consumer that sweeps first takes both, then hands one over
+      // The consumer that sweeps first takes both data streams, then hands one over
       assert.include([1, 2], started)
       assert.deepStrictEqual([yield* count(a), yield* count(b)], [1, 1])
       assert.deepStrictEqual([...backend.failures.values()], [])
     })))
 
-  it.effect("the processing of a message is not interrupted, even if it starts just as the data stream is revoked", () =>
+  it.effect("a message is not interrupted, even if its processing starts just as the data stream is revoked", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "1 second" })
       const b = yield* open("b", { rebalance: true })
       const interrupted: Array<string> = []
-      // Keeps waiting briefly for messages until it is revoked, and then works for an hour
+      // Waits briefly for messages until it is revoked, then works for an hour
       yield* a.serve(2, (lease) =>
         Effect.gen(function*() {
           while (!(yield* lease.isRevoked)) {
@@ -198,7 +198,7 @@ describe("balance", () => {
     })))
 
   it.effect.each(["is processing a message", "cannot be interrupted"] as const)(
-    "a handler that %s does not block others: idle data streams are handed over after the grace period",
+    "a handler that %s does not prevent idle data streams from being handed over after the grace period",
     (how) =>
       fleet.test(Effect.gen(function*() {
         const { lines, open } = yield* fleet.make
@@ -210,7 +210,7 @@ describe("balance", () => {
           how === "cannot be interrupted"
             ? Effect.uninterruptible(Effect.sleep("1 hour"))
             : Effect.andThen(Effect.timeoutOption(wait(lease), "10 millis"), Effect.sleep("1 hour"))
-        // Both handlers are busy when the other consumer joins. Later the handler of s1 waits for messages
+        // Both handlers are busy when the other consumer joins. Later, the handler for s1 waits for messages.
         yield* a.serve(2, (lease): Effect.Effect<unknown, unknown> =>
           lease.stream === "s2" ? Effect.suspend(() => (isStuck++, stuck(lease))) : Effect.andThen(
             Effect.timeoutOption(wait(lease), "10 millis"),
@@ -227,7 +227,7 @@ describe("balance", () => {
         )
         yield* TestClock.adjust("25 seconds")
         assert.deepStrictEqual((yield* b.client.owned).map(({ stream }) => stream), ["s1"])
-        // The revocation of s2 is withdrawn, so s2 stays with its owner
+        // s2 stays with its owner, because its revocation is withdrawn
         yield* TestClock.adjust("30 seconds")
         assert.deepStrictEqual([yield* count(a), yield* count(b), isStuck], [1, 1, 1])
         assert.notInclude(lines.join(), "0 data streams are revoked")
@@ -235,7 +235,7 @@ describe("balance", () => {
       }))
   )
 
-  it.effect("a handler that yields because of a revocation that was withdrawn runs again on the same consumer", () =>
+  it.effect("a handler that yields after its revocation was withdrawn runs again on the same consumer", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
@@ -259,12 +259,12 @@ describe("balance", () => {
       assert.deepStrictEqual(began, ["s1", "s2", "s2"])
       assert.deepStrictEqual((yield* a.client.owned).map(({ stream }) => stream), ["s2"])
       assert.notInclude(a.link.calls, "release")
-      // The second run yields without a revocation
+      // The second run yields without a revocation.
       yield* TestClock.adjust("1 minute")
       assert.include(a.link.calls, "release")
     })))
 
-  it.effect("a surplus of hundreds of idle data streams is handed over within a minute, and no handler is interrupted", () =>
+  it.effect("a surplus of hundreds of idle data streams is handed over within a minute without interrupting a handler", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make
       const interrupted = new Set<string>()
@@ -284,7 +284,7 @@ describe("balance", () => {
       assert.isTrue(lines.some((line) => /\d\d data streams are revoked for simba-consumer-b/.test(line)))
     })))
 
-  it.effect("after a hand-over, the lease is measured from just before the confirmation was sent", () =>
+  it.effect("after a hand-over, the lease starts just before the confirmation is sent", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -299,7 +299,7 @@ describe("balance", () => {
       assert.isAtMost(Duration.toMillis(yield* lease!.timeLeft), 1500)
     })))
 
-  it.effect("a hand-over whose reply is lost is not logged as a loss", () =>
+  it.effect("a hand-over is not logged as a loss if its reply is lost", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -316,7 +316,7 @@ describe("balance", () => {
       assert.lengthOf(lines.filter((line) => line.includes("Handing a data stream over failed; retrying")), 1)
     })))
 
-  it.effect("a data stream whose hand-over signal is lost is adopted by the next sweep", () =>
+  it.effect("if a hand-over signal is lost, the next sweep adopts the data stream", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       backend.hint = () => {}
@@ -346,7 +346,7 @@ describe("balance", () => {
     })))
 
   it.effect(
-    "a data stream that is handed over to a member that just died is an orphan after the confirm period, and is taken",
+    "a data stream that is handed over to a dead member is an orphan after the confirm period, and is taken",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -356,7 +356,7 @@ describe("balance", () => {
         yield* TestClock.adjust("20 seconds")
         yield* b.start(b.client.run(Effect.never))
         yield* TestClock.adjust("1500 millis")
-        // b stays registered, but receives no hand-overs or announcements
+        // b stays registered, but receives neither hand-overs nor announcements
         b.link.modes.handedOver = "hang"
         b.link.modes.renew = "hang"
         b.link.modes.pending = "hang"
@@ -375,7 +375,7 @@ describe("balance", () => {
     { tags: ["B55"] }
   )
 
-  it.effect("a data stream that is gone before its hand-over is confirmed is not owned", () =>
+  it.effect("a data stream is not owned if it is gone before its hand-over is confirmed", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, sweepInterval: "1 hour" })
@@ -392,7 +392,7 @@ describe("balance", () => {
       assert.strictEqual(yield* count(b), 0)
     })))
 
-  it.effect("a data stream whose hand-over cannot be confirmed is released, and no failure is counted", () =>
+  it.effect("if a hand-over cannot be confirmed, the data stream is released and no failure is counted", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -401,7 +401,7 @@ describe("balance", () => {
       yield* TestClock.adjust("20 seconds")
       yield* b.start(b.client.run(Effect.never))
       b.link.modes.renew = "fail"
-      // b must not take anything in its own sweeps
+      // Keep b from taking anything in its own sweeps
       b.link.modes.pending = "hang"
       while (!b.link.calls.includes("renew")) yield* TestClock.adjust("50 millis")
       yield* TestClock.adjust("5 seconds")
@@ -410,7 +410,7 @@ describe("balance", () => {
       assert.match(lines.join("\n"), /Warn: Cannot confirm 1 data stream\(s\) that were handed over: /)
     })))
 
-  it.effect("a closing consumer is no longer a member while its handlers end", () =>
+  it.effect("a closing consumer is no longer a member while its handlers are ending", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true })
@@ -425,7 +425,7 @@ describe("balance", () => {
       assert.isDefined(closing.pollUnsafe())
     })))
 
-  it.effect("if a consumer dies while a handler has its grace period, all its data streams are taken over", () =>
+  it.effect("if a consumer dies during a handler's grace period, all its data streams are taken over", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { rebalance: true, gracePeriod: "10 seconds" })

@@ -1,4 +1,4 @@
-/** Tests how a client lists and redrives dead letters, on a backend with many of them. */
+/** Tests how a client lists and redrives many dead letters. */
 import { StreamClient } from "@effect-simba/core/streams"
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import type { DeadLetter } from "@effect-simba/core/streams/StreamState"
@@ -15,7 +15,7 @@ const letter = (n: number): DeadLetter => ({
   fields: []
 })
 
-/** A client of a service with dead letters. `counted` is the number that `inspect` reports. */
+/** A client for a service with dead letters. `counted` is the number that `inspect` reports. */
 const setup = Effect.fnUntraced(function*(count: number, counted = count) {
   const requests: Array<string> = []
   const redriven: Array<string> = []
@@ -35,7 +35,7 @@ const setup = Effect.fnUntraced(function*(count: number, counted = count) {
     redrive: (id) =>
       Effect.sync(() => {
         redriven.push(id)
-        // A redriven announcement that fails again is a new dead letter
+        // A redriven announcement that fails again becomes a new dead letter
         letters.push(letter(letters.length + 1))
         return true
       })
@@ -46,7 +46,7 @@ const setup = Effect.fnUntraced(function*(count: number, counted = count) {
   return { client, redriven, requests }
 })
 
-it.effect("redriveAll lists the dead letters in pages of 100, and redrives each one that existed at its start once", () =>
+it.effect("redriveAll lists dead letters in pages of 100, and redrives once each one that existed at the start", () =>
   Effect.gen(function*() {
     const { client, redriven, requests } = yield* setup(250)
     assert.strictEqual(yield* client.redriveAll(), 250)
@@ -54,7 +54,7 @@ it.effect("redriveAll lists the dead letters in pages of 100, and redrives each 
     assert.deepStrictEqual(requests, ["undefined 100", "100-0 100", "200-0 50"])
   }).pipe(Effect.scoped))
 
-it.effect("redriveAll stops at its limit, and lists no page after that", () =>
+it.effect("redriveAll stops at its limit without listing another page", () =>
   Effect.gen(function*() {
     const { client, redriven, requests } = yield* setup(250)
     assert.strictEqual(yield* client.redriveAll({ limit: 100 }), 100)
@@ -65,14 +65,14 @@ it.effect("redriveAll stops at its limit, and lists no page after that", () =>
     assert.deepStrictEqual(redriven, Array.from({ length: 60 }, (_, i) => `${2 * (i + 1)}-0`))
   }).pipe(Effect.scoped))
 
-it.effect("redriveAll ends if other clients removed dead letters after it counted them", () =>
+it.effect("redriveAll ends even if other clients removed dead letters after it had counted them", () =>
   Effect.gen(function*() {
     const { client, requests } = yield* setup(0, 30)
     assert.strictEqual(yield* client.redriveAll(), 0)
     assert.deepStrictEqual(requests, ["undefined 30"])
   }).pipe(Effect.scoped))
 
-it.effect("lists of dead letters and of dead messages have 100 elements by default", () =>
+it.effect("lists of dead letters and dead messages contain up to 100 elements by default", () =>
   Effect.gen(function*() {
     const { client, requests } = yield* setup(250)
     assert.lengthOf(yield* client.deadLetters(), 100)

@@ -1,4 +1,4 @@
-/** Tests how many data streams are stopped and released at a time, and what happens if the backend does not reply. */
+/** Tests how many data streams are stopped and released together, and what happens if the backend does not reply. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -59,14 +59,14 @@ describe("revoking data streams that have no handler", () => {
     return { table, holdings, released, revoking }
   })
 
-  it.effect("all of them are released, in batches", () =>
+  it.effect("releases all of them in batches", () =>
     Effect.gen(function*() {
       const { released, revoking } = yield* setup(401, () => Effect.sleep("100 millis"))
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual([released.length, revoking.pollUnsafe() !== undefined], [401, true])
     }))
 
-  it.effect("if a batch gets no reply within the release timeout, no other batch is sent, and all leases end locally", () =>
+  it.effect("sends no further batch if one gets no reply within the release timeout, and ends all leases locally", () =>
     Effect.gen(function*() {
       const { holdings, released, revoking, table } = yield* setup(401, () => Effect.never)
       yield* TestClock.adjust("999 millis")
@@ -76,7 +76,7 @@ describe("revoking data streams that have no handler", () => {
       assert.isTrue(holdings.every((owned) => !owned.isOpen()))
     }))
 
-  it.effect("protected work that takes longer than the release timeout to stop keeps the lease until it has ended", () =>
+  it.effect("keeps a lease until its protected work has ended, even if that takes longer than the release timeout", () =>
     Effect.gen(function*() {
       const { config, table } = yield* newTable({ gracePeriod: 0, releaseTimeout: "1 second", leaseDuration: "1 hour" })
       const owned = new OwnedStream(acquisitionAt(table.now()), table.periods)
