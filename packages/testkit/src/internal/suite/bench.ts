@@ -1,4 +1,4 @@
-/** The fixture of the contract suite: one mutex under test, and the attempts to acquire it. */
+/** The fixture for the contract suite: one mutex under test, and the attempts to acquire it. */
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import {
@@ -32,7 +32,7 @@ export interface Periods {
 /** Periods longer than any test. */
 export const long: Periods = { lease: Duration.minutes(2), confirm: Duration.minutes(1) }
 
-/** A confirm period that is short enough to wait for, and longer than the steps within it. */
+/** A confirm period that is short enough to wait for, but longer than the steps that must happen within it. */
 export const shortConfirm: Periods = { lease: long.lease, confirm: Duration.millis(1500) }
 
 export const granted = (result: AcquireResult): Granted => {
@@ -84,7 +84,7 @@ export class Party {
   /** Subscribes and queues, as a waiter does. */
   readonly queue = Effect.suspend(() => Effect.andThen(this.subscribe, Effect.map(this.ask("wait"), refused)))
 
-  /** Waits until a waiter is no longer fresh, which takes a confirm period. */
+  /** Waits for a confirm period, after which a waiter is no longer fresh. */
   readonly growStale = Effect.suspend(() => this.bench.pass(this.bench.confirm))
 
   readonly own = Effect.suspend(() => Effect.map(this.ask("try"), granted))
@@ -120,8 +120,7 @@ export class Party {
   }
 
   /**
-   * Renews the lease for only a moment, and waits until it has expired. The lease therefore cannot expire during
-   * earlier steps.
+   * Shortens the lease to a moment, and waits until it has expired. Before this call, the lease is too long to expire.
    */
   readonly lapse = Effect.suspend(() => {
     const lease = Duration.millis(50)
@@ -143,12 +142,12 @@ export class Party {
     })
   })
 
-  /** Subscribes like a waiter in a layer, whose inbox outlives the waiter. */
+  /** Subscribes like a waiter in a layer whose inbox outlives the waiter. */
   readonly listen = Effect.suspend(() =>
     Effect.andThen(this.bench.store.inbox(inboxOf(this.id), () => undefined), this.subscribe)
   )
 
-  /** Ends the subscription, and waits until the backend has processed that. */
+  /** Unsubscribes, and waits until the backend has processed the request. */
   readonly unsubscribe = Effect.suspend(() => {
     const { mutex, newId, store } = this.bench
     return Effect.gen({ self: this }, function*() {
@@ -159,7 +158,7 @@ export class Party {
     })
   })
 
-  /** The next wake-up. Fails the test if none arrives. */
+  /** Returns the next wake-up. Fails the test if none arrives. */
   get wakeUp(): Effect.Effect<WakeUp> {
     return this.bench.next(this.wakeUps!)
   }
@@ -204,9 +203,9 @@ export const makeBench = Effect.fnUntraced(function*(
   const scope = yield* Effect.scope
   const unique = (yield* Random.nextIntBetween(0, 36 ** 8)).toString(36).padStart(12, "0")
   const mutex = MutexName.make(`${label} ${unique}`)
-  // Count down, so that ids never sort in order of arrival
+  // Count down: ids must never sort in order of arrival
   let counter = 100_000
-  // A store sees each party as a separate layer, and siblings as one layer
+  // To the store, each party is a separate layer, and siblings share a layer
   const newId = (sibling?: LeaseId) => {
     const own = `${unique.slice(4)}${(--counter).toString(36).padStart(4, "0")}`
     return LeaseId.make(`${counter}-${sibling === undefined ? own : inboxOf(sibling)}:suite@host`)
@@ -231,10 +230,10 @@ export const makeBench = Effect.fnUntraced(function*(
   return bench
 })
 
-/** What the cases share: how to register a test, how to make a bench, and what the store can do. */
+/** What the test cases share: how to register a test, how to make a bench, and what the store can do. */
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<MutexStore>
   readonly bench: (label: string, periods?: Periods) => ReturnType<typeof makeBench>
-  /** Whether the store can count subscribers, and therefore skips dead waiters. */
+  /** Whether the store can count subscribers, and so skips dead waiters. */
   readonly countsSubscribers: boolean
 }

@@ -11,7 +11,7 @@ import * as Stream from "effect/Stream"
 import { type Bench, type Cases, granted, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 import { oddNames } from "./names.ts"
 
-/** The mutexes of this bench in the list, sorted. A shared backend may list others. */
+/** This bench's mutexes in the list, sorted. A shared backend may list others too. */
 const listed = ({ mutex, store }: Bench) =>
   Effect.map(
     Stream.runCollect(Stream.filter(store.list, (name) => name.includes(mutex))),
@@ -19,7 +19,7 @@ const listed = ({ mutex, store }: Bench) =>
   )
 
 export const observing = ({ bench, it }: Cases): void => {
-  it.effect("S16: observers are notified in order of each acquisition and confirmation, with the owner's id", () =>
+  it.effect("S16: observers receive each acquisition and confirmation in order, with the owner's id", () =>
     Effect.gen(function*() {
       const { mutex, next, nothing, parties, store } = yield* bench("changes")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -50,7 +50,7 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* one.next(changes), { _tag: "Acquired", owner: a.id })
     }))
 
-  it.effect("S16: an observer that stops listening is no longer notified, but the others are", () =>
+  it.effect("S16: an observer that stops listening is no longer notified, while others still are", () =>
     Effect.gen(function*() {
       const { mutex, newId, next, party, scope, store, within } = yield* bench("changes closed")
       const subscription = yield* Scope.fork(scope)
@@ -65,7 +65,7 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))
 
-  it.effect("B59: an inspection shows the owner, the time left and the token", () =>
+  it.effect("B59: an inspection shows the owner, the remaining time and the token", () =>
     Effect.gen(function*() {
       const { lease, mutex, parties, store } = yield* bench("inspect")
       const nobody = { ownership: { _tag: "Free" }, token: undefined, waiting: 0, waiters: [] } as const
@@ -128,7 +128,7 @@ export const observing = ({ bench, it }: Cases): void => {
       yield* b.confirm
     }))
 
-  it.effect("B59: the list shows mutexes with an owner or waiters, but none that was released or has expired", () =>
+  it.effect("B59: the list shows only mutexes with an owner or waiters", () =>
     Effect.gen(function*() {
       const one = yield* bench("list")
       const { confirm, lease, mutex, newId, pass, store } = one
@@ -159,7 +159,7 @@ export const observing = ({ bench, it }: Cases): void => {
       )
     }))
 
-  it.effect("S19, B59: the list shows even unusual names unchanged", () =>
+  it.effect("S19, B59: the list shows unusual names unchanged", () =>
     Effect.gen(function*() {
       const one = yield* bench("list odd")
       const { confirm, lease, mutex, newId, store } = one
@@ -173,7 +173,7 @@ export const observing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* listed(one), [...names].sort())
     }))
 
-  it.effect("B59: the list shows many names, each of them once", () =>
+  it.effect("B59: the list shows each of many names once", () =>
     Effect.gen(function*() {
       const one = yield* bench("list many")
       const { confirm, lease, mutex, newId, store } = one

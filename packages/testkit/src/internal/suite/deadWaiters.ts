@@ -1,4 +1,4 @@
-/** Contract: a dead waiter costs nothing if the store can count subscribers. `silentWaiters` covers other stores. */
+/** Contract: if the store can count subscribers, dead waiters cost nothing. `silentWaiters` covers other stores. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -7,7 +7,7 @@ import * as Option from "effect/Option"
 import { type Cases, ownerOf, type Party, refused } from "./bench.ts"
 
 export const counting = ({ bench, it }: Cases): void => {
-  it.effect("S4, B5: any number of dead waiters is skipped", () =>
+  it.effect("S4, B5: any number of dead waiters are skipped", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("dead waiters")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -37,7 +37,7 @@ export const counting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* a.release), c.id)
     }))
 
-  it.effect("B6: a waiter that lost its place recovers it with its ticket", () =>
+  it.effect("B6: a waiter that lost its place regains it with its ticket", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("pruned")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -63,7 +63,7 @@ export const counting = ({ bench, it }: Cases): void => {
       yield* d.own
     }))
 
-  it.effect("B1: a waiter receives the wake-ups that are sent after it has subscribed, and no earlier ones", () =>
+  it.effect("B1: a waiter receives only wake-ups sent after it subscribed", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("subscription")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -78,7 +78,7 @@ export const counting = ({ bench, it }: Cases): void => {
       yield* b.expectTurn
     }))
 
-  it.effect("each wake-up reaches only its own waiter, and only while that waiter listens", () =>
+  it.effect("each wake-up reaches only its own waiter, and only while it listens", () =>
     Effect.gen(function*() {
       const { parties, pass, within } = yield* bench("own wake-ups")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -94,7 +94,7 @@ export const counting = ({ bench, it }: Cases): void => {
       assert.isTrue(Exit.isFailure(left) || Option.isNone(left.value))
     }))
 
-  it.effect("B59: a forced release skips dead waiters, and frees the mutex if all waiters are dead", () =>
+  it.effect("B59: a forced release skips dead waiters", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("force, dead")
       const [a, b, c] = parties(3) as [Party, Party, Party]

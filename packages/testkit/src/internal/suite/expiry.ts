@@ -1,4 +1,4 @@
-/** Contract: what happens after a lease has expired. */
+/** Contract: what happens after a lease expires. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -26,7 +26,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(tokens, [...new Set(tokens)].sort((x, y) => x - y))
     }))
 
-  it.effect("a mutex is free after its lease has expired", () =>
+  it.effect("a mutex is free after its lease expires", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("expiry")
       const [a, b] = parties(2) as [Party, Party]
@@ -37,7 +37,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       yield* b.own
     }))
 
-  it.effect("after an expiry, a newcomer's try grants the mutex to the first waiter and is refused", () =>
+  it.effect("after an expiry, a newcomer's try-acquire is refused, and the first waiter is granted the mutex", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("try after expiry", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -55,7 +55,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
     }))
 
-  it.effect("after an expiry, the first waiter gets the mutex, and others keep their order behind it", () =>
+  it.effect("after an expiry, waiters are served in order", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("wait after expiry")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -72,7 +72,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("after an expiry, a release by another contender grants the mutex to the first waiter", () =>
+  it.effect("after an expiry, another contender's release grants the mutex to the first waiter", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("release after expiry")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -84,7 +84,7 @@ export const expiring = ({ bench, it }: Cases): void => {
       yield* b.confirm
     }))
 
-  it.effect("after an expiry, the first waiter gets a full lease when it requests the mutex", () =>
+  it.effect("after an expiry, the first waiter gets a full lease when it polls", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("head after expiry")
       const [a, b, c] = parties(3) as [Party, Party, Party]

@@ -1,4 +1,4 @@
-/** Contract: how a forced release affects the old owner, the next owner and the waiters. */
+/** Contract: the effects of a forced release on the old owner, the next owner and the waiters. */
 import { inboxOf, type MutexStore, wakeUps } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -9,7 +9,7 @@ import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import { type Cases, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 
-/** Collects the notifications of forced releases to the layer with this inbox. */
+/** Collects the forced releases of which the layer with this inbox is notified. */
 const forcedFrom = Effect.fnUntraced(function*(store: MutexStore["Service"], key: string) {
   const forced = yield* Queue.unbounded<string>()
   yield* store.inbox(key, (id) => Queue.offerUnsafe(forced, id))
@@ -17,7 +17,7 @@ const forcedFrom = Effect.fnUntraced(function*(store: MutexStore["Service"], key
 })
 
 export const forcing = ({ bench, it }: Cases): void => {
-  it.effect("B59: a forced release returns the old owner, and frees the mutex if nobody waits", () =>
+  it.effect("B59: without waiters, a forced release frees the mutex and returns the old owner", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, owner, party, store } = yield* bench("force")
       const a = party()
@@ -29,7 +29,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
     }))
 
-  it.effect("B59, B32: a forced release grants the first waiter the mutex for the confirm period, with a larger token", () =>
+  it.effect("B59, B32: a forced release grants the mutex to the first waiter for the confirm period, with a larger token", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("force to the next")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -46,7 +46,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
-  it.effect("B59: the old owner's next renewal reports the loss, and its release changes nothing", () =>
+  it.effect("B59: the old owner's next renewal reports the loss, and its release has no effect", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("force, old owner")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -65,7 +65,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
-  it.effect("B59, B18: if nobody waits, the old owner's renewal does not create the mutex again", () =>
+  it.effect("B59, B18: without waiters, the old owner's renewal does not recreate the mutex", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, party, store } = yield* bench("force, vanished")
       const a = party()
@@ -76,7 +76,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
     }))
 
-  it.effect("B59, B32: every forced release makes tokens grow, even without an owner or waiters", () =>
+  it.effect("B59, B32: every forced release increases the token, even without an owner or waiters", () =>
     Effect.gen(function*() {
       const { confirm, mutex, parties, store } = yield* bench("force, tokens")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -89,7 +89,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.isAbove((yield* c.own).token, second)
     }))
 
-  it.effect("B59: a forced release revokes an unconfirmed grant, and the next waiter gets the mutex", () =>
+  it.effect("B59: a forced release revokes an unconfirmed grant and serves the next waiter", () =>
     Effect.gen(function*() {
       const { confirm, mutex, parties, store } = yield* bench("force, unconfirmed")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -126,7 +126,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
     }))
 
-  it.effect("B59: only the old owner's layer is notified, and with the exact lease", () =>
+  it.effect("B59: only the old owner's layer is notified, with the exact lease", () =>
     Effect.gen(function*() {
       const { confirm, mutex, newId, next, nothing, party, siblings, store } = yield* bench("inbox")
       const stranger = newId()
@@ -142,7 +142,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       yield* store.acquire({ mutex, id: stranger, mode: "try", lease: confirm, confirm })
       yield* store.forceRelease(mutex, confirm)
       assert.strictEqual(yield* next(others), stranger)
-      // There is no notification for an ordinary release, nor for a forced release of a free mutex
+      // Neither an ordinary release nor a forced release of a free mutex is reported
       yield* c.own
       yield* c.release
       yield* store.forceRelease(mutex, confirm)
@@ -151,7 +151,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       yield* nothing(inbox)
     }))
 
-  it.effect("B59: the old owner's layer is notified even of a grant that it has not yet received", () =>
+  it.effect("B59: the old owner's layer is notified even if it has not received the grant yet", () =>
     Effect.gen(function*() {
       const { confirm, mutex, next, party, siblings, store } = yield* bench("inbox, not confirmed")
       const first = party()

@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import { type Cases, granted, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const granting = ({ bench, it }: Cases): void => {
-  it.effect("a free mutex is granted to one owner, with a token and for a full lease", () =>
+  it.effect("a free mutex is granted for a full lease, with a token", () =>
     Effect.gen(function*() {
       const { owner, party, lease } = yield* bench("free")
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
@@ -20,7 +20,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.isAbove(timeLeftOf(ownership), Duration.toMillis(lease) / 2)
     }))
 
-  it.effect("an attempt that would wait is granted a free mutex, and leaves no place in the queue", () =>
+  it.effect("an attempt in wait mode is granted a free mutex without leaving a place in the queue", () =>
     Effect.gen(function*() {
       const { owner, party } = yield* bench("free to wait")
       const a = party()
@@ -54,7 +54,7 @@ export const granting = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("a try never queues", () =>
+  it.effect("a try-acquire never queues", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("try")
       const [a, b] = parties(2) as [Party, Party]
@@ -66,7 +66,7 @@ export const granting = ({ bench, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("a waiter keeps its ticket and its place no matter how often it polls", () =>
+  it.effect("a waiter keeps its ticket and place however often it polls", () =>
     Effect.gen(function*() {
       const { parties, party } = yield* bench("ticket")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -81,10 +81,10 @@ export const granting = ({ bench, it }: Cases): void => {
         assert.deepStrictEqual([repeated.ticket, repeated.position], [first.ticket, 0])
       }
       assert.strictEqual(refused(yield* c.ask("wait")).position, 1)
-      assert.strictEqual(refused(yield* party().tryIt).position, 0, "a try has no place")
+      assert.strictEqual(refused(yield* party().tryIt).position, 0, "a try-acquire has no place")
     }))
 
-  it.effect("S7, S2: an owner that repeats its request gets a full lease and the same token, and does not queue", () =>
+  it.effect("S7, S2: an owner that repeats its request gets a full lease and the same token", () =>
     Effect.gen(function*() {
       const { confirm, lease, owner, parties } = yield* bench("confirm")
       const [a, b] = parties(2) as [Party, Party]
@@ -103,7 +103,7 @@ export const granting = ({ bench, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("a release changes nothing if the mutex is free or has another owner", () =>
+  it.effect("a release has no effect if the mutex is free or has another owner", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("idle release")
       const [a, b] = parties(2) as [Party, Party]
@@ -116,7 +116,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
     }))
 
-  it.effect("B6: a waiter that missed its turn recovers its place with its ticket", () =>
+  it.effect("B6: a waiter that missed its turn regains its place with its ticket", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("missed turn", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -132,7 +132,7 @@ export const granting = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), b.id)
     }))
 
-  it.effect("B6: if the mutex is free, a waiter that missed its turn precedes those that arrived after it", () =>
+  it.effect("B6: if the mutex is free, a waiter that missed its turn goes before later arrivals", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("missed turn, free", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]

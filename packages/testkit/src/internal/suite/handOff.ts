@@ -1,4 +1,4 @@
-/** Contract: what a release does for the waiters. */
+/** Contract: how a release affects waiters. */
 import { release } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
-  it.effect("S1, B7: waiters are served in order of arrival, even if they arrive at the same instant", () =>
+  it.effect("S1, B7: waiters are served in order of arrival, even at the same instant", () =>
     Effect.gen(function*() {
       const { owner, party, parties } = yield* bench("fifo")
       let last = party()
@@ -46,7 +46,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("H1: a release notifies the oldest waiter, and grants it the mutex for the confirm period if it is not fresh", () =>
+  it.effect("H1: a release grants the mutex to the oldest waiter, for the confirm period if it is not fresh", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties } = yield* bench("hand-off", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -62,7 +62,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.isAbove(timeLeftOf(ownership), 0)
     }))
 
-  it.effect("a waiter of a listening layer is notified of its turn, but of nothing once it has left", () =>
+  it.effect("a waiter of a listening layer is notified of its turn until it leaves", () =>
     Effect.gen(function*() {
       const { party, siblings } = yield* bench("listener")
       const a = party()
@@ -82,7 +82,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("S3, B3: nobody can acquire the mutex between a release and the grant to the next waiter", () =>
+  it.effect("S3, B3: nobody can acquire the mutex between a release and the next waiter's grant", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("barging")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -96,7 +96,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.confirm
     }))
 
-  it.effect("S2: an owner that acquired the mutex by polling is not granted it again by its own release", () =>
+  it.effect("S2: an owner's own release does not grant it the mutex again if it acquired the mutex by polling", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("self hand-off")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -104,14 +104,14 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.queue
       yield* a.lapse
       yield* b.confirm
-      assert.strictEqual((yield* c.queue).position, 0, "the new owner no longer waits")
+      assert.strictEqual((yield* c.queue).position, 0, "the new owner is no longer waiting")
       yield* c.release
       assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
       assert.deepStrictEqual(yield* owner, { _tag: "Free" })
       yield* b.noWakeUp
     }))
 
-  it.effect("H3: when the mutex is granted for the confirm period, the next waiter is sent the time of its next poll", () =>
+  it.effect("H3: on a grant for the confirm period, the next waiter gets a new poll time", () =>
     Effect.gen(function*() {
       const { confirm, parties } = yield* bench("poll after a grant", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -126,7 +126,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       else assert.strictEqual(yield* d.expectPoll, Duration.toMillis(confirm))
     }))
 
-  it.effect("H3: when the first waiter leaves, the next one is sent the time of its next poll; when another leaves, nothing is sent", () =>
+  it.effect("H3: only when the first waiter leaves does its successor get a new poll time", () =>
     Effect.gen(function*() {
       const { lease, parties } = yield* bench("poll after leaving")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -159,7 +159,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(refused(yield* b.ask("wait")).ownership), c.id)
     }))
 
-  it.effect("a waiter's release gives up its place, and may be repeated", () =>
+  it.effect("a waiter's release gives up its place and may be repeated", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("leaving")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -172,9 +172,9 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("H7: a release also ends a grant that was not confirmed", () =>
+  it.effect("H7: a release ends an unconfirmed grant", () =>
     Effect.gen(function*() {
-      const { parties } = yield* bench("undo of a grant")
+      const { parties } = yield* bench("undoing a grant")
       const [a, b, c] = parties(3) as [Party, Party, Party]
       yield* a.own
       yield* b.queue
@@ -185,7 +185,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* c.expectTurn
     }))
 
-  it.effect("H5: a fresh waiter is granted a full lease of the releasing layer, and nobody is asked to poll", () =>
+  it.effect("H5: a fresh waiter is granted the releasing layer's full lease, and nobody is asked to poll", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, owner, parties, pass, store } = yield* bench("fresh waiter")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -201,13 +201,13 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       if (!countsSubscribers) return
       assert.isAbove(timeLeftOf(granted), Duration.toMillis(other) - Duration.toMillis(lease))
       for (const party of [c, d]) yield* party.noWakeUp
-      // The grant is a full lease, so b need not confirm it
+      // The grant is for a full lease, so `b` does not have to confirm it
       assert.deepStrictEqual(yield* b.guard, { _tag: "Renewed" })
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
   if (countsSubscribers) {
-    it.effect("H5: the age of a waiter is measured from its ticket, no matter how often it polls", () =>
+    it.effect("H5: a waiter's age is measured from its ticket, however often it polls", () =>
       Effect.gen(function*() {
         const { confirm, owner, parties } = yield* bench("stale waiter", shortConfirm)
         const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -221,7 +221,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
         assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       }))
 
-    it.effect("H5: after an expiry, a request grants a fresh waiter a full lease", () =>
+    it.effect("H5: after an expiry, another contender's request grants a fresh waiter a full lease", () =>
       Effect.gen(function*() {
         const { lease, owner, parties } = yield* bench("fresh after expiry")
         const [a, b, c] = parties(3) as [Party, Party, Party]

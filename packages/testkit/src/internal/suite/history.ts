@@ -1,4 +1,4 @@
-/** Runs random histories on a store, and compares it with a small model. */
+/** Runs random histories on a store, and compares the store with a small model. */
 import { spareTokens } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import { type Bench, type Cases, granted, ownerOf, type Party, refused } from "./bench.ts"
 
-/** The commands of random histories. */
+/** The commands in random histories. */
 export const Command = Schema.TaggedUnion({
   Try: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
   Wait: { who: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) },
@@ -24,7 +24,7 @@ export type Command = typeof Command.Type
 /** The full state of one mutex: the owner, the last token, and the queue. */
 interface Model {
   owner: Party | undefined
-  /** When the lease ends, in virtual milliseconds. Used only if the suite moves the clock. */
+  /** When the lease ends, in virtual milliseconds. Used only if the suite controls the clock. */
   until: number
   token: number
   /** Whether the owner has received its token. */
@@ -33,9 +33,9 @@ interface Model {
 }
 
 /**
- * Runs random commands of five contenders on the store and the model, and compares the two after each command.
+ * Runs random commands from five contenders on the store and the model, and compares the two after each command.
  *
- * As in a store, dead waiters stay in the model's queue until they are skipped. Live waiters have a subscription.
+ * As in a store, dead waiters stay in the model's queue until they are skipped. Live waiters are subscribed.
  */
 export const runHistory = Effect.fnUntraced(function*(
   bench: Bench,
@@ -48,9 +48,9 @@ export const runHistory = Effect.fnUntraced(function*(
   const parties = [...bench.parties(5)]
   const model: Model = { owner: undefined, until: 0, token: 0, confirmed: false, queue: [] }
   let now = 0
-  /** The time at which each party got its ticket. */
+  /** When each party got its ticket. */
   const queuedAt = new Map<Party, number>()
-  /** The time until which a store keeps the places of waiters that do not poll. */
+  /** Until when a store keeps the places of waiters that do not poll. */
   let keptUntil = 0
   const keepPlaces = () => {
     keptUntil = Math.max(now, model.until) + leaseMillis + confirmMillis
@@ -73,13 +73,13 @@ export const runHistory = Effect.fnUntraced(function*(
     assert.isAbove(
       token,
       model.token + spareTokens(model.token),
-      "each grant's token lies past the stride of the last one"
+      "each grant's token is beyond the last grant's stride"
     )
     model.token = token
     model.confirmed = true
   }
 
-  /** The first waiter, which receives a free mutex, unless `caller` comes before it. */
+  /** Returns the first waiter, which receives a free mutex unless `caller` comes before it. */
   const headBefore = (caller: Party | undefined) => {
     const head = model.queue.find((party) => party.subscribed || !countsSubscribers)
     if (head === undefined || head === caller) return undefined
@@ -113,7 +113,7 @@ export const runHistory = Effect.fnUntraced(function*(
     }
     const { ownership, position, ticket } = refused(result)
     assert.strictEqual(ownerOf(ownership), model.owner.id)
-    if (mode === "try") return assert.isUndefined(ticket, "a try gets no place")
+    if (mode === "try") return assert.isUndefined(ticket, "a try-acquire gets no place")
     if (!queuedAt.has(party)) queuedAt.set(party, now)
     const ahead = model.queue.filter((other) => other !== party && Number(other.ticket) < Number(ticket))
     leave(party)
@@ -136,7 +136,7 @@ export const runHistory = Effect.fnUntraced(function*(
     const head = model.owner === undefined ? headBefore(undefined) : undefined
     if (head !== undefined) yield* handOver(head)
     assert.strictEqual(ownerOf(ownership), model.owner?.id)
-    // A released party does not use its id again
+    // A party that has released does not reuse its id
     yield* party.unsubscribe
     parties[who] = bench.party()
   })

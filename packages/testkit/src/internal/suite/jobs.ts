@@ -1,4 +1,4 @@
-/** Contract: what a store records about jobs, and which owner may run one. */
+/** Contract: what a store records about jobs, and which owner may run them. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { ClaimRequest, JobOrder, JobRecord, ReadJobsRequest } from "@effect-simba/core/JobStore"
 import { assert } from "@effect/vitest"
@@ -10,7 +10,7 @@ const keep = Duration.hours(1)
 
 type Options = Partial<Pick<ClaimRequest, "mode" | "missed" | "cause" | "minInterval" | "attempts" | "changed">>
 
-/** The jobs of the mutex under test, and shortcuts for their operations. */
+/** The jobs of the mutex under test, with shortcuts for their operations. */
 const jobsOf = ({ mutex, store: { jobs } }: Bench) => {
   const read = (named: ReadJobsRequest["jobs"] = [], id?: Party["id"]) => jobs.read({ mutex, id, jobs: named })
   return {
@@ -53,7 +53,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
     return { one, a, b, token, ...jobsOf(one) }
   })
 
-  it.effect("B33: a schedule starts when its job is first registered, or with its current period, and stays unchanged", () =>
+  it.effect("B33: a schedule starts when its job is first registered or at the start of its current period, and stays unchanged", () =>
     Effect.gen(function*() {
       const { read } = yield* setup("jobs known")
       const period = 3_600_000
@@ -70,7 +70,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["cron", "rate"])
     }))
 
-  it.effect("B33: an instant is claimed only once, only by the owner, and only when it is due", () =>
+  it.effect("B33: an instant is claimed once, by the owner, when it is due", () =>
     Effect.gen(function*() {
       const { a, b, claim, know, one, record, token } = yield* setup("jobs claimed")
       const begin = yield* know("job")
@@ -92,12 +92,12 @@ export const scheduling = ({ bench, it }: Cases): void => {
         end: undefined,
         outcome: undefined
       })
-      // The caller may repeat a request whose reply was lost; anyone else is refused
+      // The caller may repeat a request whose reply was lost. Anyone else is refused
       assert.strictEqual((yield* claim(a, token, "job", "a1", at))._tag, "Claimed")
       assert.strictEqual((yield* claim(a, token, "job", "a2", at))._tag, "Running")
     }))
 
-  it.effect("B33: a run ends only once, and then neither its instant nor an earlier one can be claimed", () =>
+  it.effect("B33: once a run has ended, neither its instant nor an earlier one can be claimed", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, token } = yield* setup("jobs ended")
       const begin = yield* know("job")
@@ -115,7 +115,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a2", begin + 21))._tag, "Claimed")
     }))
 
-  it.effect("B33: a run that did not succeed may be repeated up to the number of attempts, even by the next owner", () =>
+  it.effect("B33: an unsuccessful run may be repeated up to the number of attempts, even by the next owner", () =>
     Effect.gen(function*() {
       const { a, b, claim, end, know, one, record, token } = yield* setup("jobs again")
       const at = yield* Effect.map(know("job"), (now) => now + 10)
@@ -147,7 +147,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a2", at, { attempts: 2 })).attempt, 2)
     }))
 
-  it.effect("B33: an owner with a smaller token than the last run's is refused", () =>
+  it.effect("B33: an owner whose token is smaller than the last run's is refused", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, token } = yield* setup("jobs fenced")
       const at = yield* know("job")
@@ -159,7 +159,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 2))._tag, "Claimed")
     }))
 
-  it.effect("B33: missed instants are counted, and the last cause is recorded", () =>
+  it.effect("B33: missed instants are counted with their last cause", () =>
     Effect.gen(function*() {
       const { a, claim, know, one, record, token } = yield* setup("jobs missed")
       const at = yield* know("job")
@@ -187,7 +187,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 2, { minInterval }))._tag, "Claimed")
     }))
 
-  it.effect("B33: a paused job runs only on request, and instants that pass meanwhile are not caught up on when it is resumed", () =>
+  it.effect("B33: a paused job runs only on request, and never catches up on instants missed while paused", () =>
     Effect.gen(function*() {
       for (const job of ["job", undefined]) {
         const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs paused")
@@ -209,7 +209,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("B33: a job that is paused by name stays paused when all jobs are resumed, and an active job stays unchanged", () =>
+  it.effect("B33: resuming all jobs leaves individually paused and active jobs unchanged", () =>
     Effect.gen(function*() {
       const { know, one, read, record, steer } = yield* setup("jobs paused twice")
       const at = yield* know("job")
@@ -217,7 +217,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       yield* one.pass(Duration.millis(50))
       assert.isTrue(yield* steer({ _tag: "Resume", job: "job" }))
       assert.isTrue(yield* steer({ _tag: "Resume", job: undefined }))
-      assert.strictEqual((yield* record("job")).at, at, "its missed instants may still be caught up on")
+      assert.strictEqual((yield* record("job")).at, at, "the job may still catch up on missed instants")
       yield* steer({ _tag: "Pause", job: "job" })
       yield* steer({ _tag: "Pause", job: undefined })
       yield* steer({ _tag: "Resume", job: undefined })
@@ -229,7 +229,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.isFalse((yield* record("job")).isPaused)
     }))
 
-  it.effect("B33: a requested run starts once, stays requested until then, and does not use up an instant", () =>
+  it.effect("B33: a requested run stays requested until it starts, starts once, and does not use up an instant", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs manual")
       yield* know("job")
@@ -252,7 +252,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", wanted! + 11))._tag, "Claimed")
     }))
 
-  it.effect("B33: a change of the schedule records the old one and when it ended, and drops those whose instants are settled", () =>
+  it.effect("B33: a schedule change records the old schedule and its end, and drops schedules without open instants", () =>
     Effect.gen(function*() {
       const { a, claim, read, one, record, steer, token } = yield* setup("jobs changed")
       const named = (schedule: string) => [{ name: "job", schedule, keep }]
@@ -276,7 +276,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       yield* one.pass(Duration.millis(10))
       yield* steer({ _tag: "Reschedule", job: "job", schedule: undefined })
       assert.deepStrictEqual([(yield* record("job")).override, ...yield* former], [undefined, "every 3000"])
-      // The number of old schedules is limited: the last one applies up to the next change
+      // The number of old schedules is limited. At the limit, the last one applies until the next change
       for (let i = 1; i <= 10; i++) yield* steer({ _tag: "Reschedule", job: "job", schedule: `every ${i}` })
       assert.deepStrictEqual(yield* former, [
         "every 3000",
@@ -285,7 +285,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       ])
     }))
 
-  it.effect("B33: a job that no request names for its keep period is forgotten, unless it is paused", () =>
+  it.effect("B33: a job that no request names during its keep period is forgotten unless it is paused", () =>
     Effect.gen(function*() {
       const { read, one, steer } = yield* setup("jobs forgotten")
       const short = Duration.millis(100)
@@ -300,7 +300,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["kept", "paused"])
     }))
 
-  it.effect("B33: jobs with any names are independent of each other and of other mutexes' jobs", () =>
+  it.effect("B33: jobs with arbitrary names are independent of each other and of other mutexes' jobs", () =>
     Effect.gen(function*() {
       const { a, claim, know, one, record, token } = yield* setup("jobs named")
       const names = ["a", "a:b", ":", " ", "{a}", "ünïcödé ✓", "a\nb", "paused", "x".repeat(500)]
@@ -316,7 +316,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* one.store.inspect(one.mutex, 1)).waiting, 0)
     }))
 
-  it.effect("B33: a request to step down names the leader, if there is one", () =>
+  it.effect("B33: a request to step down names the current leader, if any", () =>
     Effect.gen(function*() {
       const { a, know, read, steer } = yield* setup("jobs step down")
       assert.isFalse(yield* steer({ _tag: "StepDown" }), "no jobs")

@@ -1,4 +1,4 @@
-/** Contract: mutexes with different names are separate. */
+/** Contract: mutexes with different names are independent. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { release } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"

@@ -1,4 +1,4 @@
-/** Contract: what a renewal does, and what it never does. */
+/** Contract: what a renewal may and may not change. */
 import { MutexName } from "@effect-simba/core/MutexName"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, ownerOf, type Party, tagOf, timeLeftOf } from "./bench.ts"
 
 export const guarding = ({ bench, it }: Cases): void => {
-  it.effect("a renewal sets the lease to its full new duration, whether shorter or longer than before", () =>
+  it.effect("a renewal sets the lease to its new duration, shorter or longer than before", () =>
     Effect.gen(function*() {
       const { lease, owner, party, pass } = yield* bench("renewal")
       const a = party()
@@ -21,7 +21,7 @@ export const guarding = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("a renewal that comes too late names the new owner", () =>
+  it.effect("a late renewal reports the new owner", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("taken over")
       const [a, b] = parties(2) as [Party, Party]
@@ -34,7 +34,7 @@ export const guarding = ({ bench, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* owner), b.id)
     }))
 
-  it.effect("B18: a renewal never creates a mutex that has vanished", () =>
+  it.effect("B18: a renewal never recreates a mutex that has vanished", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("vanished")
       const [a, b] = parties(2) as [Party, Party]
@@ -47,7 +47,7 @@ export const guarding = ({ bench, it }: Cases): void => {
       yield* b.own
     }))
 
-  it.effect("a renewal by a waiter reports a loss, and the waiter keeps its place", () =>
+  it.effect("a waiter's renewal reports a loss, but the waiter keeps its place", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("guard of a waiter")
       const [a, b] = parties(2) as [Party, Party]

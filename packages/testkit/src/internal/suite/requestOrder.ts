@@ -1,4 +1,7 @@
-/** Contract: requests that do not wait for an earlier reply, such as confirmations and requests after a release. */
+/**
+ * Contract: requests that are sent without waiting for an earlier reply, such as confirmations and requests after a
+ * release.
+ */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { AcquireResult } from "@effect-simba/core/MutexStore"
 import type { StoreError } from "@effect-simba/core/SimbaError"
@@ -7,7 +10,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Bench, type Cases, granted, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 
-/** Confirms the grant of this token. */
+/** Confirms the grant with this token. */
 const confirm = (
   { mutex, store }: Bench,
   { id }: Party,
@@ -17,7 +20,7 @@ const confirm = (
   Effect.callback((resume) => store.confirm({ mutex, id, token, lease }, resume))
 
 export const ordering = ({ bench, it }: Cases): void => {
-  it.effect("a confirmation extends the grant that it names, without changing its token", () =>
+  it.effect("a confirmation extends its grant and keeps the token", () =>
     Effect.gen(function*() {
       const here = yield* bench("confirm")
       const a = here.party()
@@ -29,7 +32,7 @@ export const ordering = ({ bench, it }: Cases): void => {
       assert.isAbove(timeLeftOf(ownership), Duration.toMillis(here.lease))
     }))
 
-  it.effect("a confirmation of another grant, or by another contender, is refused and extends nothing", () =>
+  it.effect("a confirmation of another grant or by another contender is refused", () =>
     Effect.gen(function*() {
       const here = yield* bench("confirm another")
       const [a, b] = here.parties(2) as [Party, Party]
@@ -53,7 +56,7 @@ export const ordering = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* here.owner, { _tag: "Free" })
     }))
 
-  it.effect("a request runs after an earlier release that is still in flight, and each gets its own reply", () =>
+  it.effect("a request runs after an earlier release that is still in flight", () =>
     Effect.gen(function*() {
       const { confirm, lease, mutex, parties, store } = yield* bench("behind")
       if (!store.isReady()) return

@@ -1,4 +1,4 @@
-/** Contract: a release that also queues the caller's next attempt. */
+/** Contract: a release that queues the caller's next attempt. */
 import { spareTokens } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
-  it.effect("if nobody waits, the next attempt is granted immediately, for a full lease and with a larger token", () =>
+  it.effect("without waiters, the next attempt is granted immediately, for a full lease and with a larger token", () =>
     Effect.gen(function*() {
       const { lease, mutex, next: nextOf, owner, parties, store } = yield* bench("requeue alone")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -29,7 +29,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.noWakeUp
     }))
 
-  it.effect("if nobody waits, the next attempt is granted immediately even without a subscription", () =>
+  it.effect("without waiters, the next attempt is granted immediately even if it is not subscribed", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("requeue alone, deaf")
       const [a, b] = parties(2) as [Party, Party]
@@ -38,7 +38,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* owner), b.id)
     }))
 
-  it.effect("the next attempt queues behind all waiters, and is served like any other", () =>
+  it.effect("the next attempt queues behind all waiters and is served like any other", () =>
     Effect.gen(function*() {
       const { confirm, mutex, owner, parties, store } = yield* bench("requeue behind", shortConfirm)
       const [a, b, c, d, e] = parties(5) as [Party, Party, Party, Party, Party]
@@ -58,14 +58,14 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* b.expectTurn
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
       assert.isAbove((yield* b.confirm).token, token)
-      assert.strictEqual(refused(yield* d.ask("wait")).position, 1, "it keeps its place no matter how often it polls")
+      assert.strictEqual(refused(yield* d.ask("wait")).position, 1, "it keeps its place however often it polls")
       for (const [from, to] of [[b, c], [c, d], [d, e]] as const) {
         assert.strictEqual(ownerOf(yield* from.release), to.id)
         yield* to.confirm
       }
     }))
 
-  it.effect("H3: if the next attempt is first behind the new owner, it is sent the time of its next poll", () =>
+  it.effect("H3: if the next attempt is first behind the new owner, it gets a new poll time", () =>
     Effect.gen(function*() {
       const { confirm, parties } = yield* bench("requeue, poll", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -78,7 +78,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(yield* c.expectPoll, Duration.toMillis(confirm))
     }))
 
-  it.effect("a caller that has lost the mutex still queues, behind the owner and all waiters", () =>
+  it.effect("a caller that has lost the mutex still queues behind the owner and all waiters", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("requeue, lost")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -96,7 +96,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* d.expectTurn
     }))
 
-  it.effect("a caller that has lost the mutex is granted it again if there is no owner and no waiter", () =>
+  it.effect("a caller that has lost the mutex is granted it again if there are no owner and waiters", () =>
     Effect.gen(function*() {
       const { lease, owner, parties } = yield* bench("requeue, expired")
       const [a, b] = parties(2) as [Party, Party]
@@ -108,7 +108,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(lease) / 2)
     }))
 
-  it.effect("if the caller's lease has expired and somebody waits, the waiter is granted the mutex first", () =>
+  it.effect("if the caller's lease has expired, a waiter is granted the mutex before the caller", () =>
     Effect.gen(function*() {
       const { owner, parties } = yield* bench("requeue, expired and wanted")
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -123,7 +123,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* b.release), c.id)
     }))
 
-  it.effect("a waiter that queues again under another id goes to the end", () =>
+  it.effect("a waiter that queues again under a different id goes to the end", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("requeue, waiting")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -137,7 +137,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.strictEqual(ownerOf(yield* c.release), d.id)
     }))
 
-  it.effect("a release repeated after a lost reply keeps the next attempt's place, grant and token", () =>
+  it.effect("repeating a release after a lost reply keeps the next attempt's place, grant and token", () =>
     Effect.gen(function*() {
       const { parties } = yield* bench("requeue repeated")
       const [a, b, c] = parties(3) as [Party, Party, Party]

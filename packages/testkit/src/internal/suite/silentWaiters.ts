@@ -1,6 +1,6 @@
 /**
- * Contract: a dead waiter costs one confirm period, and no more, if the store cannot detect dead waiters. A waiter is
- * dead if it has no subscription, because it never subscribed (unlike `queue`) or has unsubscribed.
+ * Contract: if the store cannot detect dead waiters, each of them costs only one confirm period. A waiter is dead if it
+ * has no subscription, because it has unsubscribed or, unlike in `queue`, never subscribed.
  */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -10,7 +10,7 @@ import * as Option from "effect/Option"
 import { type Cases, ownerOf, type Party, refused, shortConfirm, timeLeftOf } from "./bench.ts"
 
 export const uncounted = ({ bench, it }: Cases): void => {
-  it.effect("H3: each dead waiter costs a confirm period, and then the next one gets the mutex", () =>
+  it.effect("H3: each dead waiter delays the mutex by a confirm period", () =>
     Effect.gen(function*() {
       const { confirm, owner, parties, pass } = yield* bench("dead waiters", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -29,7 +29,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* d.release, { _tag: "Free" })
     }))
 
-  it.effect("H3: the waiter behind a dead one is sent the time of its next poll, and then gets the mutex", () =>
+  it.effect("H3: the waiter behind a dead one gets a new poll time, and then the mutex", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("stopped listening", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -44,7 +44,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* c.confirm
     }))
 
-  it.effect("H3: the waiter behind several dead ones is sent the time of its next poll", () =>
+  it.effect("H3: the waiter behind several dead ones gets a new poll time", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("several stopped listening", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -58,7 +58,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* d.confirm
     }))
 
-  it.effect("H3: a dead waiter also costs a confirm period after an expiry", () =>
+  it.effect("H3: after an expiry, a dead waiter costs a confirm period too", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("dead after expiry", shortConfirm)
       const [a, b, c] = parties(3) as [Party, Party, Party]
@@ -72,7 +72,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       yield* c.confirm
     }))
 
-  it.effect("B6: a waiter that lost its place recovers it with its ticket", () =>
+  it.effect("B6: a waiter that lost its place regains it with its ticket", () =>
     Effect.gen(function*() {
       const { confirm, parties, pass } = yield* bench("pruned", shortConfirm)
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]
@@ -101,7 +101,7 @@ export const uncounted = ({ bench, it }: Cases): void => {
       assert.isAbove(timeLeftOf(yield* owner), Duration.toMillis(confirm))
     }))
 
-  it.effect("each wake-up reaches only its own waiter, and only while that waiter listens", () =>
+  it.effect("each wake-up reaches only its own waiter, and only while it listens", () =>
     Effect.gen(function*() {
       const { confirm, parties, within } = yield* bench("own wake-ups")
       const [a, b, c, d] = parties(4) as [Party, Party, Party, Party]

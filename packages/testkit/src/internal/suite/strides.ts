@@ -1,4 +1,4 @@
-/** Contract: a grant reserves several fencing tokens for successive owners in its process. */
+/** Contract: a grant reserves several fencing tokens for successive owners in the same process. */
 import { spareTokens, tokenStride } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -7,7 +7,7 @@ import { type Bench, type Cases, granted, type Party } from "./bench.ts"
 
 const lastOf = (token: number) => token + spareTokens(token)
 
-/** Acquires the mutex long enough after the last grant to get a whole stride of tokens. */
+/** Waits long enough after the last grant to get a whole stride of tokens, and acquires the mutex. */
 const withStride = Effect.fnUntraced(function*({ pass }: Bench, party: Party) {
   yield* pass(Duration.millis(1))
   const { token } = yield* party.own
@@ -16,7 +16,7 @@ const withStride = Effect.fnUntraced(function*({ pass }: Bench, party: Party) {
 })
 
 export const striding = ({ bench, it }: Cases): void => {
-  it.effect("each grant's token lies past the stride of the last, no matter how soon it follows", () =>
+  it.effect("each grant's token is beyond the last grant's stride, however soon it follows", () =>
     Effect.gen(function*() {
       const own = yield* bench("stride")
       const [a, b, c, d] = own.parties(4) as [Party, Party, Party, Party]
@@ -30,7 +30,7 @@ export const striding = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("an owner that repeats its request or confirms keeps its token", () =>
+  it.effect("an owner keeps its token when it confirms or repeats its request", () =>
     Effect.gen(function*() {
       const own = yield* bench("stride again")
       const { mutex, parties, store } = own
@@ -47,7 +47,7 @@ export const striding = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* store.inspect(mutex, 0)).token, second)
     }))
 
-  it.effect("a forced release and an expiry also skip the rest of the stride", () =>
+  it.effect("a forced release or an expiry skips the rest of the stride", () =>
     Effect.gen(function*() {
       const own = yield* bench("stride, forced")
       const { confirm, mutex, parties, store } = own
@@ -60,7 +60,7 @@ export const striding = ({ bench, it }: Cases): void => {
       assert.isAbove((yield* c.own).token, lastOf(second))
     }))
 
-  it.effect("grants in quick succession take so few tokens that tokens do not run ahead of the clock", () =>
+  it.effect("grants in quick succession do not push tokens ahead of the clock", () =>
     Effect.gen(function*() {
       const own = yield* bench("stride, in quick succession")
       const count = 60
@@ -73,7 +73,7 @@ export const striding = ({ bench, it }: Cases): void => {
         last = (yield* party.own).token
         yield* party.release
       }
-      // At most two strides for the same instant, and one token for each grant
+      // At most two strides for the same instant, plus one token per grant
       const elapsed = (yield* own.micros) - began
       assert.isAtMost(last - token, elapsed + 2 * tokenStride + count)
     }))

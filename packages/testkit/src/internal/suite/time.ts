@@ -1,4 +1,4 @@
-/** How time passes in a contract suite: in real time for a store with real I/O, and otherwise on `TestClock`. */
+/** How time passes in a contract suite: for a store with real I/O in real time, otherwise on `TestClock`. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -7,19 +7,19 @@ import * as TestClock from "effect/testing/TestClock"
 
 export interface SuiteTime {
   /**
-   * Runs an effect. Returns `None` if it has not completed within this much real time or, on `TestClock`, within some
-   * turns of the event loop, so that a slow machine makes no difference.
+   * Runs an effect. Returns `None` if the effect does not complete in time. In real time, the limit is this duration.
+   * On `TestClock` it is a number of event-loop turns, because a slow machine must not make a difference.
    */
   readonly within: <A>(effect: Effect.Effect<A>, millis: number) => Effect.Effect<Option.Option<A>>
   /** Returns the next element of a subscription. Fails the test if none arrives. */
   readonly next: <A>(subscription: { readonly next: Effect.Effect<A> }) => Effect.Effect<A>
   /** Fails the test if an element arrives. */
   readonly nothing: (subscription: { readonly next: Effect.Effect<unknown> }) => Effect.Effect<void>
-  /** Lets slightly more than this time pass. */
+  /** Lets slightly more than this duration pass. */
   readonly pass: (duration: Duration.Duration) => Effect.Effect<void>
 }
 
-/** Turns of the event loop after which a store without real I/O has delivered everything. */
+/** The number of event-loop turns after which a store without real I/O has delivered everything. */
 const turns = 1000
 
 export const make = ({ live }: { readonly live: boolean }): SuiteTime => {
@@ -39,7 +39,7 @@ export const make = ({ live }: { readonly live: boolean }): SuiteTime => {
         assert.isTrue(Option.isNone(value), `expected nothing to come: ${JSON.stringify(value)}`)
       }),
     pass: (duration) => {
-      // A server's clock has a finer resolution than milliseconds, so wait a little longer
+      // Wait a little longer, because the server's clock has a finer resolution than milliseconds
       const more = Duration.millis(Duration.toMillis(duration) + 25)
       return live ? Effect.sleep(more) : TestClock.adjust(more)
     }

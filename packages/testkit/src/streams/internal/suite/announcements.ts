@@ -1,6 +1,6 @@
 /**
- * Contract of stream stores: what announcing a data stream does, and how often it is processed. `StreamStoreSuite`
- * registers it.
+ * Contract for stream stores: what announcing a data stream does, and how often the data stream is processed.
+ * Registered by `StreamStoreSuite`.
  */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import { announcedOf, type Cases, only } from "./bench.ts"
 
 export const announcing = ({ append, bench, it }: Cases): void => {
-  it.effect("announcements are returned in order, and read unchanged", () =>
+  it.effect("announcements are read in order and unchanged", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("announce")
       const announcements = [
@@ -23,12 +23,12 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.deepStrictEqual(entries.map(({ info, stream }) => ({ stream, info })), announcements)
     }))
 
-  it.effect("a repetition does not change an unfinished announcement, and adds a new one after a finished one", () =>
+  it.effect("a repetition adds an announcement only if the last one is finished", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("again")
       const one = stream("one")
       const entry = yield* announce("one")
-      // A repetition without a new message would be a retry of the producer
+      // Without a new message, the repetition would count as the producer's retry
       const written = append === undefined ? Effect.void : append(one, [["n", "1"]])
       const repeated = () =>
         Effect.andThen(written, Effect.map(service.announce([{ stream: one, info: { other: true } }]), only))
@@ -47,7 +47,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.isTrue((yield* repeated()).isNew)
     }))
 
-  it.effect("each repetition is a separate round, up to the end message written after it", () =>
+  it.effect("each repetition is a separate round, up to the next end message", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("rounds")
@@ -61,7 +61,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       let entry = yield* announce("one")
       yield* round
       assert.strictEqual(yield* announce("one"), entry)
-      // The producer retries because it got no reply: there are no new messages
+      // The producer retries because it did not receive a reply, so there are no new messages
       assert.strictEqual(yield* announce("one"), entry)
       yield* round
       yield* announce("one")
@@ -76,7 +76,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("two announcements without new messages in between make a single round", () =>
+  it.effect("two announcements without new messages between them make a single round", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("twice")
@@ -92,7 +92,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("one announcement covers all rounds that were written before it", () =>
+  it.effect("one announcement covers all rounds written before it", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { announce, party, service, stream } = yield* bench("all rounds")
@@ -141,7 +141,7 @@ export const announcing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("find returns an unfinished announcement, but no finished or unknown one", () =>
+  it.effect("find returns only unfinished announcements", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("find")
       const one = stream("one")

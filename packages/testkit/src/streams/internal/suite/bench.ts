@@ -1,4 +1,4 @@
-/** The fixture of the contract suite: one service under test, and the consumers that share it. */
+/** The fixture for the contract suite: one service under test, and the consumers that share it. */
 import { type EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { RawMessage } from "@effect-simba/core/streams/StreamState"
 import {
@@ -42,7 +42,7 @@ export const only = <A>(items: ReadonlyArray<A>): A => {
 export const failed = (service: Service, ownership: Ownership, options?: Parameters<Service["fail"]>[1]) =>
   Effect.map(service.fail(ownership, options), (reply) => reply === "NotOwner" ? reply : reply.count)
 
-/** The id of the last committed message. */
+/** Reads the id of the last committed message. */
 export const committed = (service: Service, stream: StreamName) =>
   Effect.map(service.checkpoint(stream), Option.map(({ id }) => id))
 
@@ -90,7 +90,7 @@ export class Party {
     )
   }
 
-  /** Takes a data stream. Fails the test if that is refused. */
+  /** Takes a data stream. Fails the test if the request is refused. */
   take(stream: StreamName, entry: EntryId, options: TakeOptions = {}) {
     return Effect.map(
       this.ask(stream, entry, options),
@@ -101,7 +101,7 @@ export class Party {
     )
   }
 
-  /** Tries to take a data stream. Fails the test if that succeeds, and returns the refusal. */
+  /** Tries to take a data stream, and returns the refusal. Fails the test if the request succeeds. */
   refused(stream: StreamName, entry: EntryId, options: TakeOptions = {}) {
     return Effect.map(this.ask(stream, entry, options), ({ result }) => {
       assert.notStrictEqual(result._tag, "Taken")
@@ -129,19 +129,18 @@ export interface Bench extends suiteTime.SuiteTime {
   readonly lease: Duration.Duration
   readonly stream: (label: string) => StreamName
   readonly party: (name?: string) => Party
-  /** A party whose name is that of a Go consumer. */
+  /** A party with the name of a Go consumer. */
   readonly goConsumer: () => Party
   readonly announce: (label: string, info?: Record<string, unknown>) => Effect.Effect<EntryId, unknown>
   readonly renew: (ownership: Ownership, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>
   /**
-   * Renews the lease for only a moment, and waits until it has expired. The lease therefore cannot expire during
-   * earlier steps.
+   * Shortens the lease to a moment, and waits until it has expired. Before this call, the lease is too long to expire.
    */
   readonly lapse: (ownership: Ownership) => Effect.Effect<void, unknown>
   readonly pending: (
     options?: { readonly consumer?: ConsumerName; readonly minIdle?: Duration.Duration }
   ) => Effect.Effect<Effect.Success<ReturnType<Service["pending"]>>["entries"], unknown>
-  /** Runs an effect that waits, while the clock advances by this duration. */
+  /** Runs an effect that waits, and advances the clock by this duration meanwhile. */
   readonly during: <A, E, R>(
     effect: Effect.Effect<A, E, R>,
     duration: Duration.Duration
@@ -151,7 +150,7 @@ export interface Bench extends suiteTime.SuiteTime {
 /** A lease longer than any test. */
 export const long = Duration.minutes(2)
 
-/** A lease that is short enough to wait for, and longer than the steps within it. */
+/** A lease that is short enough to wait for, but longer than the steps that must happen within it. */
 export const short = Duration.seconds(2)
 
 let count = 0
@@ -163,7 +162,7 @@ export const makeBench = Effect.fnUntraced(function*(
 ) {
   const store = yield* StreamStore
   const unique = (yield* Random.nextIntBetween(0, 36 ** 8)).toString(36).padStart(8, "0")
-  // One hash tag for all names, so that the suite also runs on a Cluster
+  // Use the same hash tag for all names: the suite must run on a Cluster too
   const tag = `{${label} ${unique}}`
   const name = ServiceName.make(tag)
   const service = yield* store.open(name)
@@ -207,15 +206,15 @@ export const makeBench = Effect.fnUntraced(function*(
   return bench
 })
 
-/** What the cases share: how to register a test, how to make a bench, and what the backend can do. */
+/** What the test cases share: how to register a test, how to make a bench, and what the backend can do. */
 export interface Cases {
   readonly it: Vitest.MethodsNonLive<StreamStore>
   readonly bench: (label: string, lease?: Duration.Duration) => ReturnType<typeof makeBench>
-  /** Whether the backend publishes the expiry of leases. */
+  /** Whether the backend publishes lease expiries. */
   readonly publishesExpiries: boolean
   /** Adds a message to a data stream, as its producer does. */
   readonly append: Append | undefined
-  /** Removes the messages of a data stream before this one, as its producer does. */
+  /** Removes a data stream's messages before this one, as its producer does. */
   readonly trim: Trim | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Contract of stream stores: how checkpoints move, and how messages become dead letters. `StreamStoreSuite` registers
- * it.
+ * Contract for stream stores: how checkpoints move, and how messages are dead-lettered. Registered by
+ * `StreamStoreSuite`.
  */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
@@ -11,7 +11,7 @@ import { type Cases, committed, only } from "./bench.ts"
 const id = (text: string) => EntryId.make(text)
 
 export const committing = ({ append, bench, it }: Cases): void => {
-  it.effect("the checkpoint only moves forward, in the order of ids", () =>
+  it.effect("the checkpoint only moves forward in the order of ids", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("checkpoint")
       const ownership = yield* party().own("one")
@@ -34,7 +34,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("no commit passes the last message of an existing data stream", () =>
+  it.effect("a commit cannot pass the last message of an existing data stream", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { party, service } = yield* bench("beyond")
@@ -53,7 +53,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(ownership, last!.id), "Committed")
     }))
 
-  it.effect("B55: a replaced owner commits nothing, and the next owner continues at the checkpoint", () =>
+  it.effect("B55: a replaced owner cannot commit, and the next owner continues at the checkpoint", () =>
     Effect.gen(function*() {
       const { lapse, party, service } = yield* bench("replaced")
       const [a, b] = [party(), party()]
@@ -74,7 +74,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       const { party, service } = yield* bench("end")
       const [a, b] = [party(), party()]
       const ownership = yield* a.own("one")
-      // Let the data stream exist: only the end of its own announcement counts then
+      // Once the data stream exists, only the end of its own announcement counts
       yield* append?.(ownership.stream, [["n", "1"]]) ?? Effect.void
       assert.strictEqual(yield* service.end(ownership), "Open")
       assert.strictEqual(yield* service.commit(ownership, id("5-0")), "Committed")
@@ -95,7 +95,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.end(redriven), "Open")
     }))
 
-  it.effect("a finished stream stays ended for a later announcement, until it gets new messages", () =>
+  it.effect("a finished stream stays ended for later announcements until it gets new messages", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("ended")
       const a = party()
@@ -112,7 +112,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.end(repeated), "Open")
     }))
 
-  it.effect("an owner's seek discards the end of its own announcement, but not an earlier end", () =>
+  it.effect("an owner's seek discards only the end of its own announcement", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("seek")
       const a = party()
@@ -142,7 +142,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(next, id("6-0")), "NotOwner")
     }))
 
-  it.effect("keepCheckpoints changes no checkpoint and creates none", () =>
+  it.effect("keepCheckpoints neither changes nor creates checkpoints", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("keep")
       const ownership = yield* party().own("one")
@@ -153,7 +153,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.isTrue(Option.isNone(yield* committed(service, stream("two"))))
     }))
 
-  it.effect("an invalid message id is not committed, and the checkpoint stays readable", () =>
+  it.effect("an invalid message id is not committed", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("no id")
       const ownership = yield* party().own("one")
@@ -167,7 +167,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* service.deadMessages(ownership.stream, undefined, 10), [])
     }))
 
-  it.effect("each message becomes one dead letter, in any order, and the checkpoint does not move", () =>
+  it.effect("each message is dead-lettered once, in any order, without moving the checkpoint", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("dead-letter message")
       const ownership = yield* party().own("one")
@@ -191,17 +191,17 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.isTrue(yield* service.redriveMessage(ownership.stream, first!.id))
       yield* service.deadLetterMessage(ownership, letter(4), "once more")
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* dead, ["1-0", "2-0", "5-0", "4-0"])
-      // A different message with the same id, from a data stream that was deleted and written again
+      // A different message with the same id: the data stream was deleted and written again
       yield* service.deadLetterMessage(ownership, { id: id("4-0"), fields: [["n", "new"]] }, "another")
       yield* service.deadLetterMessage(ownership, { id: id("4-0"), fields: [["n", "4"]] }, "shorter")
       assert.lengthOf(yield* dead, 6)
     }))
 
-  it.effect("dead messages are listed in order, and each is redriven once and unchanged", () =>
+  it.effect("dead messages are listed in order, and redriven once and unchanged", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("redrive")
       const ownership = yield* party().own("one")
-      // A message may use the field names of a dead letter
+      // A message may contain the field names of a dead letter
       const one = {
         id: id("3-0"),
         fields: [["n", "3"], ["n", "three"], ["simba-id", "x"], ["simba-reason", "y"]] as const

@@ -1,6 +1,6 @@
 /**
- * Contract of stream stores: how announcements are read, and how pending ones are listed. `StreamStoreSuite` registers
- * it.
+ * Contract for stream stores: how announcements are read, and how pending ones are listed. Registered by
+ * `StreamStoreSuite`.
  */
 import { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import { assert } from "@effect/vitest"
@@ -10,7 +10,7 @@ import * as Fiber from "effect/Fiber"
 import { announcedOf, type Cases, only } from "./bench.ts"
 
 export const reading = ({ bench, it }: Cases): void => {
-  it.effect("G6: announcements that are older than the group are read", () =>
+  it.effect("G6: announcements older than the group are read", () =>
     Effect.gen(function*() {
       const { name, party, store, stream } = yield* bench("before")
       const service = yield* store.open(ServiceName.make(`${name}:late`))
@@ -33,7 +33,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.isFalse(yield* service.prepare)
     }))
 
-  it.effect("G7: no consumer receives more entries than requested, and no entry goes to two consumers", () =>
+  it.effect("G7: consumers receive at most as many entries as requested, and never the same entry", () =>
     Effect.gen(function*() {
       const { announce, party } = yield* bench("count")
       for (let i = 0; i < 5; i++) yield* announce(String(i))
@@ -61,7 +61,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.strictEqual(only(yield* Fiber.join(fiber)).entry, entry)
     }))
 
-  it.effect("pending entries are listed with consumer and idle time, and can be filtered by both", () =>
+  it.effect("pending entries can be listed and filtered by consumer and idle time", () =>
     Effect.gen(function*() {
       const { announce, party, pass, pending } = yield* bench("pending")
       const labels = ["a", "b", "c", "d", "e"]
@@ -87,7 +87,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* pending({ consumer: party().consumer }), [])
     }))
 
-  it.effect("G1: pending entries of Go consumers are recognized by the consumer's name alone", () =>
+  it.effect("G1: Go consumers' pending entries are recognized by the consumer's name alone", () =>
     Effect.gen(function*() {
       const { announce, goConsumer, party, pending, service } = yield* bench("go consumer")
       const [other, reader, owner] = [goConsumer(), party(), party()]
@@ -123,7 +123,7 @@ export const reading = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(announcedOf(entries[1]!.content).info, {})
     }))
 
-  it.effect("G4: each page of pending entries continues where the last one ended, until none are left", () =>
+  it.effect("G4: each page of pending entries continues where the last one ended", () =>
     Effect.gen(function*() {
       const { announce, party, service } = yield* bench("pages")
       for (let i = 0; i < 7; i++) yield* announce(String(i))

@@ -1,5 +1,5 @@
 /**
- * Runs random histories of a few consumers on a few data streams, and compares the store with a model of who owns what.
+ * Runs random histories with a few consumers and data streams, and compares the store with a model of who owns what.
  */
 import { EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Ownership } from "@effect-simba/core/streams/StreamStore"
@@ -13,12 +13,12 @@ import { type Bench, committed, failed, only, type Party } from "./bench.ts"
 
 const Stream = Schema.Literals(["x", "y"])
 const Member = Schema.Literals([0, 1, 2])
-/** `owner` is the member that took the data stream last. */
+/** `owner` is the member that last took the data stream. */
 const at = { stream: Stream, member: Schema.Literals([0, 1, 2, "owner"]) }
 
 /**
- * The commands of random histories. A third of them make a member an owner, and a third are requests of owners, because
- * most other commands change nothing without an owner. `Own` announces, reads and takes a data stream.
+ * The commands in random histories. One third make a member an owner, and another third are requests by owners, because
+ * most other commands have no effect without an owner. `Own` announces, reads and takes a data stream.
  */
 export const Command = Schema.Union([
   Schema.TaggedUnion({ Own: { stream: Stream, member: Member } }),
@@ -50,14 +50,14 @@ interface Model {
   isDelivered: boolean
   /** Whether the data stream was announced again after `entry`. */
   isRepeated: boolean
-  /** The last grant, and when its lease ends. */
+  /** The last grant and the end of its lease. */
   owner: { ownership: Ownership; until: number } | undefined
   token: number
-  /** The party that was granted the data stream last. */
+  /** The party that was last granted the data stream. */
   latest: Party | undefined
   failures: number
   checkpoint: number
-  /** The last grant of each party, whether still owned or not. */
+  /** Each party's last grant, even if it has ended. */
   readonly had: Map<Party, Ownership>
 }
 
@@ -88,7 +88,7 @@ export const runHistory = Effect.fnUntraced(function*(
 
   const read = (party: Party) => bench.during(party.read(10, Duration.millis(1)), Duration.millis(5))
 
-  /** Whether this is the owner's lease and has not expired. A lease includes its last millisecond. */
+  /** Whether this is the owner's lease and it has not expired. The last millisecond still belongs to a lease. */
   const owns = (model: Model, ownership: Ownership | undefined, now: number): ownership is Ownership =>
     ownership !== undefined && model.owner?.ownership === ownership && now <= model.owner.until
 
@@ -111,7 +111,7 @@ export const runHistory = Effect.fnUntraced(function*(
   }
 
   /**
-   * Finishes a data stream. Since there are no messages, a repeated announcement remains only if there is no
+   * Finishes a data stream. Because there are no messages, a repeated announcement remains only if there is no
    * checkpoint.
    */
   const finish = Effect.fnUntraced(function*(model: Model, stream: StreamName) {
@@ -245,7 +245,7 @@ export const runHistory = Effect.fnUntraced(function*(
     }
   }
 
-  // Check that nothing is forgotten: another party must be able to finish the unfinished streams
+  // Check that nothing is forgotten: another party must be able to finish all unfinished streams
   if (!options.live) yield* bench.pass(Duration.times(period, 2))
   yield* read(parties[0]!)
   for (const [label, model] of models) {

@@ -1,6 +1,6 @@
 /**
- * Contract of stream stores: how far a data stream is behind, and what trimming removes. `StreamStoreSuite` registers
- * it.
+ * Contract for stream stores: how far a data stream lags behind, and what trimming removes. Registered by
+ * `StreamStoreSuite`.
  */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -10,7 +10,7 @@ import { type Cases, only } from "./bench.ts"
 export const lagging = ({ append, bench, it, trim }: Cases): void => {
   if (append === undefined) return
 
-  it.effect("the lag counts the messages after the checkpoint, and shows how long the first has waited", () =>
+  it.effect("the lag is the number of messages after the checkpoint and the age of the first", () =>
     Effect.gen(function*() {
       const { party, pass, service, stream } = yield* bench("lag")
       const ownership = yield* party().own("one")
@@ -35,7 +35,7 @@ export const lagging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(yield* service.lag(ownership.stream), none)
     }))
 
-  it.effect("many lags are read concurrently, and deleted messages do not count", () =>
+  it.effect("many lags are read concurrently without counting deleted messages", () =>
     Effect.gen(function*() {
       const { party, service, stream } = yield* bench("lags")
       const ownership = yield* party().own("one")

@@ -1,6 +1,6 @@
 /**
- * Contract of stream stores: how ownership of a data stream ends, and which ends count as failures. `StreamStoreSuite`
- * registers it.
+ * Contract for stream stores: how ownership of a data stream ends, and when its end counts as a failure. Registered by
+ * `StreamStoreSuite`.
  */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, failed, only, short } from "./bench.ts"
 
 export const ending = ({ bench, it }: Cases): void => {
-  it.effect("a finished stream stays finished, and finishing it again returns AlreadyDone", () =>
+  it.effect("finishing a finished stream again returns AlreadyDone", () =>
     Effect.gen(function*() {
       const { party, pending, service } = yield* bench("done")
       const a = party()
@@ -19,7 +19,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* service.inspect).announced, 0)
     }))
 
-  it.effect("G18: all requests of a previous owner are refused", () =>
+  it.effect("G18: all requests from a previous owner are refused", () =>
     Effect.gen(function*() {
       const { lapse, party, pending, renew, service } = yield* bench("stale")
       const [a, b] = [party(), party()]
@@ -48,7 +48,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* service.done(ownership), "AlreadyDone")
     }))
 
-  it.effect("G20: a yielded stream stays unfinished, and can be claimed immediately", () =>
+  it.effect("G20: a yielded stream stays unfinished and can be claimed immediately", () =>
     Effect.gen(function*() {
       const { next, party, pending, service } = yield* bench("release")
       const [a, b] = [party(), party()]
@@ -66,7 +66,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* service.release(ownership), "NotOwner")
     }))
 
-  it.effect("B52: a commit resets the count of failures, and too many failures make a dead letter", () =>
+  it.effect("B52: a commit resets the failure count, and too many failures cause a dead letter", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("failures")
       const [a, b] = [party(), party()]
@@ -93,7 +93,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.refused(ownership.stream, ownership.entry))._tag, "Gone")
     }))
 
-  it.effect("an expired lease counts as a failure, but a yielded one does not", () =>
+  it.effect("an expired lease counts as a failure, a yielded lease does not", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("counting", short)
       const [a, b] = [party(), party()]
@@ -126,7 +126,7 @@ export const ending = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("a streak of failures ends with progress, or after some time without a failure", () =>
+  it.effect("a streak of failures ends on progress, or after some time without a failure", () =>
     Effect.gen(function*() {
       const { lease, party, pass, renew, service } = yield* bench("rows")
       const [a, b] = [party(), party()]
@@ -137,7 +137,7 @@ export const ending = ({ bench, it }: Cases): void => {
       yield* service.renew([{ ...ownership, hasProgressed: true }], lease)
       assert.deepStrictEqual([yield* fail(), yield* fail()], [1, 2])
       yield* service.release(ownership)
-      // There are enough failures, but within too short a time
+      // There are enough failures, but all within too short a time
       const repeated = yield* b.take(ownership.stream, ownership.entry, {
         maxFailures: 2,
         deadLetterAfter: Duration.hours(1)
@@ -153,7 +153,7 @@ export const ending = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("a dead letter keeps its fields and its reason, and can be redriven", () =>
+  it.effect("a dead letter keeps its fields and reason, and can be redriven", () =>
     Effect.gen(function*() {
       const { announce, party, renew, service, stream } = yield* bench("letters")
       const a = party()
@@ -177,7 +177,7 @@ export const ending = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.take(stream("one"), repeated.entry)).failures, 0)
     }))
 
-  it.effect("redriving a dead letter adds no announcement if its data stream was announced meanwhile", () =>
+  it.effect("redriving a dead letter does not announce a data stream that was announced in the meantime", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("redriven")
       const a = party()

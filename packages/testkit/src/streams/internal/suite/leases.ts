@@ -1,4 +1,4 @@
-/** Contract of stream stores: who may take a data stream, and who is refused. `StreamStoreSuite` registers it. */
+/** Contract for stream stores: who may take a data stream, and who is refused. Registered by `StreamStoreSuite`. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, only, short } from "./bench.ts"
 
 export const taking = ({ bench, it }: Cases): void => {
-  it.effect("one consumer takes a data stream, and others receive its owner and the time left", () =>
+  it.effect("while one consumer owns a data stream, others receive the owner and the remaining time", () =>
     Effect.gen(function*() {
       const { lease, party } = yield* bench("take")
       const [a, b] = [party(), party()]
@@ -44,7 +44,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* renew(ownership))._tag, "Renewed")
     }))
 
-  it.effect("an entry that was delivered recently is not taken", () =>
+  it.effect("a recently delivered entry is not taken", () =>
     Effect.gen(function*() {
       const { announce, party, pass, stream } = yield* bench("recent")
       const [a, b] = [party(), party()]
@@ -56,14 +56,14 @@ export const taking = ({ bench, it }: Cases): void => {
       yield* b.take(stream("one"), entry, { minIdle })
     }))
 
-  it.effect("an undelivered entry is not taken: the group delivers it", () =>
+  it.effect("an undelivered entry is not taken, because the group will deliver it", () =>
     Effect.gen(function*() {
       const { announce, party, stream } = yield* bench("undelivered")
       const entry = yield* announce("one")
       assert.strictEqual((yield* party().refused(stream("one"), entry))._tag, "Undelivered")
     }))
 
-  it.effect("a late request is refused once its session has yielded the data stream: nobody waits for it", () =>
+  it.effect("a late request is refused once its session has yielded the data stream", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("late")
       const [a, b] = [party(), party()]
@@ -81,7 +81,7 @@ export const taking = ({ bench, it }: Cases): void => {
       yield* a.take(stream("one"), entry)
     }))
 
-  it.effect("a late request is refused even if another consumer has owned and yielded the data stream since", () =>
+  it.effect("a late request is refused even after another consumer has owned and yielded the data stream", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("late for others")
       const [a, b] = [party(), party()]
@@ -93,7 +93,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* b.take(ownership.stream, ownership.entry)).failures, 0)
     }))
 
-  it.effect("a late request is refused even after a hand-over, and the receiver can yield under its epoch", () =>
+  it.effect("a late request is refused even after a hand-over", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("late hand-over", short)
       const [a, b] = [party(), party()]
@@ -120,7 +120,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* a.refused(stream("two"), EntryId.make("1-1")))._tag, "Gone")
     }))
 
-  it.effect("another consumer takes an expired lease with a larger token, and a failure is counted", () =>
+  it.effect("taking an expired lease returns a larger token and counts a failure", () =>
     Effect.gen(function*() {
       const { party, pass } = yield* bench("run out", short)
       const [a, b] = [party(), party()]
@@ -131,7 +131,7 @@ export const taking = ({ bench, it }: Cases): void => {
       assert.strictEqual(next.failures, 1)
     }))
 
-  it.effect("exactly one of many concurrent requests takes a data stream", () =>
+  it.effect("exactly one of many concurrent requests takes the data stream", () =>
     Effect.gen(function*() {
       const { announce, party, stream } = yield* bench("race")
       const entry = yield* announce("one")
@@ -147,7 +147,7 @@ export const taking = ({ bench, it }: Cases): void => {
       ])
     }))
 
-  it.effect("many data streams are taken in one call, with results in order", () =>
+  it.effect("one call can take many data streams, with results in order", () =>
     Effect.gen(function*() {
       const { lease, party, service, stream } = yield* bench("batch")
       const [a, b] = [party(), party()]

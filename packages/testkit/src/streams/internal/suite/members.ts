@@ -1,4 +1,6 @@
-/** Contract of stream stores: hand-overs of data streams, and the list of members. `StreamStoreSuite` registers it. */
+/**
+ * Contract for stream stores: hand-overs of data streams, and the list of members. Registered by `StreamStoreSuite`.
+ */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -37,7 +39,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* failed(service, handedOver), 2)
     }))
 
-  it.effect("B55: a handed-over stream that is not confirmed can be claimed by anyone", () =>
+  it.effect("B55: anyone can claim a handed-over stream that is not confirmed", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("unconfirmed")
       const [a, b, c] = [party(), party(), party()]
@@ -51,7 +53,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* failed(service, next), 1)
     }))
 
-  it.effect("if the lease of an adopted stream expires, a failure is counted", () =>
+  it.effect("an expired lease on an adopted stream counts as a failure", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("adopted")
       const [a, b, c] = [party(), party(), party()]
@@ -63,7 +65,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* failed(service, next), 2)
     }))
 
-  it.effect("a handed-over stream is adopted once, so that an idle handler still counts as idle", () =>
+  it.effect("a handed-over stream is adopted only once, so an idle handler still counts as idle", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("adopted once")
       const [a, b, c] = [party(), party(), party()]
@@ -79,7 +81,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* failed(service, next), 1)
     }))
 
-  it.effect("epochs of hand-overs are never reused", () =>
+  it.effect("hand-over epochs are never reused", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("epochs")
       const [a, b] = [party(), party()]
@@ -92,7 +94,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(epochs.size, 5)
     }))
 
-  it.effect("members are listed until they leave or stop sending heartbeats", () =>
+  it.effect("a member is listed until it leaves or stops sending heartbeats", () =>
     Effect.gen(function*() {
       const { party, pass, service } = yield* bench("members")
       const [a, b] = [party(), party()]
@@ -116,7 +118,7 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual((yield* service.inspect).members, [member(a, 4)])
     }))
 
-  it.effect("two sessions with the same name are two members, and each leaves separately", () =>
+  it.effect("two sessions with the same name are separate members", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("twins")
       const [a, b] = [party("twin"), party("twin")]

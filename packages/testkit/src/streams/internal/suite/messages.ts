@@ -1,4 +1,4 @@
-/** Contract of stream stores: how messages of data streams are read and counted. `StreamStoreSuite` registers it. */
+/** Contract for stream stores: how a data stream's messages are read and counted. Registered by `StreamStoreSuite`. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ const first = EntryId.make("0-0")
 export const messaging = ({ append, bench, it, trim }: Cases): void => {
   if (append === undefined) return
 
-  it.effect("messages arrive in order, with their fields, from the requested position", () =>
+  it.effect("messages arrive in order from the requested position, with their fields", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("messages")
       const one = stream("one")
@@ -26,7 +26,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(yield* service.messages(one, ids[3]!, 2), [])
     }))
 
-  it.effect("a waiting reader receives new messages of its own data stream only", () =>
+  it.effect("a waiting reader receives new messages only from its own data stream", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("waiting")
       const streams = ["a", "b", "c"].map(stream)
@@ -69,7 +69,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(yield* Fiber.join(reader), Array.from({ length: count }, (_, i) => String(i)))
     }))
 
-  it.effect("a reader that stops waiting does not disturb other readers", () =>
+  it.effect("a reader that stops waiting does not affect other readers", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("left")
       const [one, two] = [stream("one"), stream("two")]
@@ -84,7 +84,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
 
   if (trim === undefined) return
 
-  it.effect("the extent counts the messages that were added and those that remain after trimming", () =>
+  it.effect("the extent counts added messages and those that remain after trimming", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("extent")
       const one = stream("one")
@@ -96,7 +96,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepInclude(yield* extent, { length: 5, first: ids[0]!, last, added: 5 })
       yield* trim(one, ids[2]!)
       assert.deepInclude(yield* extent, { length: 3, first: ids[2]!, last, added: 5 })
-      // Now no message remains
+      // Now no messages remain
       yield* trim(one, EntryId.make("9999999999999999-0"))
       assert.deepInclude(yield* extent, { length: 0, first: undefined, last, added: 5 })
       const extents = yield* Effect.forEach(["one", "two"], (label) => service.extent(stream(label)), {
@@ -105,7 +105,7 @@ export const messaging = ({ append, bench, it, trim }: Cases): void => {
       assert.deepStrictEqual(extents.map(Option.isSome), [true, false])
     }))
 
-  it.effect("count returns the extent and the number of remaining messages between two ids", () =>
+  it.effect("count returns the extent and the number of messages between two ids", () =>
     Effect.gen(function*() {
       const { service, stream } = yield* bench("count")
       const one = stream("one")

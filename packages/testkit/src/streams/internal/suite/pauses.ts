@@ -1,10 +1,10 @@
-/** Contract of stream stores: what pausing a service or a data stream changes. `StreamStoreSuite` registers it. */
+/** Contract for stream stores: what pausing a service or a data stream changes. Registered by `StreamStoreSuite`. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { Cases } from "./bench.ts"
 
 export const pausing = ({ bench, it }: Cases): void => {
-  it.effect("a service and its data streams are paused independently, for all clients", () =>
+  it.effect("a service and its data streams can be paused independently, for all clients", () =>
     Effect.gen(function*() {
       const { name, service, store, stream } = yield* bench("pauses")
       const other = yield* store.open(name)

@@ -1,6 +1,6 @@
 /**
- * Contract of stream stores: which consumers and entries are removed, and what an inspection counts. `StreamStoreSuite`
- * registers it.
+ * Contract for stream stores: which consumers and entries are removed, and what an inspection counts. Registered by
+ * `StreamStoreSuite`.
  */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, only } from "./bench.ts"
 
 export const tidying = ({ bench, it }: Cases): void => {
-  it.effect("B51: an idle consumer is removed, unless it has pending entries", () =>
+  it.effect("B51: an idle consumer is removed unless it has pending entries", () =>
     Effect.gen(function*() {
       const { party, pass, pending, service } = yield* bench("reap")
       const [a, b, c] = [party(), party(), party()]
@@ -23,7 +23,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       assert.strictEqual(only(yield* pending()).content.entry, ownership.entry)
     }))
 
-  it.effect("B51: a consumer that leaves is removed immediately, unless it has pending entries", () =>
+  it.effect("B51: a leaving consumer is removed immediately unless it has pending entries", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("leave")
       const [a, b] = [party(), party()]
@@ -56,7 +56,7 @@ export const tidying = ({ bench, it }: Cases): void => {
       assert.strictEqual(after.pending, 1)
     }))
 
-  it.effect("unfinished entries are kept, no matter how often old data is removed", () =>
+  it.effect("removing old data never removes unfinished entries", () =>
     Effect.gen(function*() {
       const { announce, party, service, stream } = yield* bench("unfinished")
       const a = party()

@@ -1,6 +1,6 @@
 /**
- * Contract of stream stores: what renewing the lease of a data stream does, and what it never does. `StreamStoreSuite`
- * registers it.
+ * Contract for stream stores: what renewing a data stream's lease may and may not change. Registered by
+ * `StreamStoreSuite`.
  */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import { type Cases, only, short } from "./bench.ts"
 
 export const renewing = ({ bench, it }: Cases): void => {
-  it.effect("a renewed lease lasts longer, and other consumers are still refused", () =>
+  it.effect("a renewed lease lasts longer and still excludes other consumers", () =>
     Effect.gen(function*() {
       const { party, pass, renew } = yield* bench("renew", short)
       const [a, b] = [party(), party()]
@@ -20,7 +20,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("G3: renewals keep an entry from becoming idle enough to be reclaimed", () =>
+  it.effect("G3: renewals keep an entry from becoming idle enough to be claimed", () =>
     Effect.gen(function*() {
       const { party, pass, pending, renew } = yield* bench("idle", short)
       const a = party()
@@ -34,7 +34,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* pending({ minIdle: short }), [])
     }))
 
-  it.effect("G10: renewing an expired lease reports the loss, and does not create it again", () =>
+  it.effect("G10: renewing an expired lease reports the loss and does not recreate the lease", () =>
     Effect.gen(function*() {
       const { lapse, party, renew } = yield* bench("vanished")
       const [a, b] = [party(), party()]
@@ -44,7 +44,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       yield* b.take(ownership.stream, ownership.entry)
     }))
 
-  it.effect("renewing a lease that was taken over reports the loss, and the new owner keeps the lease", () =>
+  it.effect("renewing a lease that was taken over reports the loss and leaves the new owner's lease alone", () =>
     Effect.gen(function*() {
       const { lapse, party, renew } = yield* bench("taken over")
       const [a, b] = [party(), party()]
@@ -68,7 +68,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* renew(released), { _tag: "Lost", reason: "Vanished" })
     }))
 
-  it.effect("a lost lease does not affect the others in the same call", () =>
+  it.effect("a lost lease does not affect other leases in the same call", () =>
     Effect.gen(function*() {
       const { lease, party, service } = yield* bench("neighbours")
       const a = party()

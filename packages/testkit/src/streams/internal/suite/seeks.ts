@@ -1,4 +1,4 @@
-/** Contract of stream stores: who may move a checkpoint to any message. `StreamStoreSuite` registers it. */
+/** Contract for stream stores: who may move a checkpoint to any message. Registered by `StreamStoreSuite`. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -9,7 +9,7 @@ import { type Cases, committed } from "./bench.ts"
 const at = (text: string, offset?: number) => ({ id: EntryId.make(text), offset })
 
 export const seeking = ({ bench, it }: Cases): void => {
-  it.effect("the owner may seek anywhere, which reopens a data stream that has ended, but a previous owner may not seek", () =>
+  it.effect("only the current owner may seek, and a seek reopens an ended data stream", () =>
     Effect.gen(function*() {
       const { lapse, party, service } = yield* bench("seek")
       const ownership = yield* party().own("one")
@@ -32,7 +32,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(EntryId.make("0-0")))
     }))
 
-  it.effect("a late seek by the owner does not move a checkpoint that has advanced since", () =>
+  it.effect("an owner's late seek does not move a checkpoint that has advanced since", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("late seek")
       const ownership = yield* party().own("one")
@@ -48,7 +48,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* committed(service, stream), Option.some(EntryId.make("3-0")))
     }))
 
-  it.effect("an operator may move the checkpoint of a data stream only if it has no owner", () =>
+  it.effect("an operator may move the checkpoint only if the data stream has no owner", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("operator")
       const ownership = yield* party().own("one")
@@ -60,7 +60,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual(yield* committed(service, ownership.stream), Option.some(EntryId.make("1-0")))
     }))
 
-  it.effect("a forced seek takes the data stream from its owner, and the next owner's token is larger", () =>
+  it.effect("a forced seek takes the data stream from its owner, and the next owner gets a larger token", () =>
     Effect.gen(function*() {
       const { lease, party, pass, renew, service } = yield* bench("forced", Duration.seconds(2))
       const ownership = yield* party().own("one")
@@ -81,7 +81,7 @@ export const seeking = ({ bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(next, EntryId.make("2-0")), "Committed")
     }))
 
-  it.effect("a seek to an invalid id is refused, and the owner keeps the data stream", () =>
+  it.effect("a seek to an invalid id is refused without affecting the owner", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("no position")
       const ownership = yield* party().own("one")

@@ -1,4 +1,4 @@
-/** Contract of stream stores: which hints and expiries a client receives. `StreamStoreSuite` registers it. */
+/** Contract for stream stores: which hints and expiries a client receives. Registered by `StreamStoreSuite`. */
 import type { StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Expiry } from "@effect-simba/core/streams/StreamStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"
@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Bench, Cases } from "./bench.ts"
 
-/** Returns the next expiry of this data stream, skipping those of other streams. */
+/** Returns the next expiry of this data stream, skipping other data streams. */
 const expiryOf = (bench: Bench, expiries: Subscription<Expiry>, stream: StreamName): Effect.Effect<Expiry> =>
   Effect.filterOrElse(
     bench.next(expiries),
@@ -17,7 +17,7 @@ const expiryOf = (bench: Bench, expiries: Subscription<Expiry>, stream: StreamNa
   )
 
 export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
-  it.effect("a client receives only the hints of its own service", () =>
+  it.effect("a client receives only hints for its own service", () =>
     Effect.gen(function*() {
       const [one, two] = [yield* bench("hints"), yield* bench("hints")]
       const hints = yield* two.service.signals
@@ -26,7 +26,7 @@ export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
     }))
 
   if (publishesExpiries) {
-    it.effect("the expiry of a lease is published, and so is that of a yielded one", () =>
+    it.effect("the expiry of a held or a yielded lease is published", () =>
       Effect.gen(function*() {
         const tested = yield* bench("expiries")
         const { lapse, party, pass, renew, service } = tested
@@ -35,7 +35,7 @@ export const listening = ({ bench, it, publishesExpiries }: Cases): void => {
         const first = yield* a.own("one")
         const { entry, stream } = first
         yield* lapse(first)
-        // Access the key: otherwise its expiry could go unnoticed for a long time among many keys
+        // Access the key. Otherwise, with many keys, its expiry could go unnoticed for a long time
         assert.strictEqual((yield* renew(first))._tag, "Lost")
         assert.deepStrictEqual(yield* expiryOf(tested, expiries, stream), { _tag: "Expired", stream, entry })
         const second = yield* a.take(stream, entry)
