@@ -1,6 +1,6 @@
 /**
- * Checks that waiters are served in order of arrival: between processes by their places in the queue, and within a
- * process by the order of their requests.
+ * Checks that waiters are served in order of arrival. Between processes, their places in the queue decide, and within a
+ * process the order of their requests.
  */
 import { all } from "../simulation/ownershipTracker.ts"
 import type { Checker } from "../simulation/setup.ts"
@@ -21,10 +21,10 @@ export const firstComeFirstServed: Checker = {
     const lineOf = view.lock.line ?? ((id) => id)
     const places = new Map<string, number>()
     const queues = new Map<string, Map<string, Queued>>()
-    // The number of departures when each queue was last checked. A waiter that has unsubscribed may be skipped, and
-    // then has no place until it queues again
+    // The number of departures when each queue was last checked. A waiter that has unsubscribed may be skipped. It then
+    // has no place until it queues again
     const known = new Map<string, number>()
-    // Released ids, whose late requests do not count
+    // Released ids. Their late requests do not count
     const left = new Set<string>()
     const queueOf = (resource: string) => {
       const queue = queues.get(resource) ?? new Map<string, Queued>()
@@ -68,7 +68,7 @@ export const firstComeFirstServed: Checker = {
           queue.delete(to)
           for (const [id, waiter] of queue) {
             if (lineOf(id) === lineOf(to)) continue
-            // One call may grant the mutex and then queue another waiter
+            // The same call may grant the mutex and then queue another waiter
             if (waiter.command === event.command) continue
             // After the server's clock was set back, a later ticket may be smaller
             if (view.serverStepAt() > -Infinity && waiter.at >= since) continue
@@ -87,11 +87,11 @@ interface Asking {
   readonly at: number
   readonly client: string
   readonly line: string
-  /** Whether the request may be sent later than the note that announces it. */
+  /** Whether the request may be sent later than it is noted. */
   readonly asksLater: boolean
 }
 
-/** Checks that the waiters of one process are served in the order of their notes. */
+/** Checks that waiters in the same process are served in the order of their notes. */
 export const inOrderWithinLines: Checker = {
   name: "in order within a process",
   start: (view) => {
@@ -101,7 +101,7 @@ export const inOrderWithinLines: Checker = {
     let order = 0
     return {
       onEvent: (event) => {
-        // A waiter that gives up at the same instant may note that one step later
+        // If a waiter gives up at the same instant, it may note this one step later
         if (overtaken.length > 0) {
           for (const { at, key, text, wait } of overtaken) {
             if (event.at > at && asking.get(key) === wait) return view.violated(text)
@@ -121,14 +121,15 @@ export const inOrderWithinLines: Checker = {
             at: event.at,
             client: event.client,
             line: `${process} ${resource}`,
-            // A contender that retries after a leadership or a failure notes its wait before it sends its request. Its
-            // fiber may be delayed between the two, even in a process that is ordered again once faults have ended
+            // A contender that retries after a leadership or a failure notes its wait before it sends the request. Its
+            // fiber may be delayed between the note and the request, even in a process that is ordered again after the
+            // faults have ended
             asksLater: event.fields["recovery"] !== undefined || !view.isOrdered(event.client)
           })
         } else if (event.kind === "waited") {
           const wait = asking.get(key)
           asking.delete(key)
-          // In an unordered process, a fiber may be delayed between its note and its request, and so queue later
+          // In an unordered process, a fiber may be delayed between its note and its request, so it may queue later
           if (!view.isOrdered(event.client)) return
           if (wait === undefined || Number(event.fields["served"] ?? 0) !== 1) return
           for (const [earlier, other] of asking) {

@@ -1,32 +1,35 @@
-/** Decides when a checker must excuse a client that relies on a lease which the server no longer knows. */
+/** Decides when a checker must excuse a client for relying on a lease that has ended on the server. */
 import type { Event } from "../simulation/history.ts"
 import { all } from "../simulation/ownershipTracker.ts"
 import type { View } from "../simulation/setup.ts"
 import { field } from "./fields.ts"
 
-/** A resumed process may first finish its event-loop turn or, if tasks take time, its current step. */
+/** After a process resumes, it may first finish its event-loop turn or, if tasks take time, its current step. */
 const step = 1
 
-/** Suspending a machine also stops its timers, so its processes notice only when they next compare their clocks. */
+/**
+ * Suspending a machine stops timers too, so its processes notice the suspension only when they next compare their
+ * clocks.
+ */
 const comparisonMillis = 1100
 
 interface Grant {
   /** When the client sent its first request. The client may measure the age of its grant from this time. */
   readonly askedAt: number
   /**
-   * When the id was granted the resource. A server that has lost data may grant it to the same id again; that is a
-   * different grant.
+   * When the id was granted the resource. After a loss of data, the server may grant the resource to the same id again,
+   * which is a different grant.
    */
   at: number
-  /** Server time at which the lease would have ended if it had not been released by force. */
+  /** The server time at which the lease would have ended if it had not been forcibly released. */
   forcedUntil: number
 }
 
-/** Follows the leases of all ids, to decide which wrong beliefs of their clients are excused. */
+/** Tracks the leases of all ids, to decide when a client is excused for relying on a lease that has ended. */
 export const beliefs = (view: View) => {
   const grants = new Map<string, Grant>()
   const reported = new Set<string>()
-  /** Server time at which the lease of each id expired. */
+  /** The server time at which each id's lease expired. */
   const ranOut = new Map<string, number>()
   const grantOf = (id: string, at: number) => {
     const known = grants.get(id)
@@ -54,7 +57,7 @@ export const beliefs = (view: View) => {
     isExcused: (client: string, resource: string, id: string, timers: boolean): boolean => {
       const last = view.lastOwner(resource)
       const end = last?.id === id ? last.until : ranOut.get(id) ?? -Infinity
-      // A busy process is late by at most the event-loop turn that was running at the deadline
+      // A busy process may be late until the end of the event-loop turn that was running at the deadline
       const late = view.serverNow() - end
       if (late >= 0 && late <= view.lateness(client)) return true
       const { askedAt, at, forcedUntil } = grants.get(id) ?? { askedAt: -1, at: -1, forcedUntil: -Infinity }

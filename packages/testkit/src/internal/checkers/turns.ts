@@ -1,4 +1,4 @@
-/** Checks that grants are used, and that no waiter is passed over too often. */
+/** Checks that grants are not wasted, and that no waiter is passed over too often. */
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import { all } from "../simulation/ownershipTracker.ts"
@@ -7,14 +7,14 @@ import { field, seconds } from "./fields.ts"
 
 /**
  * The maximum number of consecutive lost races. On the same network, two parties each win about half of their races, so
- * nobody loses this many by chance.
+ * losing this many by chance is practically impossible.
  */
 const mostRaces = 40
 
-/** Commands of a dead process may arrive up to this much later, and look like commands of its successor. */
+/** Commands from a dead process may arrive up to this much later, and look like commands from its successor. */
 const stragglingMillis = 4000
 
-/** Tracks which running process is behind each id. */
+/** Tracks which running process uses each id. */
 const owners = (view: View) => {
   const clients = new Map<string, string | undefined>()
   const born = new Map<string, number>()
@@ -40,7 +40,7 @@ const owners = (view: View) => {
   }
 }
 
-/** Whether no fault has affected a client since `since`, or in the `recovery` before that. */
+/** Whether the client has been free of faults since `since`, and for `recovery` before that. */
 const isUndisturbed = (view: View, client: string, since: number, recovery: number) =>
   view.isRunning(client) && view.lossAt() < since && view.serverStepAt() < since &&
   view.disturbedAt(client) + recovery < since && view.resumedAt(client) + recovery < since
@@ -72,7 +72,7 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (event._tag !== "Owner") return
         if (event.to !== undefined) {
           const channel = view.lock.channel?.(event.resource, event.to)
-          // A waiter without a place, such as a `try`, does not subscribe
+          // An attempt without a place, such as a try-acquire, does not subscribe
           if (channel !== undefined && (!placed.has(event.to) || view.subscribers(channel) === 0)) silent.add(event.to)
           else silent.delete(event.to)
         }
@@ -83,8 +83,8 @@ export const noFlapping = (options: { readonly recovery: Duration.Input; readonl
         if (released.some(({ id }) => id === from)) return
         if (command !== undefined && all(view.lock.forced?.(command.args, command.reply)).length > 0) return
         const client = clientOf(from)
-        // A fault may have undone the owner's grant or release, caused a refusal of the release, or delayed a request
-        // of an abandoned attempt
+        // A fault may have undone the owner's grant or release, caused the release to be refused, or delayed a request
+        // from an abandoned attempt
         const over = left.has(from) || reported.has(from) || silent.has(from)
         if (client !== undefined && over && view.disturbedAt(client) > -Infinity) return
         if (client === undefined || !isUndisturbed(view, client, since, recovery)) return
@@ -110,15 +110,15 @@ interface Turn {
   passed: number
   turns: number
   /**
-   * Whether the last grant was a barge that may only have won a race. It counts unless the notified waiter's request
-   * follows shortly.
+   * Whether the last grant was a barge that may only have won a race. The barge counts unless the notified waiter's
+   * request follows shortly.
    */
   isRacing: boolean
   /** The number of consecutive barges that may only have won a race. */
   races: number
   /**
-   * Whether the client has reported a wait that failed, or that ended in vain during a fault, without a later request to
-   * show that this waiter still waits.
+   * Whether this wait may have failed. True if the client has reported a wait that failed, or that ended without
+   * success during a fault, and no later request shows that this waiter is still waiting.
    */
   mayHaveFailed: boolean
 }
@@ -141,13 +141,13 @@ export const servedInTurn = (options: {
     const isForeign = options.foreign ?? (() => false)
     const freeSince = new Map<string, number>()
     const waiting = new Map<string, Turn>()
-    /** Released ids, whose late requests do not count. */
+    /** Released ids. Their late requests do not count. */
     const left = new Set<string>()
     const granted = new Set<string>()
-    /** The waits that were served, by process and wait. */
+    /** Served waits, by process and wait. */
     const served = new Set<string>()
     const lineOf = view.lock.line ?? ((id) => id)
-    /** Ends the earlier waits of a line that queues again. */
+    /** Ends the earlier waits of a line when it queues again. */
     const supersede = (resource: string, id: string) => {
       for (const [other, wait] of [...waiting]) {
         if (wait.resource === resource && lineOf(other) === lineOf(id)) waiting.delete(other)
@@ -158,7 +158,7 @@ export const servedInTurn = (options: {
       for (const other of waiting.values()) if (other.resource === resource && other.place < place) ahead++
       return ahead
     }
-    /** Whether a waiter is undisturbed. If it is not, its counts restart from zero. */
+    /** Whether a waiter is subscribed and free of faults. If it is not, its counts restart from zero. */
     const isLive = (id: string, wait: Turn) => {
       const channel = view.lock.channel?.(wait.resource, id)
       if (
@@ -173,7 +173,7 @@ export const servedInTurn = (options: {
     }
     const isWithin = (millis: number, resource: string, at: number) =>
       at - (freeSince.get(resource) ?? -Infinity) <= millis
-    /** Counts a lost race: a request has arrived just after a barge, so its waiter had been notified. */
+    /** Counts a lost race. A request arrived just after a barge, so its waiter had already been notified. */
     const lostRace = (resource: string, id: string) => {
       for (const [waiter, wait] of waiting) {
         if (wait.resource !== resource || !wait.isRacing) continue
@@ -201,13 +201,13 @@ export const servedInTurn = (options: {
         if (event._tag === "Command") {
           const { args, client, reply } = event.command
           for (const { id, resource } of all(view.lock.asked?.(args, reply))) {
-            // The view still has the owner from before the command
+            // The view still shows the owner from before the command
             const owner = view.owner(resource)?.id
             if (owner !== undefined && owner !== id && isWithin(race, resource, event.at)) lostRace(resource, id)
           }
           for (const { id, place, resource } of all(view.lock.queued?.(args, reply))) {
             const known = waiting.get(id)
-            // During a fault, and shortly after it, this may be a late request of a wait that has failed
+            // During a fault and shortly after it, this may be a late request from a failed wait
             const mayBeLate = !isUndisturbed(view, client, event.at, recovery)
             if (known !== undefined && !mayBeLate) known.mayHaveFailed = false
             if (isForeign(id) || known !== undefined || left.has(id)) continue
@@ -240,7 +240,7 @@ export const servedInTurn = (options: {
           const { client, fields } = event
           const wait = `${client}#${event.generation} ${field(fields, "wait")}`
           if (fields["served"] !== undefined) served.add(wait)
-          // The fault may have lost the request that ends it
+          // A fault may have lost the request that ends the wait on the server
           else if (!served.delete(wait) && !isUndisturbed(view, client, event.at, recovery)) {
             for (const one of waiting.values()) {
               if (one.client === client && one.resource === field(fields, "resource")) one.mayHaveFailed = true

@@ -1,4 +1,4 @@
-/** Checks that nobody sleeps while the lock is free, and that all waiters are served in the end. */
+/** Checks that nobody sleeps too long while the lock is free, and that all waiters are eventually served. */
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import type { Checker } from "../simulation/setup.ts"
@@ -8,11 +8,11 @@ interface Waiting {
   readonly client: string
   readonly resource: string
   readonly at: number
-  /** The waiter's own `recovery`, in milliseconds, if its program noted one. */
+  /** The waiter's own `recovery` in milliseconds, if its program noted one. */
   readonly recovery: number | undefined
 }
 
-/** Tracks who is waiting, from the notes of the programs. */
+/** Tracks who is waiting, based on the programs' notes. */
 const waits = () => {
   const waiting = new Map<string, Waiting>()
   return {
@@ -42,10 +42,10 @@ const waits = () => {
 }
 
 /**
- * Checks that no undisturbed waiter sleeps longer than `bound` while the lock is free. The limit is `afterLoss` if the
- * server lost the owner, if its clock was stepped, or if at least two other processes are unresponsive. For a paused or
- * suspended waiter, the time is measured from when it resumes. A disturbed waiter has `recovery` (default: zero) to
- * retry, because a lost command costs its timeout and the pause after it.
+ * Checks that no waiter sleeps longer than `bound` while the lock is free. The limit is `afterLoss` if the server lost
+ * the owner, if the server's clock was stepped, or if at least two other processes are unresponsive. For a paused or
+ * suspended waiter, the time starts when it resumes. If a fault affects the waiter, the time starts `recovery` later
+ * (default: zero), because after a lost command the waiter waits for the timeout and pauses before it retries.
  *
  * @category checkers
  * @since 0.1.0
@@ -62,7 +62,7 @@ export const nobodyOversleeps = (options: {
     const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery ?? 0))
     const { onEvent, waiting } = waits()
     const freeSince = new Map<string, number>()
-    // A hand-off notifies one waiter and the next one behind it. If both are unresponsive, the others sleep until their
+    // A hand-off notifies one waiter and the next one behind it. If both are unresponsive, all others sleep until their
     // next poll
     const manySilent = (free: number, waiter: string) =>
       view.names().filter((name) =>
@@ -96,7 +96,7 @@ export const nobodyOversleeps = (options: {
 })
 
 /**
- * Checks that all waiters that are waiting when faults end are served before the liveness phase ends.
+ * Checks that all parties that are waiting when the faults end are served before the liveness phase ends.
  *
  * @category checkers
  * @since 0.1.0

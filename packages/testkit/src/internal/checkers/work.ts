@@ -1,4 +1,4 @@
-/** Checks that protected work does not overlap, and that stale writes are refused. */
+/** Checks that protected work does not overlap, and that stale writes are rejected. */
 import type { Checker } from "../simulation/setup.ts"
 import { beliefs } from "./excuses.ts"
 import { field, seconds } from "./fields.ts"
@@ -8,15 +8,15 @@ interface Working {
   readonly client: string
   readonly at: number
   hasStepped: boolean
-  /** The violation to report if this work takes another step. */
+  /** The violation to report if this work takes a further step. */
   overlap: string | undefined
 }
 
 /**
- * Checks that protected work does not start while other protected work runs, under the same lease or another one.
- * `excuses` decides when an overlap is excused, such as shortly after a pause. Finalizers do not count as work.
+ * Checks that protected work does not start while other protected work is running, under the same lease or a different
+ * one. `excuses` decides when an overlap is excused, such as shortly after a pause. Finalizers do not count as work.
  *
- * Work that notes its steps ends with its last one: an interruption may take a busy process several turns.
+ * Work that notes its steps ends with its last step, because an interruption may take a busy process several turns.
  */
 export const workNeverOverlaps: Checker = {
   name: "work never overlaps",
@@ -59,9 +59,9 @@ export const workNeverOverlaps: Checker = {
 }
 
 /**
- * Checks that a resource which checks tokens accepts none below the largest one so far, unless Redis lost that token. A
- * resource outside Redis must also accept every write that its owner sent within its lease, by the server's clock,
- * unless data was lost or the clock stepped since, or the lease was released by force.
+ * Checks that a resource never accepts a token below the largest one so far, unless Redis lost that token. A resource
+ * outside Redis must accept every write that its owner sent within its lease, by the server's clock. Exceptions: since
+ * then data was lost or the clock stepped, or the lease was forcibly released.
  */
 export const writesAreFenced: Checker = {
   name: "writes are fenced",
@@ -94,7 +94,7 @@ export const writesAreFenced: Checker = {
         const resource = field(event.fields, "resource")
         const write = field(event.fields, "write")
         if (event.kind === "writing") {
-          // After a loss of data, a previous owner may own the resource again
+          // After a loss of data, a previous owner may become the owner again
           const isOwner = view.owner(resource)?.id === id && view.lossAt() < grantedAt(id)
           sent.set(write, { at: event.at, agreed: isOwner })
         } else if (event.kind === "written") {

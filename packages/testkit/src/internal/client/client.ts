@@ -1,4 +1,4 @@
-/** Effect's `Redis` service and `Subscriber` for one client of a fake server. */
+/** Provides Effect's `Redis` service and `Subscriber` for one client of a fake server. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -44,7 +44,7 @@ export const make = Effect.fnUntraced(function*(server: FakeServer, options: Cli
   const commands = new Connection(settings, "commands")
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {
-      // Build the layer even if the server is unreachable: commands fail until the network lets the client through
+      // Build the layer even if the server is unreachable. Commands fail until the network lets the client through
       const timer = host.timers.at(host.timers.now() + settings.connectTimeout, () => resume(Effect.void))
       commands.onReady = () => {
         timer.cancel()
@@ -82,7 +82,7 @@ export const make = Effect.fnUntraced(function*(server: FakeServer, options: Cli
         reserved.close()
       })
     }),
-    // Without this, the pool's reclaim loop would run once for every minute that a test skips
+    // Otherwise the pool's reclaim loop would run once for every minute that a test skips
     pool: { idleTimeout: Duration.infinity }
   })
   return Context.make(Redis.Redis, redis).pipe(

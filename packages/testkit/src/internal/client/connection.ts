@@ -1,6 +1,6 @@
 /**
- * One connection of a fake client. It behaves like a connection of the ioredis layer: commands fail immediately while
- * it is broken, and it reconnects indefinitely.
+ * A connection of a fake client. It behaves like a connection in the ioredis layer: while it is broken, commands fail
+ * immediately, and it reconnects indefinitely.
  */
 import { type Push, type Reply, ReplyError } from "@effect-simba/fake-redis/Engine"
 import * as Effect from "effect/Effect"
@@ -44,7 +44,7 @@ export class Connection {
   private readonly pending = new Set<Pending>()
   private lastHeard = 0
   private failures = 0
-  /** The number of the current connection attempt, to drop late messages from earlier connections. */
+  /** The number of the current connection attempt. Messages from earlier connections are dropped. */
   private attempts = 0
   private timer: Timer | undefined
   private silence: Timer | undefined
@@ -87,7 +87,7 @@ export class Connection {
     })
   }
 
-  /** Drops the connection and opens a new one. */
+  /** Drops the connection, and opens a new one. */
   replace(): void {
     this.wire?.abandon()
     this.broken()
@@ -127,7 +127,7 @@ export class Connection {
     this.failPending()
   }
 
-  /** Detects a half-open connection: an expected reply does not arrive. */
+  /** Detects a half-open connection, on which an expected reply does not arrive. */
   private watchSilence(): void {
     if (this.silence !== undefined || this.role === "reserved") return
     const { commandTimeoutMillis, host } = this.settings
@@ -175,7 +175,7 @@ export class Connection {
         if (!(reply instanceof ReplyError)) {
           return resume(Effect.succeed((protocol === 2 ? reply : inResp3(command, args, reply)) as A))
         }
-        // After a failover, the old primary is a replica, so reconnect
+        // Reconnect, because after a failover the old primary is a replica
         if (reply.message.startsWith("READONLY") && this.wire === wire) this.replace()
         fail(reply)
       }

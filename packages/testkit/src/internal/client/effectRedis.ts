@@ -1,5 +1,5 @@
 /**
- * The parts of Effect's Redis module that this package uses. Effect marks that module as unstable, so its changes are
- * handled here.
+ * The parts of Effect's Redis module that this package uses. That module is marked as unstable, so changes to it should
+ * only affect this file.
  */
 export { make, Redis, RedisError, script } from "effect/persistence/Redis"

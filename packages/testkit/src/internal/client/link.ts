@@ -1,7 +1,7 @@
 /**
- * The network between one client and the server. Each connection consists of two pipes that keep the order of their
- * messages, as TCP does. Messages on different connections may overtake each other. Without faults there are no delays:
- * the reply arrives before `send` returns, without a fiber or a timer.
+ * The network between one client and the server. Each connection consists of two pipes that keep their messages in
+ * order, as TCP does. Messages on different connections may overtake each other. Without faults there are no delays:
+ * the reply arrives before `send` returns, and no fibers or timers are needed.
  */
 import type { Prng, Range } from "../simulation/prng.ts"
 import { type Timer, type Timers, tolerance } from "../simulation/timers.ts"
@@ -17,21 +17,24 @@ export interface LinkFaults {
   readonly loseRequest?: number | undefined
   readonly loseReply?: number | undefined
   /**
-   * The probability, per command, that it runs but gets neither a reply nor a timeout. The sender waits for at most
-   * `lasts`.
+   * The probability, per command, that it runs but neither its reply nor a timeout arrives. The sender waits for at
+   * most `lasts`.
    */
   readonly hang?: { readonly chance: number; readonly lasts: number } | undefined
-  /** The probability, per request, that the connection breaks right after the request was sent. */
+  /** The probability, per request, that the connection breaks right after the request is sent. */
   readonly reset?: number | undefined
-  /** The extra delay, in milliseconds, of requests that were in flight when the connection broke and still arrive. */
+  /** The extra delay, in milliseconds, of requests that were in flight when the connection broke but still arrive. */
   readonly straggle?: Range | undefined
   /**
-   * The probability, per published message, that it takes `by` milliseconds longer, so that later messages overtake it.
+   * The probability, per published message, that it takes `by` milliseconds longer, and so is overtaken by later
+   * messages.
    */
   readonly lateMessage?: { readonly chance: number; readonly by: Range } | undefined
 }
 
-/** What happens to one request, reply or message: a delay in milliseconds, its loss, or a broken connection. */
+/**
+ * What happens to a request, reply or message: it is delayed by some milliseconds or lost, or the connection breaks.
+ */
 export type Fate = number | "lost" | "cut"
 
 const none: Range = [0, 0]
@@ -112,9 +115,9 @@ export interface ClientSide<Push> {
 /** The client's end of a connection. */
 export interface Wire<Reply> {
   readonly send: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
-  /** Closes the connection gracefully: messages that were sent earlier still arrive. */
+  /** Closes the connection gracefully. Messages that were sent earlier still arrive. */
   readonly close: () => void
-  /** Drops the connection: requests in flight may arrive late or never, and replies do not arrive. */
+  /** Drops the connection. Requests in flight may arrive late or never, and replies never arrive. */
   readonly abandon: () => void
 }
 
@@ -122,7 +125,7 @@ export interface LinkEvent {
   readonly link: string
   readonly what: "lost request" | "lost reply" | "hung" | "late message" | "reset" | "refused"
   readonly args?: ReadonlyArray<string>
-  /** How late the message is, or how long the sender of the command waits, in milliseconds. */
+  /** How late the message is, or how long the command's sender waits, in milliseconds. */
   readonly lasts?: number
 }
 
@@ -132,7 +135,7 @@ export type Cargo =
   | { readonly kind: "reply"; readonly args: ReadonlyArray<string>; readonly reply: unknown }
   | { readonly kind: "message"; readonly push: unknown }
 
-/** The operations of a link on each of its connections. */
+/** The operations that a link performs on each of its connections. */
 interface Breakable {
   readonly isOpen: boolean
   readonly pipe: (direction: Direction) => Pipe
@@ -143,12 +146,12 @@ interface Breakable {
 export class Link {
   readonly name: string
   faults: LinkFaults = {}
-  /** Decides the fate of each message, in addition to `faults`. */
+  /** Decides each message's fate, in addition to `faults`. */
   fate: ((what: "request" | "reply" | "message", args: ReadonlyArray<string>) => Fate) | undefined
   /** Whether published messages are dropped although connections stay open. */
   isDeaf = false
   onEvent: ((event: LinkEvent) => void) | undefined
-  /** Called when something is sent. The function that it may return is called on arrival. */
+  /** Called when something is sent. If it returns a function, that function is called on arrival. */
   onSend: ((cargo: Cargo) => () => void) | undefined
   private readonly timers: Timers
   private readonly prng: Prng
@@ -166,7 +169,7 @@ export class Link {
     return this.holds[direction] > 0
   }
 
-  /** Holds are counted: after two holds, two releases are needed. */
+  /** Holds are counted: two holds need two releases. */
   hold(direction: Direction): void {
     if (this.holds[direction]++ > 0) return
     for (const connection of [...this.connections]) connection.pipe(direction).hold(true)
@@ -183,7 +186,7 @@ export class Link {
     return () => this.holdListeners.delete(listener)
   }
 
-  /** Draws whether a command hangs: it gets no reply or, on a socket, no reply in time. */
+  /** Draws whether a command hangs. If it does, its reply never arrives or, on a socket, arrives late. */
   hangs(args: ReadonlyArray<string>): boolean {
     const { hang } = this.faults
     if (hang === undefined || !this.prng.chance(hang.chance)) return false
@@ -196,12 +199,12 @@ export class Link {
     for (const connection of [...this.connections]) connection.reset()
   }
 
-  /** Cuts the connections of a client that has died: requests in flight may still arrive, and nothing else does. */
+  /** Cuts the connections of a dead client. Only requests in flight may still arrive. */
   cut(): void {
     for (const connection of [...this.connections]) connection.abandon()
   }
 
-  /** The number of connections that the client has open or is opening. */
+  /** The number of the client's connections that are open or opening. */
   get size(): number {
     let size = 0
     for (const connection of this.connections) if (connection.isOpen) size++
@@ -209,8 +212,8 @@ export class Link {
   }
 
   /**
-   * Opens a connection. With `isStream` it carries a byte stream, which cannot skip a request or a reply: if one is
-   * lost, the connection breaks, and if a command hangs, its reply and all later ones are delayed.
+   * Opens a connection. With `isStream` it carries a byte stream, which cannot skip a request or a reply. If one is
+   * lost, the connection breaks. If a command hangs, its reply and all later replies are delayed.
    */
   connect<Reply, Push>(
     open: (wire: ConnectionEnd<Push>) => ServerSide<Reply>,
@@ -228,7 +231,7 @@ export class Link {
   }
 }
 
-/** The client, as the server sees it: receives everything except replies. */
+/** The server's handle on the client, which receives everything except replies. */
 export interface ConnectionEnd<Push> {
   readonly push: (push: Push) => void
   readonly closed: () => void
@@ -244,7 +247,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
   private readonly requests: Pipe
   private readonly replies: Pipe
   private server: ServerSide<Reply> | undefined
-  /** Whether the client regards the connection as open. */
+  /** Whether the connection is open from the client's point of view. */
   isOpen = true
 
   constructor(
@@ -377,7 +380,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
     this.leave(later)
   }
 
-  /** Notifies the server of the close, after the requests that still arrive. */
+  /** Notifies the server that the connection is closed, after the requests that still arrive. */
   private leave(later: number): void {
     this.requests.push(() => {
       this.link.forget(this)

@@ -1,4 +1,4 @@
-/** The Lua VM of this process. Loading it is the only step in the testkit that takes real time. */
+/** This process's Lua VM. Loading it is the only step in the testkit that takes real time. */
 import { type LuaVm, sharedLua } from "@effect-simba/fake-redis/Engine"
 import * as Effect from "effect/Effect"
 

@@ -1,6 +1,6 @@
 /**
  * The commands that `Redis.send` refuses because they would break the shared connection. `IoRedis.layer` refuses the
- * same ones.
+ * same commands.
  */
 import * as Effect from "effect/Effect"
 import * as Redis from "./effectRedis.ts"

@@ -1,6 +1,6 @@
 /**
- * Converts RESP2 replies to the shapes in which ioredis returns them over RESP3, its default protocol: pairs for scores
- * and values, and alternating keys and values for maps. Other replies are the same in both protocols.
+ * Converts RESP2 replies to the shapes that ioredis returns over RESP3, its default protocol: pairs for scores and
+ * values, and alternating keys and values for maps. All other replies are the same in both protocols.
  */
 import type { Reply } from "@effect-simba/fake-redis/Engine"
 

@@ -1,4 +1,4 @@
-/** The implementation of `FakeRedis`: one in-memory server with its clock, its links and its trace. */
+/** The implementation of `FakeRedis`: an in-memory server with its clock, links and trace. */
 import {
   Engine,
   fromBytes,
@@ -32,20 +32,20 @@ export interface ServerOptions {
 
 export type Role = "commands" | "subscriber" | "reserved"
 
-/** A command as the server received it. */
+/** A command as received by the server. */
 export interface TraceEntry {
   readonly client: string
   readonly role: Role
   readonly args: ReadonlyArray<string>
   readonly reply: Reply
-  /** Server time, in microseconds since the epoch. */
+  /** Server time in microseconds since the epoch. */
   readonly micros: number
 }
 
 export class FakeServer {
   readonly engine: Engine
   readonly timers: Timers
-  /** Called with each command after it has run, and with `undefined` after keys have expired. */
+  /** Called after each command with that command, and with `undefined` after keys have expired. */
   readonly listeners = new Set<(entry: TraceEntry | undefined) => void>()
   onLinkEvent: ((event: LinkEvent) => void) | undefined
   private readonly options: ServerOptions
@@ -54,7 +54,7 @@ export class FakeServer {
     number,
     { readonly client: string; readonly role: Role }
   >()
-  /** Counts ended subscriptions. */
+  /** The number of subscriptions that have ended. */
   departures = 0
   private readonly listening = new Map<string, Set<number>>()
   private entries: Array<TraceEntry> = []
@@ -82,7 +82,7 @@ export class FakeServer {
 
   stepClock(millis: number): void {
     this.step += millis
-    // No two commands share a timestamp, but the clock may be set back
+    // Commands never share a timestamp, but the clock may be set back
     this.last = this.micros() - 1
     this.wake?.timer.cancel()
     this.wake = undefined
@@ -151,7 +151,7 @@ export class FakeServer {
     this.sessions.delete(session)
   }
 
-  /** The number of connections that are subscribed to a channel. */
+  /** The number of connections subscribed to a channel. */
   subscribers(channel: string): number {
     return this.listening.get(channel)?.size ?? 0
   }
@@ -171,7 +171,7 @@ export class FakeServer {
     }
   }
 
-  /** Runs code that may change the state, then sets the timer for the next expiry. */
+  /** Runs code that may change the state. Then sets the timer for the next expiry. */
   run<A>(change: () => A): A {
     const result = change()
     this.arm()
@@ -220,7 +220,7 @@ export class FakeServer {
     this.entries = []
   }
 
-  /** All keys, except those that have expired but are not removed yet. */
+  /** All keys except expired keys that have not been removed yet. */
   keys(): ReadonlyArray<KeyInfo> {
     const now = Math.floor(this.micros() / 1000)
     return this.engine.keys().filter((key) => key.expiresAt === undefined || now <= key.expiresAt)
@@ -232,7 +232,7 @@ export class FakeServer {
     return count
   }
 
-  /** Breaks the connections of one client, or of all clients, as if the network had lost their state. */
+  /** Breaks the connections of one client or of all clients, as if the network had lost their state. */
   dropConnections(client?: string): void {
     for (const link of this.links.values()) if (client === undefined || link.name === client) link.reset()
   }
@@ -241,7 +241,7 @@ export class FakeServer {
     this.run(() => this.engine.restart({ keepData }))
   }
 
-  /** Fails over to a replica that lacks the last writes. Returns the number of lost writes. */
+  /** Fails over to a replica that is missing the last writes. Returns the number of lost writes. */
   failover(lose: number): number {
     if (lose > this.options.undoDepth) {
       throw new RangeError(`cannot lose ${lose} writes: this server remembers ${this.options.undoDepth}; see undoDepth`)

@@ -1,6 +1,6 @@
 /**
- * All subscriptions of a fake client share one connection, as in the ioredis layer. After every reconnect, each of them
- * receives a gap.
+ * The subscriptions of a fake client. They share one connection, as in the ioredis layer. After every reconnect, each
+ * subscription receives a gap.
  */
 import { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
@@ -15,7 +15,7 @@ import type * as Redis from "./effectRedis.ts"
 const capacity = 256
 const page = 500
 
-/** The interval of heartbeats. A heartbeat fails if it gets no reply within the command timeout. */
+/** The interval between heartbeats. A heartbeat fails if its reply does not arrive within the command timeout. */
 const heartbeatMillis = 3000
 
 type Listener = (message: string | undefined) => void
@@ -91,7 +91,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
     settle(Exit.void)
   }
 
-  /** Models the heartbeat: without a reply to it, the connection counts as dead. */
+  /** Models the heartbeat. If its reply does not arrive, the connection counts as dead. */
   const unwatch = link.onHold(() => {
     if (!opened) return
     host.timers.at(host.timers.now() + host.random() * heartbeatMillis + settings.commandTimeoutMillis, () => {

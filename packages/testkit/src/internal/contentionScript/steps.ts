@@ -1,4 +1,4 @@
-/** Generates the steps of contention scripts, and shrinks them. */
+/** Generates and shrinks the steps of contention scripts. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
@@ -23,7 +23,7 @@ interface Drawn {
   readonly patience: number
 }
 
-/** Shrinks first to fewer steps, then to earlier starts and to small round numbers. */
+/** Shrinks to fewer steps first, then to earlier starts and to small round numbers. */
 const simpler = (steps: ReadonlyArray<Drawn>): ReadonlyArray<ReadonlyArray<Drawn>> => {
   const candidates: Array<ReadonlyArray<Drawn>> = []
   for (let size = Math.floor(steps.length / 2); size >= 1; size = Math.floor(size / 2)) {
@@ -54,7 +54,7 @@ export const draw = (options: NonNullable<Parameters<typeof arbitrary>[0]>): Arb
     hold: between(options.hold ?? range),
     patience: between(options.patience ?? range)
   })
-  /** The length is a field, because the length of a generated array depends on the size of the run. */
+  /** The length is a separate field, because the length of a generated array depends on the size of the run. */
   const drawn = Schema.Struct({
     length: Schema.Int.check(Schema.isBetween({ minimum: minLength, maximum: maxLength })),
     steps: Schema.Array(step).check(Schema.isMinLength(maxLength), Schema.isMaxLength(maxLength))
@@ -68,7 +68,7 @@ export const draw = (options: NonNullable<Parameters<typeof arbitrary>[0]>): Arb
     Arbitrary.map(({ length, steps }) =>
       steps.slice(0, length).map(({ at, kind, patience, ...rest }): Step =>
         kind === "acquire" || kind === "acquireIfAvailable"
-          ? { ...rest, at: at + 0, kind } // Adding 0 turns -0 into 0
+          ? { ...rest, at: at + 0, kind } // Add 0 to turn -0 into 0
           : { ...rest, at: at + 0, kind, patience }
       ).sort((a, b) => a.at - b.at)
     )

@@ -1,51 +1,54 @@
 /**
- * The choices of one run of an exploration. By default each choice point takes the normal alternative, in which nothing
- * goes wrong. A schedule lists the deviations of a run, so that it can be replayed.
+ * The choices in one run of an exploration. By default each choice point takes the normal alternative, in which nothing
+ * goes wrong. A schedule lists the deviations of a run, which is enough to replay it.
  */
 
-/** A place at which a process may deviate: one of its messages, something that arrives, or a runnable fiber. */
+/** A place where a process may deviate: one of its messages, something that arrives, or a runnable fiber. */
 export interface Place {
   /** The process, such as `c1`. */
   readonly client: string
   readonly at: "request" | "reply" | "message" | "arrival" | "fiber"
-  /** The command of the request or reply. */
+  /** The command in the request, or the command that the reply belongs to. */
   readonly args: ReadonlyArray<string>
 }
 
-/** How schedules may deviate from the normal one, in which nothing goes wrong. Times are in milliseconds. */
+/** How schedules may deviate from the normal schedule, in which nothing goes wrong. Times are in milliseconds. */
 export interface Deviations {
   /**
-   * The delays of a request, a reply or a published message. Each also delays everything behind it on its connection.
+   * The possible delays of a request, a reply or a published message. A delay affects everything behind it on the same
+   * connection too.
    */
   readonly delays: ReadonlyArray<number>
   /** Whether a request or a reply may be lost. */
   readonly losses: boolean
   /** Whether a connection may break before a request, a reply or a published message arrives. */
   readonly cuts: boolean
-  /** How long a process may be cut off when it sends a request. No message to or from the process arrives meanwhile. */
+  /** How long a process may be cut off when it sends a request. Meanwhile no message to or from the process arrives. */
   readonly partitions: ReadonlyArray<number>
   /** How long a process may be paused when data arrives or a timer fires. */
   readonly pauses: ReadonlyArray<number>
   /**
-   * How long a process's machine may be suspended when data arrives or a timer fires. Its monotonic clock stops too.
+   * How long a process's machine may be suspended when data arrives or a timer fires. The monotonic clock stops too.
    */
   readonly suspensions: ReadonlyArray<number>
-  /** The rates at which a process's clocks may run from the start of the exploration: 0.96 loses four percent. */
+  /**
+   * The rates at which a process's clocks may run from the start of the exploration. At 0.96 they lose four percent.
+   */
   readonly rates: ReadonlyArray<number>
   /**
    * Whether a process may be killed when something arrives. Its successor starts 50 to 150 ms later, at a multiple of
    * 100 ms.
    */
   readonly kills: boolean
-  /** Whether the work of `Client.interruptible` may be interrupted when something arrives at its process. */
+  /** Whether work under `Client.interruptible` may be interrupted when something arrives at its process. */
   readonly interruptions: boolean
-  /** The delays of a runnable fiber while all others continue. */
+  /** The possible delays of a runnable fiber while all others continue. */
   readonly setAside: ReadonlyArray<number>
-  /** The steps of the server's wall clock after a command. */
+  /** The possible steps of the server's wall clock after a command. */
   readonly serverSteps: ReadonlyArray<number>
-  /** Whether a replica that lacks the last write may take over after a command. */
+  /** Whether a replica that is missing the last write may take over after a command. */
   readonly failovers: boolean
-  /** The places at which processes may deviate. Default: all. */
+  /** The places where processes may deviate. Default: everywhere. */
   readonly where?: ((place: Place) => boolean) | undefined
 }
 
@@ -65,7 +68,7 @@ export const usual: Deviations = {
   failovers: false
 }
 
-/** One deviation: the number of a choice point, and the alternative taken there. */
+/** A deviation: the number of a choice point, and the alternative taken there. */
 export interface Deviation {
   readonly point: number
   readonly choice: string
@@ -81,7 +84,7 @@ export const parse = (text: string): ReadonlyArray<Deviation> =>
     return { point: Number(piece.slice(0, space)), choice: piece.slice(space + 1) }
   })
 
-/** Thrown if a schedule does not fit its run, because the program or its options have changed. */
+/** Thrown if a schedule does not match its run, because the program or its options have changed. */
 export class NoSuchChoice extends RangeError {
   constructor({ choice, point }: Deviation, alternatives: ReadonlyArray<string>) {
     super(
@@ -94,15 +97,15 @@ export class Choices {
   readonly schedule: ReadonlyArray<Deviation>
   /** The alternatives at each choice point after the last deviation. */
   readonly open: Array<ReadonlyArray<string>> = []
-  /** Whether the exploration is under way, so that there are choice points. */
+  /** Whether the exploration is in progress. Only then are there choice points. */
   isOpen = false
   /**
-   * The number of alternatives that were left out after the last deviation, because an earlier one has the same
+   * The number of alternatives that were left out after the last deviation, because an earlier alternative has the same
    * outcome.
    */
   skipped = 0
   private taken = 0
-  /** The alternatives at the point where the schedule names one that does not exist. */
+  /** The alternatives at a point where the schedule names an alternative that does not exist. */
   private refused: ReadonlyArray<string> | undefined
   private count = 0
 
@@ -115,12 +118,12 @@ export class Choices {
     return this.count - this.open.length
   }
 
-  /** Leaves out an alternative with the same outcome as one at an earlier point. */
+  /** Leaves out an alternative whose outcome is the same as that of one at an earlier point. */
   skip(): void {
     if (this.isOpen && this.taken === this.schedule.length) this.skipped++
   }
 
-  /** Returns the alternative that the schedule takes here, or `undefined` for the normal one. */
+  /** Returns the alternative that the schedule takes here; `undefined` for the normal one. */
   choose(alternatives: ReadonlyArray<string>): string | undefined {
     if (!this.isOpen || alternatives.length === 0) return undefined
     const point = this.count++
@@ -135,7 +138,7 @@ export class Choices {
     return next.choice
   }
 
-  /** Throws if a deviation of the schedule did not occur. */
+  /** Throws if a deviation in the schedule did not occur. */
   check(): void {
     const next = this.schedule[this.taken]
     if (next !== undefined) throw new NoSuchChoice(next, this.refused ?? [])

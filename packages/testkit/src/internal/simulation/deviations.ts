@@ -1,4 +1,4 @@
-/** Adds the choice points to a run of an exploration, and carries out the deviations that are chosen. */
+/** Adds choice points to a run in an exploration, and carries out the chosen deviations. */
 import type { Choices, Deviations, Place } from "./choices.ts"
 import { faultActions } from "./faultActions.ts"
 import type { ProcessSlot } from "./process.ts"
@@ -8,7 +8,7 @@ import type { RunState } from "./runState.ts"
 
 const millisIn = (choice: string) => Number(/ (-?[\d.]+) ms$/.exec(choice)?.[1])
 
-/** Installs the choice points. Each alternative names a client and what happens to it, such as `c1 request lost`. */
+/** Installs the choice points. Each alternative names a client and an incident, such as `c1 request lost`. */
 export const install = (
   state: RunState,
   processes: Processes,
@@ -31,7 +31,7 @@ export const install = (
     }
   }
 
-  /** Ends a cut-off or a pause, unless the exploration has ended and healed it already. */
+  /** Ends a cut-off or a pause, unless the exploration has already ended and healed it. */
   const untilOver = (millis: number, end: () => void) =>
     actions.after(millis, () => {
       if (state.phase === "safety") end()
@@ -49,7 +49,7 @@ export const install = (
   const fateOf = (slot: ProcessSlot) => {
     const of = (what: string) => [
       ...delays.map((millis) => `${slot.name} ${what} late by ${millis} ms`),
-      // A published message cannot get lost while its connection is open
+      // While its connection is open, a published message cannot be lost
       ...(deviations.losses && what !== "message" ? [`${slot.name} ${what} lost`] : []),
       ...(deviations.cuts ? [`${slot.name} cut before the ${what}`] : []),
       ...(what === "request" ? partitions.map((millis) => `${slot.name} cut off for ${millis} ms`) : [])

@@ -1,8 +1,8 @@
 /**
- * Runs every schedule with a limited number of deviations, those with fewer deviations first. Each run starts from the
- * beginning and replays its deviations. The state of a process is in its fibers, which cannot be compared, so states
- * that look equal are all explored. The only exception is a kill with the same outcome as an earlier one, because a
- * killed process has no state.
+ * Runs every schedule with a limited number of deviations, starting with the fewest. Each run starts from the beginning
+ * and replays its deviations. A process's state is in its fibers, which cannot be compared, so even states that look
+ * equal are all explored. The only exception is a kill with the same outcome as an earlier kill, because a killed
+ * process has no state.
  */
 import { Choices, type Deviation, type Deviations } from "./choices.ts"
 import { format as formatEvent } from "./history.ts"
@@ -13,16 +13,16 @@ export interface Explored {
   readonly schedules: number
   /**
    * The number of schedules that were skipped because their last kill has the same outcome as an earlier kill. Includes
-   * those in `branches`.
+   * skipped schedules from `branches`.
    */
   readonly skipped: number
   /** The number of distinct histories. */
   readonly states: number
   /** The number of schedules that ended with a violation. */
   readonly violations: number
-  /** The first violation found, which has the fewest deviations. */
+  /** The first violation found. No other violation has fewer deviations. */
   readonly first: { readonly schedule: ReadonlyArray<Deviation>; readonly outcome: Outcome } | undefined
-  /** Whether every schedule was run, because the search did not stop at a violation. */
+  /** Whether every schedule was run. False if the search stopped at a violation. */
   readonly isComplete: boolean
   /** The schedules with one more deviation than `within`. */
   readonly branches: ReadonlyArray<ReadonlyArray<Deviation>>
@@ -37,7 +37,7 @@ export interface Limits {
   readonly within: ReadonlyArray<Deviation>
 }
 
-/** Hashes the history of a run to 53 bits, combined from two 32-bit hashes. */
+/** Hashes a run's history to 53 bits, by combining two 32-bit hashes. */
 const digest = ({ events }: Outcome): number => {
   let [a, b] = [0x811c9dc5, 0x9e3779b9]
   for (const event of events) {
@@ -51,7 +51,7 @@ const digest = ({ events }: Outcome): number => {
   return (a >>> 0) * 0x200000 + ((b >>> 0) & 0x1fffff)
 }
 
-/** A schedule that was run, and the choice points at which others may branch off. */
+/** A schedule that was run, and the choice points where others may branch off. */
 interface Branch {
   readonly schedule: ReadonlyArray<Deviation>
   readonly from: number

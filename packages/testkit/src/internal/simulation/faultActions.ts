@@ -1,11 +1,11 @@
-/** Carries out faults on the processes, the links and the server of a simulation. */
+/** Injects faults into the processes, links and server of a simulation. */
 import type { Direction } from "../client/link.ts"
 import type { Victims } from "./faults.ts"
 import type { ProcessSlot } from "./process.ts"
 import type { Processes } from "./processes.ts"
 import type { RunState } from "./runState.ts"
 
-/** The messages that a link withholds. */
+/** The messages that a link holds back. */
 type Hindrance = Direction | "messages"
 
 export const faultActions = (state: RunState, processes: Processes): Victims => {
@@ -52,7 +52,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
       link.isDeaf = isDeaf
       if (isDeaf) return begin(slot, "messages")
       end(slot, "messages")
-      // Break the connections, so that the client subscribes again at another node
+      // Break the connections: the client then subscribes again on another node
       link.reset()
     },
     pause: (index, suspend) => {
@@ -64,7 +64,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
     resume: (index) => {
       const slot = slots[index]!
       state.end(slot)
-      // Overlapping pauses end only when all of them are over
+      // Resume only when all overlapping pauses are over
       if (slot.process.state !== "paused" || slot.faults > hindered.filter((one) => one.slot === slot).length) return
       state.fault("resume", slot.name)
       state.resume(slot)
@@ -125,7 +125,7 @@ export const faultActions = (state: RunState, processes: Processes): Victims => 
       const keys = server.keys()
       if (keys.length === 0) return
       const { key } = keys[Math.floor(draw() * keys.length)]!
-      // Clients that block on the key are unblocked immediately
+      // Clients that are blocked on the key are unblocked immediately
       state.lossAt = world.now()
       server.run(() => server.engine.evict(0, key))
       lose("evict", key)

@@ -1,12 +1,10 @@
-/**
- * Schedules faults. Each kind draws from its own random stream, so that disabling one kind does not change the others.
- */
+/** Schedules faults. Each kind draws from its own random stream, so disabling one kind does not change the others. */
 import type { ErrorState } from "@effect-simba/fake-redis/Engine"
 import type { Direction } from "../client/link.ts"
 import type { Prng, Range } from "./prng.ts"
 import type { ProcessorFault } from "./processor.ts"
 
-/** A recurring fault. `every` is the mean interval and `lasts` the duration, both in milliseconds. */
+/** A recurring fault. `every` is the mean interval, and `lasts` is the duration, in milliseconds. */
 export interface Recurring {
   readonly every: number
   readonly lasts: Range
@@ -64,15 +62,17 @@ export const namesOf = (faults: Faults): ReadonlyArray<FaultName> => Object.keys
 export const only = (faults: Faults, names: ReadonlyArray<FaultName>): Faults =>
   Object.fromEntries(namesOf(faults).filter((name) => names.includes(name)).map((name) => [name, faults[name]]))
 
-/** The random numbers of a fault. A renamed fault keeps its old stream, so that known seeds keep their histories. */
+/**
+ * Returns a fault's random numbers. A renamed fault keeps its old stream, so known seeds still give the same histories.
+ */
 const streamOf = (prng: Prng, purpose: string, name: FaultName): Prng =>
   prng.stream(`${purpose} ${name === "failover" ? "failOver" : name}`)
 
-/** Draws a subset of the faults, each with probability one half. */
+/** Draws a subset of the faults. Each fault is included with a probability of one half. */
 export const swarm = (faults: Faults, prng: Prng): ReadonlyArray<FaultName> =>
   namesOf(faults).filter((name) => streamOf(prng, "swarm", name).chance(0.5))
 
-/** The operations with which faults act on their targets. */
+/** The operations that faults use to act on their targets. */
 export interface Victims {
   readonly clients: number
   readonly after: (millis: number, run: () => void) => void
@@ -94,7 +94,7 @@ export interface Victims {
 
 const ways: ReadonlyArray<ReadonlyArray<Direction>> = [["requests"], ["replies"], ["requests", "replies"]]
 
-/** Starts the recurring faults, which happen while `on` returns true. */
+/** Starts the recurring faults. They happen while `on` returns true. */
 export const start = (faults: Faults, prng: Prng, victims: Victims, on: () => boolean): void => {
   const recur = (name: FaultName, every: number | undefined, strike: (prng: Prng) => void) => {
     if (every === undefined) return

@@ -1,4 +1,4 @@
-/** The events of a simulation, and their text form. */
+/** The events of a simulation, and their text format. */
 import { type Reply, ReplyError } from "@effect-simba/fake-redis/Engine"
 import type { TraceEntry } from "../client/server.ts"
 
@@ -6,7 +6,7 @@ export type Phase = "safety" | "liveness" | "closing" | "closed"
 
 export type Fields = Readonly<Record<string, string | number>>
 
-/** One event. `at` is the virtual time in milliseconds since the start. */
+/** An event. `at` is the virtual time in milliseconds since the start. */
 export type Event =
   | { readonly _tag: "Phase"; readonly at: number; readonly phase: Phase }
   | { readonly _tag: "Command"; readonly at: number; readonly command: TraceEntry }
@@ -39,12 +39,12 @@ export type Event =
     readonly at: number
     readonly resource: string
     readonly from: string | undefined
-    /** When the previous owner was granted the lock, and when its lease ends by the server's clock. */
+    /** When the previous owner was granted the lock, and when its lease ends according to the server's clock. */
     readonly since: number
     readonly deadline: number
     readonly to: string | undefined
     readonly token: number | undefined
-    /** The command that changed the owner. Missing for an expiry or a loss of data. */
+    /** The command that changed the owner. Missing for an expiry and for a loss of data. */
     readonly command: TraceEntry | undefined
   }
 

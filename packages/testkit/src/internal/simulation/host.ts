@@ -1,11 +1,11 @@
-/** The process in which a client runs: that of the test, or a simulated one. */
+/** The process in which a client runs: the test's own process, or a simulated one. */
 import * as Context from "effect/Context"
 import type { Timers } from "./timers.ts"
 
 export interface Host {
   readonly timers: Timers
   readonly random: () => number
-  /** Handles data from the network immediately or, in a paused process, when it resumes. */
+  /** Handles data from the network immediately. A paused process handles it after resuming. */
   readonly deliver: (run: () => void) => void
 }
 

@@ -1,6 +1,6 @@
 /**
- * A simulation that its caller drives, by letting time pass and injecting faults. `Simulation.begin` returns it, and
- * `run` advances it.
+ * A simulation driven by its caller, who lets time pass and injects faults. Returned by `Simulation.begin`, and
+ * advanced through `run`.
  */
 import type { ErrorState, Reply } from "@effect-simba/fake-redis/Engine"
 import type { Cargo, LinkFaults } from "../client/link.ts"
@@ -8,18 +8,18 @@ import type { Event } from "./history.ts"
 import type { ProcessSlot } from "./process.ts"
 import type { Running } from "./run.ts"
 
-/** A message that was sent between a process and the server. Times are virtual, in milliseconds. */
+/** A message between a process and the server. Times are virtual, in milliseconds. */
 export interface Parcel {
   readonly client: string
   readonly kind: "request" | "reply" | "message"
-  /** The command of the request. A reply has the command of its request. */
+  /** The command in the request. For a reply, the command that it belongs to. */
   readonly args: ReadonlyArray<string>
   readonly reply: Reply | undefined
   /** The channel of a published message. Empty for requests and replies. */
   readonly channel: string
   readonly text: string
   readonly sentAt: number
-  /** `undefined` while the message is in flight, and permanently if it is lost. */
+  /** `undefined` while the message is in flight, and forever if it is lost. */
   readonly arrivedAt: number | undefined
 }
 
@@ -30,11 +30,11 @@ export interface LiveProcess {
   /** The number of this client's process: each start after a kill or a failure has the next number. */
   readonly generation: number
   readonly isCut: boolean
-  /** The total of all steps of its wall clock, in milliseconds. */
+  /** The sum of all steps of its wall clock, in milliseconds. */
   readonly clockStep: number
 }
 
-/** Actions take effect immediately, at the current instant of virtual time. */
+/** Actions take effect immediately, at the current virtual time. */
 export interface Live {
   /** Virtual time in milliseconds since the start. */
   readonly now: () => number
@@ -44,31 +44,31 @@ export interface Live {
   readonly isOver: () => boolean
   /** All events so far. Always the same array, which grows. */
   readonly events: ReadonlyArray<Event>
-  /** Everything that was sent over the links, in order. Always the same array, which grows. */
+  /** Everything sent over the links, in order. Always the same array, which grows. */
   readonly parcels: ReadonlyArray<Parcel>
   readonly processes: () => ReadonlyArray<LiveProcess>
   /**
-   * Reads a key on the server. Hashes and sorted sets are returned as alternating keys and values. A stream, or a key
-   * that does not exist, is returned as an empty array.
+   * Reads a key on the server. Hashes and sorted sets are returned as alternating keys and values. For a stream or a
+   * missing key, returns an empty array.
    */
   readonly read: (key: string) => ReadonlyArray<string>
-  /** Adds a process that runs the program. Returns its name. */
+  /** Adds a process that runs the program. Returns the process's name. */
   readonly add: () => string
   /** Kills a process. Its finalizers do not run. */
   readonly kill: (client: string) => void
-  /** Starts the next process of a client whose process was killed. */
+  /** Starts a new process for a client whose process was killed. */
   readonly restart: (client: string) => void
   readonly pause: (client: string) => void
   readonly resume: (client: string) => void
-  /** Cuts off a process: no request, reply or published message passes until `heal`. */
+  /** Cuts off a process. No requests, replies or published messages pass until `heal`. */
   readonly cut: (client: string) => void
   readonly heal: (client: string) => void
-  /** Replaces the faults of a link. Delays that are not set are those of the options. */
+  /** Replaces a link's faults. Delays that are not set come from the options. */
   readonly setLink: (client: string, faults: LinkFaults) => void
   readonly stepClock: (client: string, millis: number) => void
   readonly stepServerClock: (millis: number) => void
   readonly restartServer: (options: { readonly keepData: boolean }) => void
-  /** Fails over to a replica that lacks the last writes. */
+  /** Fails over to a replica that is missing the last writes. */
   readonly failover: (options: { readonly loseLastWrites: number }) => void
   /** Ends all subscriptions, as `CLIENT KILL TYPE pubsub` does. */
   readonly dropSubscribers: () => void
@@ -87,7 +87,7 @@ export const make = ({ actions, add, advance, hasEnded, processes, state }: Runn
   const cuts = new Set<string>()
   const steps = new Map<string, number>()
 
-  /** Records everything that is sent over the link. The function that `onSend` returns is called on arrival. */
+  /** Records everything that is sent over the link. `onSend` returns a function, which is called on arrival. */
   const observe = (client: string) => {
     server.link(client).onSend = (cargo: Cargo) => {
       const push = cargo.kind === "message" ? cargo.push as { readonly channel: string; readonly message: string } : {
@@ -117,7 +117,7 @@ export const make = ({ actions, add, advance, hasEnded, processes, state }: Runn
     if (slot === undefined) throw new RangeError(`there is no process ${client}`)
     return slot
   }
-  /** Acts, then lets the processes react at the same instant. */
+  /** Performs an action, then lets the processes react at the same instant. */
   const act = <Args extends ReadonlyArray<unknown>>(run: (...args: Args) => void) => (...args: Args) => {
     run(...args)
     world.settle()

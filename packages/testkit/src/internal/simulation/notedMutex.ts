@@ -11,7 +11,7 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
 
   const granted = (lease: Lease) => note("granted", { resource: lease.mutex, id: lease.id, token: lease.token })
 
-  /** Notes a wait from start to end. `served` must be called with the lease that ends it. */
+  /** Notes the start and end of a wait. `served` must be called with the acquired lease. */
   const waiting = <A, E, R>(
     resource: string,
     make: (served: (lease: Lease) => void) => Effect.Effect<A, E, R>
@@ -26,7 +26,7 @@ export const make = (mutex: Mutex["Service"], { note }: Client): Mutex["Service"
       return Effect.ensuring(make(served), Effect.sync(() => note("waited", { resource, wait })))
     })
 
-  /** Notes the start and end of the work, even if it is interrupted right at the start. */
+  /** Notes the start and end of the work, even if it is interrupted as soon as it starts. */
   const noted = <A, E, R>(body: Body<A, E, R>, served: (lease: Lease) => void) => (lease: Lease) => {
     const fields = { resource: lease.mutex, id: lease.id }
     return Effect.acquireUseRelease(

@@ -1,24 +1,25 @@
-/** Tracks the owner of each resource from the server's keys, after each command and each expiry. */
+/** Tracks the owner of each resource by reading the server's keys after each command and each expiry. */
 import type { Reply } from "@effect-simba/fake-redis/Engine"
 import type { FakeServer, TraceEntry } from "../client/server.ts"
 import type { Event } from "../simulation/history.ts"
 
 /**
- * Describes how to read locks from a server. The testkit knows Redis commands, but not the keys of an implementation.
+ * Describes how to read locks from a server. The testkit knows Redis commands, but not the keys that an implementation
+ * uses.
  *
- * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key that begins with the fencing
- *   token.
+ * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key whose value starts with the
+ *   fencing token.
  * - `asked`: the ids for which a command requests a resource.
- * - `queued`: the ids that a command put into the queue, with their places. Smaller places are earlier.
- * - `released`: the ids that a command released, whether owners or waiters. For a null reply, the ids that the command
+ * - `queued`: the ids that a command put into the queue, with their places. Smaller places come first.
+ * - `released`: the ids that a command released, both owners and waiters. For a null reply, the ids that the command
  *   would release.
- * - `forced`: the owners from whom a command took a resource by force.
- * - `channel`: the channel of a waiter. `keep`: whether a key may remain when all scopes are closed.
- * - `line` (default: the id): groups ids, such as those of one process, that may pass each other.
- * - `identify` (default: the value): the id of the owner that the value of an owner key stands for.
- * - `spareTokens` (default: none): how many more tokens the grant of this token reserves for successive holders under
- *   the same id.
- * - `fencedKey`: a string key to which holders write their tokens, and which refuses stale ones.
+ * - `forced`: the owners from whom a command forcibly took a resource.
+ * - `channel`: a waiter's channel. `keep`: whether a key may remain after all scopes are closed.
+ * - `line` (default: the id): groups ids that may pass each other, such as those in the same process.
+ * - `identify` (default: the value): converts the value of an owner key to the owner's id.
+ * - `spareTokens` (default: none): how many additional tokens the grant with this token reserves for successive holders
+ *   under the same id.
+ * - `fencedKey`: a string key to which holders write their tokens, and which rejects stale tokens.
  */
 export interface LockModel {
   readonly resources: ReadonlyArray<string>
@@ -53,9 +54,9 @@ export const all = <P extends Party>(parties: Parties<P>): ReadonlyArray<P> =>
 export interface Owned {
   readonly id: string
   readonly token: number | undefined
-  /** When the lease ends in server time, in milliseconds, or Infinity. */
+  /** When the lease ends, in milliseconds of server time, or Infinity. */
   readonly until: number
-  /** Virtual time of the grant. */
+  /** The virtual time of the grant. */
   readonly since: number
 }
 
@@ -64,7 +65,7 @@ export class OwnershipTracker {
   private readonly server: FakeServer
   private readonly now: () => number
   private readonly owners = new Map<string, Owned>()
-  /** The index of each resource, by its owner key. A command names only a few of possibly thousands of keys. */
+  /** The index of each resource, by owner key. There may be thousands of keys, but a command names only a few. */
   private readonly positions: ReadonlyMap<string, number>
 
   constructor(model: LockModel, server: FakeServer, now: () => number) {
@@ -74,19 +75,19 @@ export class OwnershipTracker {
     this.now = now
   }
 
-  /** The owner, unless its lease has expired. */
+  /** Returns the owner, unless its lease has expired. */
   owner(resource: string): Owned | undefined {
     const owned = this.owners.get(resource)
     return owned !== undefined && this.isLive(owned) ? owned : undefined
   }
 
-  /** The owner. Returns an owner whose lease has expired until it has a successor. */
+  /** Returns the owner. An owner whose lease has expired is still returned until it has a successor. */
   lastOwner(resource: string): Owned | undefined {
     return this.owners.get(resource)
   }
 
   /**
-   * Reads a string and its deadline. Returns `undefined` after the deadline, even if the server has not removed the key
+   * Reads a string and its deadline. After the deadline, returns `undefined` even if the server has not removed the key
    * yet.
    */
   private read(key: string): { readonly value: string; readonly until: number } | undefined {
@@ -100,7 +101,7 @@ export class OwnershipTracker {
     return this.server.micros() / 1000 < owned.until + 1
   }
 
-  /** The resources whose owner may have changed, in order. */
+  /** Returns the resources whose owner may have changed, in order. */
   private touched(cause: TraceEntry | "expiry" | undefined): Iterable<string> {
     const { ownerKey, resources } = this.model
     if (cause === undefined) return resources
@@ -117,7 +118,7 @@ export class OwnershipTracker {
   }
 
   /**
-   * Returns the changes since the previous call. `cause` is the command that has run, or `expiry`. Without it, all
+   * Returns the changes since the previous call. `cause` is the command that has run, or `expiry`. Without a cause, all
    * resources are checked.
    */
   changesAfter(cause: TraceEntry | "expiry" | undefined): ReadonlyArray<Event> {

@@ -1,4 +1,4 @@
-/** Seeded random numbers (sfc32) in independent streams: draws from one stream do not affect the others. */
+/** Seeded random numbers (sfc32) in independent streams. Drawing from one stream does not affect the others. */
 
 const hash = (text: string): [number, number, number, number] => {
   let a = 1779033703
@@ -44,7 +44,7 @@ export class Prng {
     return (sum >>> 0) / 4294967296
   }
 
-  /** A uniform number in [minimum, maximum). Draws nothing if the range has a single value. */
+  /** A uniform number in [minimum, maximum). Draws nothing if the range contains a single value. */
   between([minimum, maximum]: Range): number {
     return maximum <= minimum ? minimum : minimum + (maximum - minimum) * this.next()
   }
@@ -54,7 +54,7 @@ export class Prng {
     return Math.floor(this.next() * below)
   }
 
-  /** True with this probability. Draws nothing if it is zero. */
+  /** True with this probability. Draws nothing if the probability is zero. */
   chance(probability: number): boolean {
     return probability > 0 && this.next() < probability
   }
@@ -63,7 +63,7 @@ export class Prng {
     return items[this.int(items.length)]!
   }
 
-  /** Returns the stream with that name, which does not depend on earlier draws. */
+  /** Returns the stream with this name. It does not depend on earlier draws. */
   stream(name: string): Prng {
     return new Prng(`${this.seed}/${name}`)
   }

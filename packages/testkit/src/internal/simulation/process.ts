@@ -1,6 +1,6 @@
 /**
- * A simulated process, with its own clocks and scheduler on the world's time. All of its tasks pass through one gate.
- * The gate holds them back while the process is paused, and drops them once it is killed.
+ * A simulated process with its own clocks and scheduler, driven by the world's time. All of its tasks pass through a
+ * single gate. The gate holds tasks back while the process is paused, and drops them once it is killed.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -18,18 +18,18 @@ import { clockOf, type World } from "./world.ts"
 export interface ProcessOptions {
   readonly world: World
   readonly prng: Prng
-  /** The offset of its wall clock from the world's time, in milliseconds. */
+  /** The offset of the wall clock from the world's time, in milliseconds. */
   readonly offset: number
-  /** The rate at which both of its clocks run: 1.01 gains one percent. */
+  /** The rate at which both clocks run. At 1.01 they gain one percent. */
   readonly rate: number
-  /** The pace of its processor. Without a pace, tasks take no time, and data is handled as soon as it arrives. */
+  /** The processor's pace. Without a pace, tasks take no time, and data is handled as soon as it arrives. */
   readonly pace: Pace | undefined
 }
 
 /** The current rate of both clocks. */
 interface Rate {
   readonly value: number
-  /** World time and monotonic time when the rate last changed. */
+  /** The world time and the monotonic time when the rate last changed. */
   readonly since: number
   readonly monotonic: number
 }
@@ -43,28 +43,28 @@ export class Process implements Host {
   readonly random: () => number
   readonly processor: Processor | undefined
   readonly context: Context.Context<never>
-  /** Functions that interrupt the work under `Client.interruptible`, by the name of the work. */
+  /** Functions that interrupt work under `Client.interruptible`, by the name of the work. */
   readonly interruptible = new Map<string, () => void>()
   /** Called when a timer is due or data arrives. */
   onArrival: (() => void) | undefined
   state: "running" | "paused" | "dead" = "running"
-  /** World time when the process last resumed. */
+  /** The world time when the process last resumed. */
   resumedAt = -Infinity
-  /** World time when its machine last woke up. */
+  /** The world time when its machine last woke up. */
   sleptUntil = -Infinity
   wasSuspended = false
   /** The number of timers that are set. */
   openTimers = 0
   /** The number of fibers that have not ended. */
   openFibers = 0
-  /** The number of requests and of calls to external systems so far. */
+  /** The number of requests and calls to external systems so far. */
   acts = 0
   private readonly world: World
   private readonly prng: Prng
   private readonly computations: Prng
   private rate: Rate
   private wallOffset: number
-  /** How long the monotonic clock has stood still since the rate last changed. */
+  /** How long the monotonic clock has been stopped since the rate last changed. */
   private suspended = 0
   private suspendedAt: number | undefined
   private deferredTasks: Array<() => void> = []
@@ -159,7 +159,7 @@ export class Process implements Host {
       return Effect.callback((resume) => processor.compute(time, () => resume(Effect.void)))
     })
 
-  /** Makes tasks take no time. */
+  /** From now on, tasks take no time. */
   calm(): void {
     if (this.processor !== undefined) this.processor.pace = free
   }
@@ -176,7 +176,7 @@ export class Process implements Host {
     this.suspended = 0
   }
 
-  /** Pauses the process. With `suspend` its machine sleeps, so that the monotonic clock stops too. */
+  /** Pauses the process. With `suspend`, its machine sleeps, and the monotonic clock stops too. */
   pause(suspend = false): void {
     if (this.state !== "running") return
     this.state = "paused"
@@ -184,12 +184,12 @@ export class Process implements Host {
     if (suspend) this.suspendedAt = this.world.now()
   }
 
-  /** How long its timers have been stopped in the current suspension, in milliseconds. */
+  /** How long the timers have been stopped by the current suspension, in milliseconds. */
   get slept(): number {
     return this.suspendedAt === undefined ? 0 : this.world.now() - this.suspendedAt
   }
 
-  /** Resumes the process. Either timers or network data come first, as in a real event loop. */
+  /** Resumes the process. Timers or network data may come first, as in a real event loop. */
   resume(): void {
     if (this.state !== "paused") return
     this.state = "running"
@@ -215,7 +215,7 @@ export class Process implements Host {
     }
   }
 
-  /** Kills the process: no further task runs, not even finalizers. Cut its links first. */
+  /** Kills the process. No further tasks run, not even finalizers. Cut its links first. */
   kill(): void {
     this.state = "dead"
     this.deferredTasks = []
@@ -233,9 +233,9 @@ export interface ProcessSlot {
   fiber: Fiber.Fiber<void, unknown> | undefined
   /** When a fault last affected the process. */
   disturbedAt: number
-  /** The time until which a late message to the process may be in flight, or one of its commands may hang. */
+  /** Until when a late message to the process may be in flight, or one of its commands may hang. */
   lateUntil: number
-  /** When the wall clock of the process was last stepped. */
+  /** When the process's wall clock was last stepped. */
   steppedAt: number
   /** The number of faults that currently affect the process. */
   faults: number

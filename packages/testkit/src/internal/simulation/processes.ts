@@ -1,4 +1,4 @@
-/** Starts the processes of a simulation, and restarts those that were killed or failed. */
+/** Starts the processes of a simulation, and restarts processes that were killed or failed. */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -14,20 +14,20 @@ import { drawPace, free } from "./processor.ts"
 import { never, type RunState } from "./runState.ts"
 import type { Client, Outside } from "./setup.ts"
 
-/** An event-loop turn of at least this duration disturbs its process. */
+/** An event-loop turn that takes at least this long counts as a fault of its process. */
 const longTurnMillis = 20
 
 export class Processes {
   private readonly state: RunState
   private readonly outside: Outside
   private readonly waiting: Array<() => void> = []
-  /** Whether all processes have been ready once, so that the exploration has begun. */
+  /** Whether all processes have been ready once, which starts the exploration. */
   private haveStarted = false
   /** Called when all processes are ready, before they continue. */
   onReady: (() => void) | undefined
   /** Called when something arrives at a process. */
   onArrival: ((slot: ProcessSlot) => void) | undefined
-  /** Returns the delay of a process's runnable fiber; see `Processor.setAside`. */
+  /** Returns the delay for a process's runnable fiber; see `Processor.setAside`. */
   setAside: ((slot: ProcessSlot) => number) | undefined
 
   constructor(state: RunState) {
@@ -88,7 +88,7 @@ export class Processes {
     })
   }
 
-  /** Starts the next process of a client, unless it has already started. */
+  /** Starts a client's next process, unless it has already started. */
   restart(slot: ProcessSlot, generation: number): void {
     if (slot.generation !== generation || this.state.isEnding) return
     slot.generation++
@@ -158,7 +158,7 @@ export class Processes {
     }
   }
 
-  /** Waits until all processes are ready, so that an exploration starts at the same point for all. */
+  /** Waits until all processes are ready, because an exploration must start at the same point for all of them. */
   private readonly ready: Effect.Effect<void> = Effect.callback((resume) => {
     const { choices, setup } = this.state
     this.waiting.push(() => resume(Effect.void))

@@ -1,27 +1,27 @@
 /**
- * The processor of a simulated process, with an event loop like Node's. A turn handles first the timers that are due,
- * then the data that has arrived, then the tasks that are runnable. Each of these takes time, during which other
- * processes, the network and the server continue.
+ * The processor of a simulated process, with an event loop like Node's. A turn first handles the timers that are due,
+ * then the data that has arrived, then the runnable tasks. Each of these takes time, during which other processes, the
+ * network and the server continue.
  */
 import type * as Scheduler from "effect/Scheduler"
 import type { Prng, Range } from "./prng.ts"
 import { Restless, type World } from "./world.ts"
 
-/** The range of processors in a simulation. Each process draws its own. */
+/** The range of processors in a simulation. Each process draws its own processor. */
 export interface ProcessorFault {
   /** How many milliseconds a task takes. Each process draws one of these. */
   readonly task: ReadonlyArray<number>
   /** The probability, in a quarter of the processes, that a task takes `by` milliseconds longer. */
   readonly stall: { readonly chance: number; readonly by: Range }
-  /** The mean number of operations after which a fiber yields, at most 2048. Each process draws one of these. */
+  /** The mean number of operations after which a fiber yields (at most 2048). Each process draws one of these. */
   readonly yieldAfter: ReadonlyArray<number>
 }
 
-/** The speed and the order in which a process runs its tasks. */
+/** The speed and order in which a process runs its tasks. */
 export interface Pace {
   /** Draws the duration of the next task, in milliseconds. */
   readonly cost: () => number
-  /** Whether runnable fibers of equal priority run in random order, instead of first come, first served. */
+  /** Whether runnable fibers with the same priority run in random order instead of first come, first served. */
   readonly shuffles: boolean
   /** Draws the number of operations after which a fiber yields. */
   readonly budget: () => number
@@ -29,7 +29,7 @@ export interface Pace {
   readonly isOrdered: boolean
 }
 
-/** A processor on which tasks take no time: for explorations, and for the phase after the faults. */
+/** A processor on which tasks take no time, for explorations and for the phase after the faults. */
 export const free: Pace = { cost: () => 0, shuffles: false, budget: () => 2048, isOrdered: true }
 
 export const drawPace = ({ stall, task, yieldAfter }: ProcessorFault, prng: Prng): Pace => {
@@ -43,15 +43,15 @@ export const drawPace = ({ stall, task, yieldAfter }: ProcessorFault, prng: Prng
     cost: () => each + (stalls.chance(chance) ? stalls.between(stall.by) : 0),
     shuffles,
     isOrdered: !shuffles && mean >= 2048,
-    // At least two: in Effect, a fiber runs at least one operation before it yields. With a budget of one, a fiber that
-    // is interrupted before it starts would yield, and its next task would start it
+    // The minimum is two, because in Effect a fiber runs at least one operation before it yields. With a budget of one,
+    // a fiber that is interrupted before it starts would yield, and its next task would start it
     budget: () => mean >= 2048 ? 2048 : Math.min(2048, Math.max(2, 1 + Math.floor(-Math.log(1 - yields.next()) * mean)))
   }
 }
 
 type Task = () => void
 
-/** The maximum number of consecutive tasks without idle time. Only a busy loop exceeds it. */
+/** The maximum number of consecutive tasks without idle time. Only a busy loop exceeds this. */
 const restless = 300_000
 
 const shuffled = <A>(items: Array<A>, prng: Prng): Array<A> => {
@@ -62,7 +62,7 @@ const shuffled = <A>(items: Array<A>, prng: Prng): Array<A> => {
   return items
 }
 
-/** The tasks of one dispatcher by priority, lowest first. Each fiber has its own dispatcher. */
+/** A dispatcher's tasks by priority, lowest first. Each fiber has its own dispatcher. */
 class Tasks {
   private buckets: Array<{ readonly priority: number; readonly tasks: Array<Task> }> = []
   isScheduled = false
@@ -85,11 +85,10 @@ class Tasks {
 export class Processor {
   pace: Pace
   /**
-   * Called after each turn with its duration in milliseconds. `processes` uses it to mark a process with a long turn as
-   * disturbed.
+   * Called after each turn with its duration in milliseconds. `processes` treats a long turn as a fault of the process.
    */
   onTurn: ((millis: number) => void) | undefined
-  /** Returns the milliseconds by which to delay a runnable fiber while others continue. Only explorations set it. */
+  /** Returns by how many milliseconds to delay a runnable fiber while others continue. Set only in explorations. */
   setAside: (() => number) | undefined
   readonly scheduler: Scheduler.Scheduler
   private readonly world: World
@@ -100,11 +99,11 @@ export class Processor {
   private dispatchers: Array<Tasks> = []
   /** The remaining tasks of the current phase, in reverse order. */
   private rest: Array<Task | Tasks> = []
-  /** World time at which the current and the previous turn started. */
+  /** The world times at which the current turn and the previous turn started. */
   private turnAt = -Infinity
   private turnBeforeAt = -Infinity
   private phase: "timers" | "data" | "tasks" = "tasks"
-  /** Computations that the current task has started, with their continuations. */
+  /** Computations started by the current task, with their continuations. */
   private computations: Array<{ readonly millis: number; readonly then: Task }> = []
   private busyUntil = -Infinity
   private isActive = false
@@ -146,19 +145,19 @@ export class Processor {
     }
   }
 
-  /** Queues the callback of a timer that is due. */
+  /** Queues a due timer's callback. */
   readonly ring = (task: Task): void => {
     this.timers.push(task)
     this.wake()
   }
 
-  /** Queues the handler of data that has arrived. */
+  /** Queues the handler for data that has arrived. */
   readonly deliver = (task: Task): void => {
     this.data.push(task)
     this.wake()
   }
 
-  /** Keeps the processor busy for this long. Nothing else runs before the continuation. */
+  /** Keeps the processor busy for this long. Nothing else runs before the continuation does. */
   compute(millis: number, then: Task): void {
     if (this.pace === free) return then()
     this.computations.push({ millis, then })
@@ -170,8 +169,8 @@ export class Processor {
   }
 
   /**
-   * An upper bound of the event loop's lateness in milliseconds: the time since the previous turn started. Checkers
-   * excuse work that outlives its lease by at most this much.
+   * An upper bound on the event-loop lag in milliseconds: the time since the previous turn started. Checkers excuse
+   * work that outlives its lease by at most this much.
    */
   get lateness(): number {
     return this.turnAt === -Infinity ? 0 : this.world.now() - this.turnBeforeAt
@@ -237,7 +236,7 @@ export class Processor {
     }
   }
 
-  /** Starts another turn. Returns whether there is anything to do in it. */
+  /** Starts another turn. Returns whether there is anything to do. */
   private beginTurn(): boolean {
     const now = this.world.now()
     if (!this.isResting && this.turnAt > -Infinity) this.onTurn?.(now - this.turnAt)

@@ -1,10 +1,10 @@
 /**
- * Runs one simulation synchronously: `Simulation.run` calls `run`, and `Simulation.begin` drives `begin` through
- * `live`. The simulation starts with faults, continues without them until everything has converged, and then closes all
- * scopes.
+ * Runs one simulation synchronously. `Simulation.run` calls `run`, and `Simulation.begin` drives `begin` through
+ * `live`. The simulation starts with faults, continues without faults until everything has converged, and then closes
+ * all scopes.
  *
- * In an exploration (`setup.explored`), faults are deviations at choice points. Their phase ends as soon as
- * `setup.isOver` holds, which is checked every 50 ms.
+ * In an exploration (`setup.explored`), faults are deviations at choice points. The phase with faults ends as soon as
+ * `setup.isOver` returns true, which is checked every 50 ms.
  */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { install } from "./deviations.ts"
@@ -80,7 +80,7 @@ export const run = <E>(setup: Setup<E>, lua: LuaVm): Outcome => {
   return running.outcome()
 }
 
-/** Runs the phases: faults, calm, closing. Each call of `next` passes the instant at which time must stop. */
+/** Runs the phases: faults, calm, closing. Each call to `next` passes the instant at which time must stop. */
 function* phases(
   state: RunState,
   processes: Processes,
@@ -126,7 +126,7 @@ function* phases(
         link.reset()
       }
       for (const direction of ["requests", "replies"] as const) while (link.isHeld(direction)) link.release(direction)
-      // Checkers excuse a client for some time after this instant
+      // For some time after this instant, checkers excuse the client
       if (slot.faults > 0) slot.disturbedAt = world.now()
       slot.faults = 0
       slot.process.calm()
@@ -153,7 +153,7 @@ function* phases(
   for (const { onClosed } of checks) onClosed?.()
 }
 
-/** Records in the history the commands that the server runs, the keys that expire, and what happens to connections. */
+/** Records executed commands, expired keys and connection events in the history. */
 const listen = (state: RunState) => {
   const { server, world } = state
   server.listeners.add((command) => {

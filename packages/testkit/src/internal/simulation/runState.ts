@@ -1,6 +1,5 @@
 /**
- * The state of one simulation: its world, its server and processes, the events so far, and the parts that faults
- * currently affect.
+ * The state of one simulation: its world, server and processes, the events so far, and what faults currently affect.
  */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { FakeServer, type TraceEntry } from "../client/server.ts"
@@ -38,7 +37,7 @@ export class RunState {
   lossAt = never
   /** When the server's wall clock was last stepped. */
   serverStepAt = never
-  /** When the server's wall clock was last stepped forward, or a failover chose a primary whose clock was ahead. */
+  /** When the server's wall clock was last stepped forward, or a failover promoted a replica whose clock was ahead. */
   serverForwardAt = never
 
   constructor(setup: Setup<unknown>, lua: LuaVm) {
@@ -99,7 +98,7 @@ export class RunState {
     this.emit({ _tag: "Phase", at: this.world.now(), phase })
   }
 
-  /** Records that a fault begins to affect a process or, without one, the server. */
+  /** Records that a fault starts to affect a process or, without a process, the server. */
   begin(slot: ProcessSlot | undefined): void {
     if (slot === undefined) this.serverFaults++
     else slot.faults++
@@ -116,7 +115,7 @@ export class RunState {
   }
 
   /**
-   * Resumes a process. If its timers were stopped during the pause, a command that hangs takes longer by the length of
+   * Resumes a process. If its timers were stopped during the pause, a hanging command takes longer by the duration of
    * the pause.
    */
   resume(slot: ProcessSlot): void {

@@ -1,5 +1,6 @@
 /**
- * Searches for a shorter history with the same failure: the same seed with fewer faults, fewer clients or less time.
+ * Searches for a shorter history with the same failure, by running the same seed with fewer faults, fewer clients or
+ * less time.
  */
 import type { Outcome, Setup } from "./setup.ts"
 
@@ -22,7 +23,7 @@ export const shrink = (
     if (attempts-- <= 0) return false
     const outcome = run(candidate)
     if (outcome.violations[0]?.checker !== checker) return false
-    // With fewer faults, the failure may come later. Reject histories that are longer than the first one
+    // With fewer faults, the failure may occur later. Reject histories that are longer than the first one
     if (outcome.events.length > longest) return false
     best = { setup: candidate, outcome }
     return true

@@ -1,6 +1,6 @@
 /**
- * Runs callbacks at instants of a monotonic clock. Callbacks for the same instant run in the order in which they were
- * set.
+ * Runs callbacks at specific times of a monotonic clock. Callbacks for the same instant run in the order in which they
+ * were set.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -18,7 +18,7 @@ export interface Timers {
   readonly at: (time: number, run: () => void) => Timer
 }
 
-/** Rounding errors in instants are smaller than this, and intended delays are longer. */
+/** This is larger than rounding errors in instants and smaller than any intended delay. */
 export const tolerance = 1e-6
 
 interface Node {
@@ -34,7 +34,7 @@ export class TimerHeap {
   private order = 0
   private live = 0
 
-  /** The number of timers that are set and not cancelled. */
+  /** The number of timers that are set and have not been cancelled. */
   get size(): number {
     return this.live
   }
@@ -61,7 +61,7 @@ export class TimerHeap {
     }
   }
 
-  /** When the earliest timer is due, or Infinity. */
+  /** When the earliest timer is due; Infinity if there are no timers. */
   next(): number {
     while (this.nodes.length > 0 && this.nodes[0]!.run === undefined) this.pop()
     return this.nodes[0]?.time ?? Infinity
@@ -96,7 +96,7 @@ export class TimerHeap {
   }
 }
 
-/** Timers on the caller's `Clock`. While the scope is open, one fiber sleeps until the next timer is due. */
+/** Timers on the caller's `Clock`. While the scope is open, a single fiber sleeps until the next timer is due. */
 export const make: Effect.Effect<Timers, never, Scope.Scope> = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const heap = new TimerHeap()

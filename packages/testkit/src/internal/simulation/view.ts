@@ -1,4 +1,4 @@
-/** Builds the view of a simulation that checkers receive. */
+/** Builds the view of a simulation for checkers. */
 import { follow, streamView } from "../../streams/internal/streamView.ts"
 import type { Process } from "./process.ts"
 import { never, type RunState } from "./runState.ts"

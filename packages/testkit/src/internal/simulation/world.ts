@@ -1,6 +1,6 @@
 /**
- * Virtual time: a heap of timers, and a queue of tasks that must be empty before time moves on. Everything runs
- * synchronously and in a fixed order, so that equal inputs give equal histories.
+ * Virtual time: a heap of timers, and a queue of tasks that must be empty before time advances. Everything runs
+ * synchronously and in a fixed order, so the same input always gives the same history.
  */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -37,7 +37,7 @@ interface Bucket {
   readonly tasks: Array<() => void>
 }
 
-/** The maximum number of rounds of tasks within one instant. Only a busy loop exceeds it. */
+/** The maximum number of rounds of tasks within one instant. Only a busy loop exceeds this. */
 const busy = 100_000
 
 /** Thrown if a program is in a busy loop. */
@@ -77,7 +77,7 @@ export class World implements Timers {
     else buckets.splice(i, 0, { priority, tasks: [task] })
   }
 
-  /** Makes a scheduler that passes each task through `wrap` when it is scheduled. */
+  /** Creates a scheduler that passes each task through `wrap` when the task is scheduled. */
   makeScheduler(wrap: (task: () => void) => () => void): Scheduler.Scheduler {
     const dispatcher: Scheduler.SchedulerDispatcher = {
       scheduleTask: (task, priority) => this.enqueue(wrap(task), priority),

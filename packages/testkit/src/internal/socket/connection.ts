@@ -1,4 +1,4 @@
-/** Serves one socket. Pauses reading while the client must wait, and respects backpressure when writing. */
+/** Serves one socket. Stops reading while the client must wait, and respects backpressure when writing. */
 import { SocketSession } from "@effect-simba/fake-redis/Engine"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -58,7 +58,7 @@ export const serve = (server: FakeServer, client: string) =>
     function*(socket: Socket.Socket) {
       const reader = yield* socket.reader
       const writer = yield* socket.writer
-      // Close the connection immediately if the server stops, even if the client does not read its replies
+      // If the server stops, close the connection immediately, even if the client does not read its replies
       yield* Effect.addFinalizer((exit) =>
         Exit.hasInterrupts(exit) ? Effect.ignore(writer.write(new Socket.CloseEvent())) : Effect.void
       )
@@ -67,11 +67,11 @@ export const serve = (server: FakeServer, client: string) =>
         ({ session }) => Effect.sync(() => session.close())
       )
       yield* Effect.raceFirst(send(connection, writer), receive(connection, reader)).pipe(
-        // The client's last commands may have arrived together with the end of its input
+        // The client's last commands may have arrived together with the end of the input
         Effect.catch(() => flush(connection, writer))
       )
     },
     Effect.scoped,
-    // A broken connection is not a server error
+    // A broken connection is not an error of the server
     Effect.catchTag("SocketError", () => Effect.void)
   )

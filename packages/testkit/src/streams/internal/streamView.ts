@@ -1,4 +1,4 @@
-/** Reads streams of the fake server for checkers: the current state, and the changes since the last call. */
+/** Reads streams on the fake server for checkers: the current state, and the changes since the last call. */
 import {
   findById,
   fromBytes,
@@ -12,7 +12,7 @@ import {
 import type { FakeServer } from "../../internal/client/server.ts"
 import type { GroupView, StreamChanges, StreamView } from "../../internal/simulation/setup.ts"
 
-/** Serializes an entry only once: checkers run after each command, and entries never change. */
+/** Serializes each entry only once, because checkers run after each command and entries never change. */
 const memoized = <A extends object, B>(make: (from: A) => B): (from: A) => B => {
   const made = new WeakMap<A, B>()
   return (from) => {
@@ -54,8 +54,8 @@ export const streamView = (server: FakeServer, key: string): StreamView | undefi
 }
 
 /**
- * Returns the first index, from `low` on, at which a list differs from its previous state. A binary search suffices,
- * because elements are unique, and are only removed or appended.
+ * Returns the first index, starting at `low`, at which a list differs from its previous state. A binary search is
+ * enough, because elements are unique, and are only removed or appended.
  */
 const firstDifference = (before: ReadonlyArray<unknown>, now: ReadonlyArray<unknown>, low: number): number => {
   let high = before.length
@@ -69,7 +69,7 @@ const firstDifference = (before: ReadonlyArray<unknown>, now: ReadonlyArray<unkn
 
 /**
  * Returns a function that returns the changes since its last call. Checkers call it after each command, so it finds
- * each removed entry by binary search. Only a stream that was recreated is compared entry by entry.
+ * removed entries by binary search. Only a recreated stream is compared entry by entry.
  */
 export const follow = (server: FakeServer, key: string): () => StreamChanges => {
   let stream: Stream | undefined

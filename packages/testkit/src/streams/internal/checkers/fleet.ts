@@ -1,4 +1,4 @@
-/** Checks how failures are counted, which announcements become dead letters, and that dead consumers are removed. */
+/** Checks how failures are counted, which announcements are dead-lettered, and that dead consumers are removed. */
 import { all } from "../../../internal/simulation/ownershipTracker.ts"
 import type { Checker } from "../../../internal/simulation/setup.ts"
 import {
@@ -15,9 +15,9 @@ import {
 
 export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): Checker =>
   checker("dead letters are justified", (view) => {
-    /** The number of handler failures, by entry. */
+    /** The number of handler failures by entry. */
     const failed = new Map<string, number>()
-    /** The number of leases that expired instead of being ended by their owner, by data stream. */
+    /** By data stream, the number of leases that expired instead of being ended by their owner. */
     const ended = new Map<string, number>()
     const streams = new Map<string, string | undefined>()
     const changes = view.follow(model.input)
@@ -25,7 +25,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
     let before: ReturnType<typeof known> | undefined
     const more = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
     const earned = (entry: string) => (failed.get(entry) ?? 0) + (ended.get(streams.get(entry) ?? "") ?? 0)
-    /** Returns the failure counts of the entries that a command names: it can change no others. */
+    /** Returns the failure counts of the entries named in a command. The command cannot change any others. */
     const known = (args: ReadonlyArray<string>) => {
       for (const [entry, fields] of changes().added) streams.set(entry, model.announcement(fields))
       const counts = new Map<string, string>()
@@ -59,7 +59,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
     }
     const committed = streamsOf(model, model.checkpoint)
     const checkpoints = new Map<string, string | undefined>()
-    /** Checks that a commit resets the count of failures. Ignores seeks that move the checkpoint back. */
+    /** Checks that a commit resets the failure count. Ignores seeks that move the checkpoint back. */
     const judgeCommit = (stream: string, args: ReadonlyArray<string>) => {
       const id = checkpointOf(view, model, stream)
       if (id === undefined) return
@@ -82,7 +82,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
         }
         const note = named(event, "failed")
         if (note !== undefined && "entry" in note.fields) more(failed, field(note.fields, "entry"))
-        // A script that takes an expired lease counts the failure before the expiry event arrives
+        // When a script takes an expired lease, it counts the failure before the expired event arrives
         if (event._tag === "Owner") return
         if (before !== undefined) check(before)
         before = event._tag === "Command" && touches(event, model.input) ? known(event.command.args) : undefined
@@ -93,7 +93,10 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
 export const consumersAreReaped = (model: StreamModel, bound: number): Checker =>
   checker("consumers are reaped", (view) => {
     const present = new Map<string, string>()
-    /** Consumers whose name no process uses: when that began, and when their last pending entry disappeared. */
+    /**
+     * Consumers whose name no process uses, with the start of that state and the time at which their last pending entry
+     * disappeared.
+     */
     const absent = new Map<string, { readonly since: number; idleSince: number }>()
     let over = Infinity
     const check = () => {
@@ -106,7 +109,7 @@ export const consumersAreReaped = (model: StreamModel, bound: number): Checker =
         const found = absent.get(name) ?? { since: view.now(), idleSince: view.now() }
         absent.set(name, found)
         if (group!.pendingOf(name).length > 0) found.idleSince = view.now()
-        // Before the faults end, nothing is overdue
+        // Nothing is overdue before the faults end
         if (view.now() - Math.max(found.idleSince, over) > bound) violated(name)
       }
     }

@@ -1,4 +1,4 @@
-/** The model of stream ownership on the server, and helpers that the stream checkers share. */
+/** The model of stream ownership on the server, and helpers shared by the stream checkers. */
 import { field } from "../../../internal/checkers/fields.ts"
 import type { Event } from "../../../internal/simulation/history.ts"
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
@@ -28,7 +28,7 @@ export interface StreamModel {
 
 export type Parts = ReturnType<Checker["start"]>
 
-/** Compares the ids of entries or messages. Negative if `a` comes first. */
+/** Compares the ids of entries or messages. Returns a negative number if `a` comes first. */
 export const compareIds = (a: string, b: string): number => {
   const [aMillis, aSequence] = a.split("-").map(Number) as [number, number]
   const [bMillis, bSequence] = b.split("-").map(Number) as [number, number]
@@ -38,13 +38,13 @@ export const compareIds = (a: string, b: string): number => {
 /** The smallest id. */
 export const beginning = "0-0"
 
-/** The last committed message. A checkpoint at a draft counts as none, because the draft's data stream is deleted. */
+/** The last committed message. A checkpoint at a draft is ignored, because the draft's data stream was deleted. */
 export const checkpointOf = (view: View, model: StreamModel, stream: string): string | undefined => {
   const id = view.read(model.checkpoint(stream))?.split("@@")[0]
   return id !== undefined && model.isDraft?.(id) === true ? beginning : id
 }
 
-/** The data stream whose checkpoint an operator moves with this command, if any. */
+/** The data stream, if any, whose checkpoint an operator moves with this command. */
 export const soughtBy = (model: StreamModel, event: Event): string | undefined =>
   event._tag === "Command" ? model.sought?.(event.command.args, event.command.reply) : undefined
 
@@ -52,7 +52,9 @@ export const soughtBy = (model: StreamModel, event: Event): string | undefined =
 export const isPaused = (view: View, { paused }: StreamModel, stream: string): boolean =>
   paused !== undefined && (view.field(paused, "") !== undefined || view.field(paused, stream) !== undefined)
 
-/** Tracks how far data streams were processed: up to the checkpoint, or to the position in an external system. */
+/**
+ * Tracks how far data streams have been processed: up to the checkpoint, or up to the position in an external system.
+ */
 export const positions = (view: View, model: StreamModel) => {
   const kept = new Map<string, string>()
   return {
@@ -73,7 +75,7 @@ export const checker = (name: string, start: (view: View) => Parts): Checker => 
 export const named = (event: Event, ...kinds: ReadonlyArray<string>) =>
   event._tag === "Note" && kinds.includes(event.kind) ? event : undefined
 
-/** The client whose process was killed or has failed in this event, if any. */
+/** The client, if any, whose process was killed or failed in this event. */
 export const fallen = (event: Event): string | undefined =>
   event._tag === "Fault" && event.fault === "kill"
     ? event.target
@@ -84,26 +86,26 @@ export const fallen = (event: Event): string | undefined =>
 export const touches = (event: Event, key: string): boolean =>
   event._tag === "Command" && event.command.args.includes(key)
 
-/** Finds the data streams whose key, as returned by `keyOf`, is in a command. */
+/** Finds the data streams whose key, as returned by `keyOf`, occurs in a command. */
 export const streamsOf = (model: StreamModel, keyOf: (stream: string) => string) => {
   const streams = new Map(model.streams.map((stream) => [keyOf(stream), stream]))
   return (event: Event): ReadonlyArray<string> =>
     event._tag === "Command" ? event.command.args.flatMap((arg) => streams.get(arg) ?? []) : []
 }
 
-/** Whether an entry is acknowledged. It may still exist if its owner died before deleting it. */
+/** Whether an entry has been acknowledged. It may still exist if its owner died before deleting it. */
 export const isFinished = (view: View, model: StreamModel, entry: string): boolean => {
   const group = view.stream(model.input)?.group(model.group)
   return group !== undefined && group.delivery(entry) === undefined && compareIds(entry, group.lastDelivered) <= 0
 }
 
-/** The messages of a data stream that have become dead letters. */
+/** The dead-lettered messages of a data stream. */
 export const deadMessages = (view: View, model: StreamModel, stream: string): ReadonlySet<string> =>
   new Set(
     view.stream(model.deadMessages(stream))?.entries.flatMap(([, fields]) => model.deadId(fields) ?? [])
   )
 
-/** The messages of a data stream after one id and up to another. */
+/** The messages in a data stream after one id and up to another. */
 export const messagesBetween = (
   view: View,
   stream: string,

@@ -1,4 +1,4 @@
-/** Checks dead messages, gaps, and the data streams that operators pause and trim. */
+/** Checks dead messages, gaps, paused data streams and trimming. */
 import type { Checker } from "../../../internal/simulation/setup.ts"
 import {
   beginning,
@@ -16,7 +16,7 @@ import {
 
 export const deadMessagesAreEarned = (model: StreamModel, attempts: number): Checker =>
   checker("dead messages are justified", (view) => {
-    /** The number of attempts, by owner and message. */
+    /** The number of attempts by owner and message. */
     const tried = new Map<string, number>()
     const most = new Map<string, number>()
     const letters = new Map<string, Set<string>>()
@@ -59,14 +59,14 @@ export const gapsAreReported = (model: StreamModel): Checker =>
   checker("gaps are reported", (view) => {
     const position = positions(view, model)
     const follows = new Map(model.streams.map((stream) => [stream, view.follow(stream)]))
-    /** Messages that were deleted before they were read, and that no gap has reported yet. */
+    /** Messages that were deleted before they were read and have not been reported in a gap yet. */
     const missing = new Map(model.streams.map((stream) => [stream, new Set<string>()]))
     const processed = new Map(model.streams.map((stream) => [stream, new Set<string>()]))
     const letters = new Map(model.streams.map((stream) => [stream, view.follow(model.deadMessages(stream))]))
     const deleted = new Map<string, number>()
     const check = (stream: string) => {
       const read = position.of(stream)
-      // A dead message has been read, although it was not processed
+      // A dead message has been read, although it has not been processed
       for (const [, fields] of letters.get(stream)!().added) {
         const id = model.deadId(fields) ?? ""
         processed.get(stream)!.add(id)
@@ -90,13 +90,13 @@ export const gapsAreReported = (model: StreamModel): Checker =>
           const sought = soughtBy(model, event)
           const to = sought === undefined ? undefined : checkpointOf(view, model, sought)
           if (sought !== undefined && to !== undefined) {
-            // A reader that starts at the first remaining message does not miss those that were deleted before it
+            // A reader that starts at the first remaining message does not miss messages that were deleted earlier
             const first = view.stream(sought)?.entries[0]?.[0]
             drop(sought, (message) =>
               compareIds(message, to) <= 0 || first === undefined || compareIds(message, first) < 0)
           }
           const trimmed = model.trimmed?.(event.command.args)
-          // Trimming has its own checker
+          // Trimming is checked separately
           if (trimmed !== undefined) {
             drop(trimmed, (message) =>
               compareIds(message, position.of(trimmed) ?? beginning) <= 0)
@@ -115,7 +115,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
         const [missed, all] = [Number(note.fields["missed"]), deleted.get(stream) ?? 0]
         const before = missing.get(stream)!.size
         drop(stream, (message) => compareIds(after, message) < 0 && compareIds(message, until) <= 0)
-        // The other messages were passed by an earlier owner, which had no time to report them
+        // The other messages were passed by an earlier owner, which did not have time to report them
         let others = missed - (before - missing.get(stream)!.size)
         drop(stream, (message) => compareIds(message, after) <= 0 && others-- > 0)
         if (missed > all && view.lossAt() < 0) {
@@ -128,7 +128,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
           check(stream)
           const read = position.of(stream) ?? beginning
           for (const message of messages) {
-            // Once an announcement is a dead letter, its data stream is not read further
+            // Once an announcement is dead-lettered, its data stream is not read further
             if (compareIds(message, read) > 0) continue
             view.violated(`${message} of ${stream} was deleted before it was read, and no gap is reported`)
           }

@@ -1,6 +1,6 @@
 /**
- * Checks the owners of data streams: no stream stays orphaned for long, moves without a reason, or is taken from a live
- * owner.
+ * Checks the owners of data streams: no stream stays orphaned for too long, moves without a reason, or is taken from a
+ * live owner.
  */
 import { beliefs } from "../../../internal/checkers/excuses.ts"
 import { seconds } from "../../../internal/checkers/fields.ts"
@@ -13,13 +13,13 @@ import { checker, fallen, field, isFinished, isPaused, named, type StreamModel, 
 const intervalMillis = 100
 
 interface Lease {
-  /** The consumer that the lease's value names. */
+  /** The consumer named in the lease's value. */
   consumer: string | undefined
-  /** Server time at which the lease ends. */
+  /** The server time at which the lease ends. */
   until: number
 }
 
-/** Tracks the server's leases. Reads a lease again only after a command that names its key, which is cheap. */
+/** Tracks the server's leases. To be fast, reads a lease again only after a command that names its key. */
 const followLeases = (view: View, model: StreamModel) => {
   const known = new Map<string, Lease>()
   /** Whether a fault may have changed leases since they were last read. */
@@ -44,7 +44,7 @@ const followLeases = (view: View, model: StreamModel) => {
       known.set(key, lease)
       return lease
     },
-    /** Returns a predicate for leases that are live at the current time. */
+    /** Returns a predicate for leases that are currently live. */
     refresh: () => {
       if (isStale) { for (const [key, lease] of known) read(key, lease) }
       isStale = false
@@ -57,7 +57,7 @@ const followLeases = (view: View, model: StreamModel) => {
 export const noOrphans = (model: StreamModel, bounds: { own: number; go: number }, recovery: number): Checker =>
   checker("orphans are taken", (view) => {
     const joined = new Map<string, { readonly consumer: string; readonly capacity: number; readonly at: number }>()
-    /** The time since which each client has had free capacity. */
+    /** Since when each client has had free capacity. */
     const able = new Map<string, number>()
     const orphans = new Map<string, { readonly since: number; readonly consumer: string | undefined }>()
     const ownedAt = new Map<string, number>()
@@ -98,12 +98,12 @@ export const noOrphans = (model: StreamModel, bounds: { own: number; go: number 
           (before.consumer === undefined || (consumer !== undefined && model.isGoConsumer(consumer))))
         const since = isMoved ? now : before.since
         orphans.set(entry, { since, consumer })
-        // If the server has lost the list of effect-simba's consumers, a dead one is taken for a Go consumer
+        // If the server has lost the list of effect-simba consumers, a dead one may be mistaken for a Go consumer
         const countsAsGo = delivery !== undefined && (model.isGoConsumer(delivery.consumer) ||
           now - (view.serverNow() - delivery.deliveredAt) <= view.lossAt() + recovery)
         const bound = countsAsGo ? bounds.go : bounds.own
         for (const [client, ableSince] of able) {
-          // A second announcement of a data stream waits for the first one
+          // A data stream's second announcement waits for the first one
           const from = Math.max(since, ownedAt.get(name) ?? 0, ableSince, view.lossAt() + recovery)
           if (now - from <= bound) continue
           orphans.set(entry, { since: now, consumer })
@@ -135,9 +135,9 @@ export const noOrphans = (model: StreamModel, bounds: { own: number; go: number 
   })
 
 /**
- * Checks that data streams are not handed over without need. There are two reasons for handing a data stream over
+ * Checks that data streams are not handed over unnecessarily. There are two reasons for handing a data stream over
  * again: a member joined or left, or, after `stay`, the shares changed because other data streams were taken or ended.
- * The change may precede the first hand-over by up to `settle`, because the sender may not have known about it.
+ * The change may precede the first hand-over by up to `settle`, because the sender may not have known about it yet.
  */
 export const noPingPong = (model: StreamModel, settle: number, stay: number): Checker =>
   checker("no ping-pong", (view) => {
@@ -224,19 +224,19 @@ export const liveGoConsumersAreLeftAlone = (model: StreamModel): Checker =>
 /** The duration of a Go consumer's lease. */
 const goLeaseMillis = 2000
 
-/** How long after its delivery an entry is left to a Go consumer that has not locked it. */
+/** How long after delivery an entry is left to a Go consumer that has not locked it yet. */
 const lockMillis = 40_000
 
 /** How long a Go consumer may take to finish an entry after it has unlocked it. */
 const finishMillis = 200
 
-/** The number of refused locks after which a Go consumer stops reading. */
+/** The number of failed attempts to lock an entry after which a Go consumer stops reading. */
 const lockTries = 32
 
-/** How long after a disturbance a client may still process late messages. */
+/** How long after a fault a client may still process late messages. */
 const latenessMillis = 2000
 
-/** A delivery of an entry to a Go consumer, and what has happened to the entry since then. */
+/** The delivery of an entry to a Go consumer, and what has happened to the entry since. */
 interface Delivery {
   readonly stream: string
   readonly key: string
@@ -244,18 +244,20 @@ interface Delivery {
   readonly deliveredAt: number
   readonly since: number
   readonly lease: string | undefined
-  /** Server time at which the lease ends. */
+  /** The server time at which the lease ends. */
   readonly until: number
   readonly hasLocked: boolean
-  /** Whether an earlier delivery of the entry may have been locked. The expiry event of that lease may arrive late. */
+  /**
+   * Whether the entry may have been locked after an earlier delivery. The expired event for that lease may arrive late.
+   */
   readonly wasLocked: boolean
   /**
-   * Whether the lease has ever expired. A late renewal restores the lease, but does not stop a client that is about to
+   * Whether the lease has ever expired. A late renewal restores the lease, but cannot stop a client that is about to
    * take the entry.
    */
   readonly hasExpired: boolean
   readonly unlockedAt: number
-  /** How often another consumer's lock refused this consumer. At `lockTries` its reader stops. */
+  /** How often this consumer was refused because another consumer held the lock. At `lockTries`, its reader stops. */
   readonly refusals: number
 }
 
@@ -271,14 +273,14 @@ export const goConsumersHaveTime = (model: StreamModel): Checker =>
       const took = `${client} took ${entry} (${stream}) from ${consumer}`
       if (view.lossAt() >= since || view.serverStepAt() >= since) return
       const wasLate = at - Math.max(view.disturbedAt(client), view.resumedAt(client)) < latenessMillis
-      // A consumer that claimed an entry after its lease expired has the duration of one lease to lock it
+      // If a consumer claimed an entry after its lease expired, it has the duration of one lease to lock it
       if (!hasLocked && wasLocked && idle >= goLeaseMillis) return
       if (!hasLocked && (wasLocked && wasLate || before.refusals >= lockTries)) return
       if (!hasLocked && idle < lockMillis) return view.violated(`${took}, which had not locked it in ${seconds(idle)}`)
       const passed = at - unlockedAt
       if (!hasExpired && passed < finishMillis) view.violated(`${took}, which unlocked it ${seconds(passed)} earlier`)
     }
-    /** Returns the delivery after an event: a command from `client` or, without one, an expiry. */
+    /** Returns the delivery as changed by an event: a command from `client` or, without a client, an expiry. */
     const next = (entry: string, before: Delivery, client: string | undefined, at: number): Delivery => {
       const lease = view.read(before.key)
       if (client === undefined && lease === before.lease) return before
@@ -289,7 +291,7 @@ export const goConsumersHaveTime = (model: StreamModel): Checker =>
       return {
         ...before,
         lease,
-        // A server may keep a key for a while after its expiry
+        // The server may keep a key for a while after its expiry
         until: lease === undefined
           ? -Infinity
           : view.expiresAt(before.key) ?? (lease === before.lease ? before.until : Infinity),

@@ -1,6 +1,4 @@
-/**
- * Checks messages and announcements: no message is skipped, no announcement is forgotten, and no checkpoint moves back.
- */
+/** Checks that no message is skipped, no announcement is forgotten, and no checkpoint moves back. */
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
 import {
   beginning,
@@ -20,8 +18,8 @@ import {
 } from "./model.ts"
 
 /**
- * Whether a data stream is read from the beginning again. That happens if the server has lost its end, but not the
- * commit there.
+ * Whether a data stream is read from the beginning again. That happens if the server has lost the end of the data
+ * stream, but not the commit there.
  */
 const isReread = (view: View, checkpoint: string | undefined) => checkpoint === beginning && view.lossAt() >= 0
 
@@ -31,17 +29,14 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
     const highest = new Map<string, string>()
     const processed = new Map<string, Set<string>>()
     const committed = streamsOf(model, model.checkpoint)
-    /**
-     * Checks a checkpoint. `kept` is a position that an external system has stored, which may be ahead of the
-     * checkpoint.
-     */
+    /** Checks a checkpoint. `kept` is a position stored in an external system, which may be ahead of the checkpoint. */
     const check = (stream: string, at: number, kept?: string) => {
       const id = kept ?? checkpointOf(view, model, stream)
       const place = kept === undefined ? stream : `${stream} outside`
       const before = last.get(place)
       if (id === undefined || id === before?.id) return
       last.set(place, { id, at })
-      // The next owner may still know of a commit that the server has lost
+      // The next owner may still know about a commit that the server has lost
       const from = highest.get(stream) ?? beginning
       if (compareIds(id, from) > 0) highest.set(stream, id)
       if (view.lossAt() >= (before?.at ?? 0) || isReread(view, id)) return
@@ -54,7 +49,7 @@ export const checkpointsGrow = (model: StreamModel): Checker =>
       )
       if (passed !== undefined) view.violated(`${stream} is committed up to ${id}, and ${passed} was not processed`)
     }
-    /** When an operator moves the checkpoint, forgets that messages after the new position were processed. */
+    /** When an operator moves the checkpoint, messages after the new position no longer count as processed. */
     const moved = (stream: string, at: number) => {
       const id = checkpointOf(view, model, stream) ?? beginning
       last.set(stream, { id, at })
@@ -86,7 +81,7 @@ export const messagesInOrder = (model: StreamModel): Checker =>
         readonly stream: string
         from: string
         last: string | undefined
-        /** The last message of each key: with concurrency, each key has its own order. */
+        /** The last message for each key. With concurrency, each key has its own order. */
         readonly byKey: Map<string, string>
       }
     >()
@@ -141,11 +136,11 @@ export const messagesInOrder = (model: StreamModel): Checker =>
 export const nothingIsForgotten = (model: StreamModel): Checker =>
   checker("nothing is forgotten", (view) => {
     const known = new Map<string, { readonly stream: string | undefined; readonly at: number }>()
-    /** The final messages of each data stream, in order: it may end several times. */
+    /** The final messages of each data stream, in order. A data stream may end several times. */
     const ends = new Map<string, Array<string>>()
     const announced = new Set<string>()
     const finished = new Set<string>()
-    /** Entries that Go consumers have acknowledged. A consumer deletes the entry next, unless it dies before that. */
+    /** Entries that Go consumers have acknowledged. Unless it dies first, the consumer deletes the entry next. */
     const acknowledged = new Set<string>()
     const highest = new Map<string, string>()
     const begun = new Map<string, number>()
@@ -160,13 +155,13 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
     }
     const isAtItsEnd = (stream: string) => reaches(stream, position.of(stream))
     /**
-     * A data stream that was reopened after its end may be deleted before anybody reads it. It then has a new
+     * If a data stream was reopened after its end, it may be deleted before anybody reads it. It then has a new
      * checkpoint.
      */
     const wasDeletedAfterItsEnd = (stream: string) =>
       view.stream(stream) === undefined && reaches(stream, highest.get(stream))
     const isAtAnEnd = (stream: string) => ends.get(stream)?.includes(position.of(stream) ?? "") === true
-    /** A handler that began before a loss of data, and has processed everything, may report the end again. */
+    /** A handler that started before a loss of data and has processed everything may report the end again. */
     const wasAtItsEnd = (stream: string, entry: string) =>
       view.lossAt() >= (begun.get(entry) ?? Infinity) && reaches(stream, highest.get(stream))
     const isDead = (entry: string) => {
