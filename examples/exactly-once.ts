@@ -1,7 +1,7 @@
 /**
- * Books the deposits of a data stream into a database exactly once. The transaction that books a deposit also stores
- * the position in the stream, and the lease's token fences out a former owner. Uses SQLite, or Postgres if
- * `DATABASE_URL` is set.
+ * Books deposits from a data stream into a database exactly once. The transaction that books a deposit also stores the
+ * position in the stream. The lease's token fences out former owners. Uses SQLite, or Postgres if `DATABASE_URL` is
+ * set.
  *
  *     node examples/exactly-once.ts
  *     DATABASE_URL=postgres://localhost/shop REDIS_URL=redis://localhost:6379 node examples/exactly-once.ts
@@ -26,7 +26,7 @@ export const createTables = Effect.gen(function*() {
   yield* sql`CREATE TABLE IF NOT EXISTS positions (stream VARCHAR(100) PRIMARY KEY, message VARCHAR(50) NOT NULL)`
 })
 
-/** Runs in the transaction that `handler` opens. */
+/** Called inside the transaction that `handler` opens. */
 const book = (stream: string, { id, value }: StreamMessages.Message<typeof Deposit.Type>) =>
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
@@ -43,7 +43,7 @@ export const handler = (before: (amount: number) => Effect.Effect<void> = () => 
   Effect.gen(function*() {
     const lease = yield* StreamLease.StreamLease
     const sql = yield* SqlClient.SqlClient
-    // After this, no former owner can move the position that the next statement reads
+    // From now on, no former owner can change the position that the next statement reads
     yield* SqlFence.raise(lease)
     const [row] = yield* sql<{ message: string }>`SELECT message FROM positions WHERE stream = ${lease.stream}`
     yield* StreamMessages.process(
@@ -73,7 +73,7 @@ const program = Effect.gen(function*() {
     yield* Effect.raceFirst(consumer, Deferred.await(done))
   })
   yield* consume
-  // Replay all messages: the position in the database makes the handler skip them
+  // Replay all messages. The handler skips them because of the position in the database
   yield* StreamClient.seek(stream, "beginning", { force: true })
   yield* StreamClient.announce(stream)
   yield* consume

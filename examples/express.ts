@@ -1,6 +1,6 @@
 /**
- * Express without Effect. A request gets 409 while another one, in any process, makes the same report. One process of
- * the fleet cleans up every second. A health endpoint shows whether this process leads.
+ * Express without Effect. A request gets a 409 while another request, in any process, is making the same report. One
+ * process in the fleet cleans up every second. A health endpoint shows whether this process leads.
  *
  *     node examples/express.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/express.ts
@@ -38,5 +38,5 @@ const server = app.listen(Number(process.env["PORT"] ?? 3000), "127.0.0.1", () =
   console.log(`Listening on http://127.0.0.1:${typeof address === "object" ? address?.port : address}`)
 })
 
-// Let requests finish first, then release the locks, so that other processes get them immediately
+// Let requests finish, then release the locks: other processes can acquire them immediately
 process.once("SIGTERM", () => server.close(() => void simba.close().then(() => process.exit())))

@@ -1,6 +1,6 @@
 /**
- * Fastify without Effect. A request gets 409 while another one, in any process, makes the same report. One process of
- * the fleet cleans up every second. A health endpoint shows whether this process leads.
+ * Fastify without Effect. A request gets a 409 while another request, in any process, is making the same report. One
+ * process in the fleet cleans up every second. A health endpoint shows whether this process leads.
  *
  *     node examples/fastify.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/fastify.ts
@@ -13,7 +13,7 @@ import { redisUrlPromise } from "./shared/redisUrl.ts"
 
 const app = fastify()
 const simba = await createSimba({ url: await redisUrlPromise() })
-// Runs after the last request, and releases the locks, so that other processes get them immediately
+// Runs after the last request and releases the locks: other processes can acquire them immediately
 app.addHook("onClose", () => simba.close())
 
 const nightly = await simba.lead("nightly", { cron: "* * * * * *" }, async (lease) => {

@@ -1,6 +1,6 @@
 /**
- * A web service that refuses requests from a former owner. Each request carries its lease's token in a header. A
- * request whose token is smaller than the largest so far gets 412, like an `If-Match` that no longer matches.
+ * A web service that rejects requests from former owners. Each request carries the token of its lease in a header. If
+ * the service has already seen a larger token, it responds with 412, as for an `If-Match` that no longer matches.
  *
  *     node examples/fenced-http.ts
  *     curl -i -X PUT http://localhost:3000/reports/2026-11 -H 'Fencing-Token: 7' -d 'first'
@@ -37,7 +37,7 @@ const fenced = <R>(
     })
   )
 
-// Reads carry the token too: otherwise a former owner could write between this owner's read and its write
+// Reads carry the token too. Otherwise, a former owner could write between this owner's read and write
 const get = HttpRouter.add(
   "GET",
   "/reports/:month",

@@ -1,5 +1,5 @@
 /**
- * Rows that refuse a former owner's writes. Uses SQLite, or Postgres if `DATABASE_URL` is set.
+ * Rows that reject writes from former owners. Uses SQLite, or Postgres if `DATABASE_URL` is set.
  *
  *     node examples/fenced-sql.ts
  *     DATABASE_URL=postgres://localhost/shop REDIS_URL=redis://localhost:6379 node examples/fenced-sql.ts
@@ -14,7 +14,7 @@ import { SqlClient } from "effect/sql"
 import { RedisEnv } from "./shared/redisEnv.ts"
 import * as Sqlite from "./shared/sqlite.ts"
 
-/** Reads, computes and writes in one transaction. A former owner cannot begin it. */
+/** Reads, computes and writes in one transaction, which fails at its start for a former owner. */
 const add = (name: string, amount: number, lease: Lease.Lease) =>
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
@@ -38,7 +38,7 @@ const program = Effect.gen(function*() {
   const second = yield* deposit("alice", 11)
   yield* Effect.log(`alice has ${second.balance}, written with token ${second.lease.token}`)
 
-  // The first owner was paused. It wakes up now and still believes that it holds the lease.
+  // The first owner was paused. Now it resumes and still believes that it holds the lease.
   yield* add("alice", 1, first.lease).pipe(
     Effect.catchTag("StaleToken", (error) => Effect.log(`refused: ${error.message}`))
   )

@@ -1,5 +1,5 @@
 /**
- * A web service that returns 409 while another request, in any process, makes the same report.
+ * A web service that returns a 409 while another request, in any process, is making the same report.
  *
  *     node examples/http-409.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/http-409.ts

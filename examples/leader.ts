@@ -1,6 +1,6 @@
 /**
- * A service in which one process leads: it has work for the leader, a cron job that runs once in the fleet, and a
- * health endpoint that shows who leads. Start it several times on one Redis, then stop the leader.
+ * A service in which one process leads. The leader does some work, a cron job runs once in the whole fleet, and a
+ * health endpoint shows who leads. Start several processes on one Redis, then stop the leader.
  *
  *     node examples/leader.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/leader.ts
@@ -18,7 +18,10 @@ import { RedisEnv } from "./shared/redisEnv.ts"
 /** The fleet's leadership, as a service that other layers use. */
 class Leader extends Contender.Service<Leader>()("example/Leader") {}
 
-/** Runs only in the leader. Losing the leadership interrupts it. If it fails, another process leads. */
+/**
+ * Runs only in the leader, and is interrupted when the leadership is lost. If it fails, another process becomes the
+ * leader.
+ */
 const Cleaner = Effect.log("cleaning").pipe(
   Effect.repeat(Schedule.fixed("1 second")),
   Leadership.whileLeader(Leader),
@@ -26,7 +29,7 @@ const Cleaner = Effect.log("cleaning").pipe(
   Layer.effectDiscard
 )
 
-/** Runs once each night in the whole fleet, by the clock of Redis, even if the leader changes in the meantime. */
+/** Runs once a night in the whole fleet, by Redis's clock, even if the leader changes in the meantime. */
 const Nightly = Leadership.layerJobs("nightly", [
   { name: "report", schedule: Leadership.cron("0 3 * * *"), catchUp: "1 hour", run: Effect.log("reporting") }
 ])
@@ -54,5 +57,5 @@ const Live = Layer.mergeAll(Cleaner, Nightly, HttpRouter.serve(Layer.merge(Healt
   Layer.provide([HttpServerLive, RedisEnv])
 )
 
-// On SIGTERM, the work ends first; then the leadership passes to another process
+// On SIGTERM, the work ends before the leadership passes to another process
 NodeRuntime.runMain(Layer.launch(Live))

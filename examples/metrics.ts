@@ -1,6 +1,6 @@
 /**
- * Exposes metrics to Prometheus at `/metrics`, and sends them over OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` names a
- * collector. `docs/grafana/effect-simba.json` is a dashboard for them.
+ * Exposes metrics to Prometheus at `/metrics`. Also sends them over OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` is set to a
+ * collector's address. `docs/grafana/effect-simba.json` is a matching dashboard.
  *
  *     node examples/metrics.ts
  *     OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 node examples/metrics.ts

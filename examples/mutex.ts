@@ -1,5 +1,5 @@
 /**
- * Holds a mutex while a scope is open, and limits the wait for another one with a timeout.
+ * Holds one mutex while a scope is open, and waits for another one with a timeout.
  *
  *     node examples/mutex.ts
  *

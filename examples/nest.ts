@@ -1,6 +1,6 @@
 /**
- * Nest without Effect. A request gets 409 while another one, in any process, makes the same report. One process of the
- * fleet cleans up every second. A health endpoint shows whether this process leads.
+ * Nest without Effect. A request gets a 409 while another request, in any process, is making the same report. One
+ * process in the fleet cleans up every second. A health endpoint shows whether this process leads.
  *
  *     node examples/nest.ts
  *     REDIS_URL=redis://localhost:6379 PORT=3001 node examples/nest.ts
@@ -43,7 +43,7 @@ class Reports implements OnApplicationBootstrap, OnApplicationShutdown {
     })
   }
 
-  /** Runs after the last request, and releases the locks, so that other processes get them immediately. */
+  /** Runs after the last request and releases the locks: other processes can acquire them immediately. */
   onApplicationShutdown() {
     return this.simba.close()
   }

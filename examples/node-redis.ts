@@ -1,5 +1,5 @@
 /**
- * Mutexes over `NodeRedis` of `@effect/platform-node`, which needs no ioredis.
+ * Mutexes over `NodeRedis` from `@effect/platform-node`. No ioredis needed.
  *
  *     node examples/node-redis.ts
  *     REDIS_URL=redis://localhost:6379 node examples/node-redis.ts

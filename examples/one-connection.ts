@@ -1,6 +1,6 @@
 /**
- * Mutexes and data streams that share one `IoRedis` layer and its connections, with options from `Config` under the
- * application's own names.
+ * Mutexes and data streams that share one `IoRedis` layer and its connections. Their options come from `Config` under
+ * names that the application chooses.
  *
  *     node examples/one-connection.ts
  *     REDIS_URL=redis://localhost:6379 LEDGER_TTL='5 seconds' ORDERS_CAPACITY=100 node examples/one-connection.ts
@@ -29,7 +29,7 @@ const Live = Layer.merge(MutexLive, StreamsLive).pipe(
 
 const Ledger = Mutex.named("ledger")
 
-/** Books one data stream at a time into the ledger. */
+/** Books messages into the ledger, one data stream at a time. */
 const book = Effect.gen(function*() {
   const { stream } = yield* StreamLease.StreamLease
   yield* Ledger.withLock(Effect.log(`booking ${stream}`))

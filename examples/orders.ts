@@ -1,12 +1,12 @@
 /**
- * A fleet adds up orders. Each region's orders come in one data stream.
+ * A fleet adds up orders. Each region has its own data stream of orders.
  *
  *     REDIS_URL=redis://localhost:6379 node examples/orders.ts eu us
  *
  * Needs Node 22.19 or newer and a clone of this repository.
  *
- * Announces the regions in its arguments, and processes all announced data streams until Ctrl-C or SIGTERM. Start it
- * several times.
+ * Announces a data stream for each region in its arguments, and processes all announced streams until Ctrl-C or
+ * SIGTERM. Start several of these processes.
  */
 import { StreamClient, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -15,7 +15,7 @@ import { Context, Effect, Layer, Ref, Schema, Stdio } from "effect"
 
 const Order = Schema.Struct({ amount: Schema.FiniteFromString, last: Schema.optionalKey(Schema.Literal("yes")) })
 
-/** The sum of the orders, by data stream. A real service would keep it in a database. */
+/** The sum of the orders in each data stream. A real service would keep these sums in a database. */
 export class Sums extends Context.Service<Sums, Ref.Ref<Readonly<Record<string, number>>>>()("example/Sums") {
   static readonly layer = Layer.effect(Sums, Ref.make<Readonly<Record<string, number>>>({}))
 }
@@ -40,5 +40,5 @@ const program = Effect.gen(function*() {
 
 const Live = Layer.mergeAll(Sums.layer, RedisStreams.layerFromEnv({ service: "orders" }), NodeServices.layer)
 
-// A signal interrupts the program. All data streams are revoked, and yielded before the process exits.
+// A signal interrupts the program. All data streams are revoked and yielded before the process exits.
 if (import.meta.main) NodeRuntime.runMain(Effect.provide(program, Live))

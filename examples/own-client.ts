@@ -1,6 +1,6 @@
 /**
- * Mutexes on the application's own ioredis client. Their commands share its connection, and the application still owns
- * the client.
+ * Mutexes on the application's own ioredis client. Their commands share the client's connection. The application still
+ * owns and closes the client.
  *
  *     node examples/own-client.ts
  *     REDIS_URL=redis://localhost:6379 node examples/own-client.ts

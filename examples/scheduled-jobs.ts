@@ -1,5 +1,5 @@
 /**
- * Background jobs of a service that runs in several processes. Each job runs in one process at a time.
+ * Background jobs in a service that runs in several processes. Each job runs in one process at a time.
  *
  *     node examples/scheduled-jobs.ts
  *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/scheduled-jobs.ts
@@ -26,13 +26,13 @@ export class Shop extends Context.Service<Shop, {
 }
 
 export const Jobs = Leadership.layerJobs("shop-jobs", [
-  // Runs every 30 seconds, once in the whole fleet, by the clock of Redis, even if the leader changes
+  // Runs every 30 seconds, once in the whole fleet, by Redis's clock, even if the leader changes
   {
     name: "import prices",
     schedule: Leadership.every("30 seconds"),
     run: ({ lease }) => Shop.use((shop) => shop.did(`imported prices with token ${lease.token}`))
   },
-  // Runs every full minute, up to 45 seconds late if the leader was lost. Another node retries a failed run.
+  // Runs every full minute, or up to 45 seconds later if the leader was lost. A failed run is retried by another node.
   {
     name: "report",
     schedule: Leadership.cron("* * * * *", { timeZone: "Europe/Berlin" }),
@@ -46,7 +46,7 @@ export const Jobs = Leadership.layerJobs("shop-jobs", [
 
 class Cleaning extends Contender.Service<Cleaning>()("example/Cleaning") {}
 
-// Runs on the leader, with any Schedule of Effect; here ten seconds after the end of the previous run
+// Runs on the leader, on any Effect Schedule: here, ten seconds after the previous run ended
 export const Cleaner = Shop.use((shop) => shop.did("expired carts")).pipe(
   Effect.repeat(Schedule.spaced("10 seconds")),
   Leadership.whileLeader(Cleaning),

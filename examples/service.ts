@@ -1,5 +1,5 @@
 /**
- * A service that needs mutexes. Configuration chooses Redis or a single process.
+ * A service that needs mutexes. Its configuration decides whether they live in Redis or in this process.
  *
  *     node examples/service.ts
  *     LOCKS=redis REDIS_URL=redis://localhost:6379 node examples/service.ts
@@ -11,9 +11,9 @@ import { RedisMutex } from "@effect-simba/redis"
 import { NodeRuntime } from "@effect/platform-node"
 import { Config, Context, Effect, Layer, Option, Ref } from "effect"
 
-/** Makes each report in one process at a time. */
+/** Makes reports. Only one process at a time makes a given report. */
 export class Reports extends Context.Service<Reports, {
-  /** `None` if another process is making it. */
+  /** Returns `None` if another process is making the report. */
   readonly make: (
     name: string
   ) => Effect.Effect<Option.Option<string>, SimbaError.RequestError | SimbaError.LeaseLost>
@@ -39,7 +39,7 @@ export class Reports extends Context.Service<Reports, {
   )
 }
 
-/** Provides `Mutex` on Redis for several processes, or in memory for this process alone. */
+/** Provides `Mutex`: on Redis for several processes, or in memory for this process only. */
 export const MutexLive = Layer.unwrap(Effect.map(
   Config.Literals(["redis", "memory"], "LOCKS").pipe(Config.withDefault("memory")),
   (locks) => locks === "redis" ? RedisMutex.layerFromEnv() : Mutex.layerMemory()

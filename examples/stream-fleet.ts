@@ -1,6 +1,7 @@
 /**
  * Three consumers share the data streams of four regions and add up the orders. One shuts down halfway, and the others
- * take over its regions. Here they share a process; in production each consumer has its own, as in `orders.ts`.
+ * take over its regions. Here they share a process. In production, each consumer runs in its own process, as in
+ * `orders.ts`.
  *
  *     node examples/stream-fleet.ts
  *     REDIS_URL=redis://localhost:6379 node examples/stream-fleet.ts
@@ -18,7 +19,7 @@ const regions = ["eu", "us", "asia", "africa"]
 const service = `fleet-${process.pid}`
 const streamOf = (region: string) => `${service}:${region}`
 
-/** The layer of a client with this name. All clients share one `IoRedis` layer. */
+/** The layer for a client with this name. All clients share one `IoRedis` layer. */
 const clientOf = (processName: string) => RedisStreams.layerRedis({ service, enableEvents: true, processName })
 
 const consumer = (name: string) => Effect.provide(StreamClient.run(handler), clientOf(name))

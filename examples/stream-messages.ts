@@ -1,5 +1,6 @@
 /**
- * Two ways to process more than one message at a time: several customers concurrently, each in order; and batches.
+ * Two ways to process more than one message at a time: concurrently for different customers, but in order for each
+ * customer; or in batches.
  *
  *     node examples/stream-messages.ts
  *     REDIS_URL=redis://localhost:6379 node examples/stream-messages.ts
@@ -18,7 +19,9 @@ const readings = `${service}:readings`
 const Order = Schema.Struct({ customer: Schema.String, amount: Schema.FiniteFromString })
 const Reading = Schema.Struct({ celsius: Schema.FiniteFromString })
 
-/** Bills up to 3 customers concurrently, and the orders of each customer in sequence. Tries a bad order 5 times. */
+/**
+ * Bills up to 3 customers concurrently, and each customer's orders one after another. Tries a failing order 5 times.
+ */
 const bill = StreamMessages.process(
   Order,
   ({ value }) => Effect.log(`${value.customer} pays ${value.amount}`).pipe(Effect.delay("50 millis")),
@@ -31,7 +34,7 @@ const bill = StreamMessages.process(
   }
 )
 
-/** Stores up to 100 readings in one statement, at most 200 ms after the first reading arrived. */
+/** Stores up to 100 readings in one statement, no later than 200 ms after the first of them arrives. */
 const store = StreamMessages.processBatches(
   Reading,
   (messages) => Effect.log(`${messages.length} readings up to ${messages.at(-1)!.value.celsius} degrees`),

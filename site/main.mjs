@@ -1,6 +1,6 @@
 // Builds the documentation site: the guides, an API reference from the doc comments, and a local search.
 //
-//   node site/main.mjs                build it, and serve it on loopback
+//   node site/main.mjs                build it and serve it on loopback
 //   node site/main.mjs --port 8080    at this port
 //   node site/main.mjs --check        build it, follow its links, search it, and open it in a browser if there is one
 import { spawnSync } from "node:child_process"

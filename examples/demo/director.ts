@@ -1,4 +1,4 @@
-/** Directs the demo: follows the workers' events, and kills one worker and interrupts another according to the plan. */
+/** Directs the demo: follows the workers' events, kills one worker and interrupts another, as planned. */
 import { Duration, Effect, Queue, Schema } from "effect"
 import { now } from "../shared/clock.ts"
 import { type Event, isEnding } from "./events.ts"
@@ -13,8 +13,8 @@ export class Stuck extends Schema.TaggedError<Stuck>()("Stuck", { workers: Schem
 }
 
 /**
- * Checked at the start of each term. The worker to interrupt must still be waiting when the signal arrives, so another
- * worker must be ahead of it in the queue.
+ * Checked at the start of each term. The signal must arrive while the worker is still waiting, so interrupt it only if
+ * another worker is ahead of it in the queue.
  */
 const canInterrupt = (history: ReadonlyArray<Event>) => {
   const { state, term } = stateOf(history, plan.interruption.worker)
@@ -53,8 +53,8 @@ export const direct = Effect.fnUntraced(function*(
       history.push(event)
       if (isEnding(event)) active.delete(event.worker)
       yield* onEvent(event, history)
-      // Begin only once every worker has started. A late worker could otherwise find that all others have finished,
-      // with nobody left to take over from it.
+      // Begin only once every worker has started. Otherwise all others may finish before a late worker leads, and
+      // nobody is left to take over from it.
       if (event._tag !== "Note" && starting.delete(event.worker) && starting.size === 0) {
         yield* Effect.forkScoped(fleet.begin)
       }

@@ -1,8 +1,8 @@
-/** The events of the demo: most come from the workers, `Crashed` comes from the director. */
+/** The demo's events. Workers report most of them; the director reports `Crashed`. */
 import { Schema } from "effect"
 
 const worker = Schema.String
-/** When the event happened, by the clock (`now`) of the process that reports it. */
+/** The time of the event on the reporting process's clock (`now`). */
 const at = Schema.Finite
 const token = Schema.Int
 const term = Schema.Int
@@ -10,12 +10,12 @@ const term = Schema.Int
 export const Event = Schema.TaggedUnion({
   Waiting: { worker, at, term },
   Leading: { worker, at, term, token },
-  /** The leader's work has ended; the mutex is not released yet. */
+  /** The leader's work has ended, but the mutex is not released yet. */
   Leaving: { worker, at, term },
   Lost: { worker, at, reason: Schema.String },
   Finished: { worker, at },
   Interrupted: { worker, at },
-  /** The director killed the worker. According to the store, its lease ended at `leaseEnds` or later. */
+  /** The director killed the worker. According to the store, the worker's lease ended no earlier than `leaseEnds`. */
   Crashed: { worker, at, leaseEnds: Schema.optionalKey(Schema.Finite) },
   Failed: { worker, at, problem: Schema.String },
   /** A worker logged something. */

@@ -1,4 +1,4 @@
-/** The workers as the director sees them, whether they are fibers or processes. */
+/** The workers as the director sees them: fibers or processes. */
 import { Mutex, type MutexState } from "@effect-simba/core"
 import { Effect, Exit, type Queue, Scope } from "effect"
 import type { Event } from "./events.ts"
@@ -6,9 +6,9 @@ import * as plan from "./plan.ts"
 
 export interface Fleet {
   readonly events: Queue.Queue<Event>
-  /** Lets the workers lead. Until then they wait. */
+  /** Lets the workers start to lead. */
   readonly begin: Effect.Effect<void>
-  /** Kills a worker and waits for its death. The worker releases nothing and reports nothing more. */
+  /** Kills a worker and waits until it is dead. The worker releases nothing and reports no more events. */
   readonly crash: (worker: string) => Effect.Effect<void>
   /** Interrupts a worker, so that it shuts down cleanly. */
   readonly interrupt: (worker: string) => Effect.Effect<void>

@@ -1,4 +1,4 @@
-/** Derives from the events what each worker was doing, and when. */
+/** Reconstructs from the events what each worker was doing, and when. */
 import type { Event } from "./events.ts"
 import * as plan from "./plan.ts"
 

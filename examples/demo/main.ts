@@ -1,7 +1,7 @@
 /**
- * Five workers contend for leadership. They are processes that share the Redis at `REDIS_URL`, a `redis-server` from
- * the PATH, or an in-memory Redis in the parent. With `SIMBA_DEMO=memory` they are fibers that share the in-process
- * store.
+ * Five workers contend for leadership. By default, they are processes that share a Redis: the one at `REDIS_URL`, a
+ * `redis-server` from the PATH, or an in-memory Redis in the parent. With `SIMBA_DEMO=memory`, they are fibers that
+ * share the in-process store.
  *
  *     npm run demo
  */
@@ -9,5 +9,5 @@ import * as plan from "./plan.ts"
 
 console.log(`\nFive workers want to lead "${plan.mutex}", ${plan.terms} times each. Starting ...`)
 
-// Print first, import second: loading the libraries takes seconds on a busy machine
+// Print before importing: loading the libraries takes seconds on a busy machine
 await import("./show.ts")

@@ -1,4 +1,4 @@
-/** The process of one worker, `node member.ts <worker>`. It uses the Redis at `REDIS_URL`. */
+/** The process for one worker: `node member.ts <worker>`. Uses the Redis at `REDIS_URL`. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Stdio } from "effect"
@@ -13,5 +13,5 @@ const main = Effect.gen(function*() {
   yield* untilParentDies(run(worker!, mutexes(worker!), reporter(Event)))
 })
 
-// A failure is already reported as an event
+// The failure is already reported as an event
 NodeRuntime.runMain(Effect.provide(main, NodeServices.layer), { disableErrorReporting: true })

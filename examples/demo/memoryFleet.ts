@@ -11,7 +11,10 @@ type Store = MutexStore.MutexStore["Service"]
 
 type Command = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown>
 
-/** The store as one worker sees it. Once the worker is dead, no command reaches the store or gets a reply. */
+/**
+ * The store as one worker sees it. Once the worker is dead, its commands no longer reach the store, and replies no
+ * longer reach the worker.
+ */
 export const mortal = (store: Store, isDead: () => boolean): Store => {
   const whileAlive = (command: Command): Command => (...args) =>
     Effect.suspend(() => isDead() ? Effect.never : command(...args))

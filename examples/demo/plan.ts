@@ -5,7 +5,7 @@ export const mutex = "demo-leader"
 
 export const workers: ReadonlyArray<string> = ["ada", "ben", "cleo", "dan", "eve"]
 
-/** How many terms each worker leads. */
+/** The number of terms that each worker leads. */
 export const terms = 5
 
 /** The worker that is killed while it leads this term. */
@@ -18,8 +18,8 @@ export const interruption = { worker: "dan", term: 3 } as const
 const long = { worker: "eve", term: 2, millis: 1400 }
 
 /**
- * Shorter than the defaults, so that the fleet recovers quickly from the crash. A process that stalls for a second
- * still keeps its lease.
+ * Shorter than the defaults, for a quick recovery from the crash, but long enough for a process to stall for a second
+ * and keep its lease.
  */
 export const options = { ttl: "1 second", transition: "2 seconds" } satisfies Parameters<typeof Mutex.layer>[0]
 

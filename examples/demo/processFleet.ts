@@ -8,7 +8,7 @@ import { Event } from "./events.ts"
 import { type Fleet, holdBack } from "./fleet.ts"
 import * as plan from "./plan.ts"
 
-/** The mutex layer of one contender, by default on the Redis at `REDIS_URL`. */
+/** The mutex layer for one contender, by default on the Redis at `REDIS_URL`. */
 export const mutexes = (processName: string, url?: string) =>
   RedisMutex.layerFromEnv({ ...plan.options, processName, redis: { url } })
 

@@ -1,4 +1,4 @@
-/** Evaluates the history: how long hand-offs took, and whether every claim of the demo holds. */
+/** Evaluates the history: how long hand-offs took, and whether the demo's claims hold. */
 import type { Event } from "./events.ts"
 import { type Span, spansOf } from "./history.ts"
 import * as plan from "./plan.ts"
@@ -30,7 +30,7 @@ export const handOffs = (history: ReadonlyArray<Event>): ReadonlyArray<number> =
 
 const millis = (value: number) => value < 10 ? `${value.toFixed(1)} ms` : `${value.toFixed(0)} ms`
 
-/** The history has a lower bound for the end of the lease, so the difference is a bound too. */
+/** The history contains only a lower bound on the end of the lease, so the difference is a bound, too. */
 const relative = (value: number) => value < 0 ? `at least ${millis(-value)} before` : `at most ${millis(value)} after`
 
 export const summary = (history: ReadonlyArray<Event>): ReadonlyArray<string> => {
@@ -58,7 +58,7 @@ export const summary = (history: ReadonlyArray<Event>): ReadonlyArray<string> =>
   return lines
 }
 
-/** The claims of the demo. Its exit code is 0 only if all of them hold. */
+/** The demo's claims. The exit code is 0 only if all of them hold. */
 export const checks = (history: ReadonlyArray<Event>): ReadonlyArray<readonly [claim: string, holds: boolean]> => {
   const terms = termsOf(history)
   const pairs = terms.slice(1).map((next, index) => [terms[index]!, next] as const)

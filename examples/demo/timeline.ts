@@ -17,7 +17,7 @@ const marks: Record<State, string> = {
   failed: "?"
 }
 
-/** If several symbols fall on one column, the one furthest right in this list wins. */
+/** If several symbols fall in the same column, the last one in this list wins. */
 const priority = [" ", "░", "·", "█", "●", "!", "✗", "?"]
 
 export const legend = "█ leads   · waits   ● has finished   ! interrupted   ✗ killed   ░ the lease it left behind"

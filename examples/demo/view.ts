@@ -1,4 +1,7 @@
-/** A live view of who leads and who waits. It is redrawn in place in a terminal, and printed line by line elsewhere. */
+/**
+ * A live view of who is leading and who is waiting. In a terminal, it is redrawn in place; elsewhere, events are
+ * printed line by line.
+ */
 import { Effect, Schedule, Stdio } from "effect"
 import { now } from "../shared/clock.ts"
 import { print, write } from "../shared/terminal.ts"

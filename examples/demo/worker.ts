@@ -1,4 +1,4 @@
-/** One worker: it waits, leads for a while, rests, and starts over. */
+/** One worker, which waits, leads for a while, rests, and starts over. */
 import { Mutex } from "@effect-simba/core"
 import { Cause, Clock, Effect, Exit, type Layer, Logger } from "effect"
 import { now } from "../shared/clock.ts"

@@ -1,11 +1,11 @@
-// Runs the blocks that start a program themselves (servers, leaders, consumers, scripts), each in its own process.
+// Runs each block that starts a program itself (a server, leader, consumer or script) in its own process.
 import { spawn } from "node:child_process"
 import { setTimeout } from "node:timers/promises"
 
 /** Whether the program runs until it gets a signal. */
 const isEndless = ({ code }) => /\brunMain\(|\brunFork\(|\bcreateSimba\(/.test(code)
 
-/** Timeouts in milliseconds: for the first output of an endless program, and for the exit of any other. */
+/** Timeouts in milliseconds: for an endless program's first output, and for any other program's exit. */
 const patience = { output: 8000, end: 60_000 }
 
 export const isStarter = ({ code }) =>
@@ -34,8 +34,8 @@ const isFine = ({ code, output, signal }) =>
   !/\b(?:ERROR|FATAL)\b|^\w*Error: /m.test(output)
 
 /**
- * Runs the blocks, two at a time. `write` writes a block to a file, and `compare` compares its output with the results
- * that it shows.
+ * Runs the blocks, two at a time. `write` writes a block to a file. `compare` compares the block's output with the
+ * results shown in it.
  */
 export const runAlone = async (blocks, env, write, compare, report) => {
   const waiting = [...blocks]

@@ -6,7 +6,7 @@ import { TestStreams } from "@effect-simba/testkit/streams"
 import { Cause, Effect, Exit, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
 
-/** The services that programs of the documentation may need. */
+/** The services that programs in the documentation may need. */
 const worldOf = (module) => {
   const clients = Layer.mergeAll(
     TestMutex.layerClient(RedisMutex.layerStore, { name: "mutexes" }),
@@ -19,7 +19,7 @@ const worldOf = (module) => {
 const step = "5 seconds"
 const steps = 400
 
-/** Runs a program to its end. One that waits forever is interrupted after half an hour of virtual time. */
+/** Runs a program until it ends, or interrupts it after half an hour of virtual time. */
 export const runProgram = (program, module, onLine) => {
   const logger = Logger.make(({ message }) => onLine([message].flat().map(String).join(" ")))
   const played = Effect.gen(function*() {

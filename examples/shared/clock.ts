@@ -1,4 +1,4 @@
-/** The clock behind the timestamps of demo events. */
+/** The clock for the timestamps of demo events. */
 import { Clock, Effect } from "effect"
 
 /** Monotonic time in milliseconds. All processes on a machine share this clock. */

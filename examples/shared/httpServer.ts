@@ -1,4 +1,6 @@
-/** The web server of the examples. It listens on `PORT`, 3000 by default; with 0, the system chooses a free port. */
+/**
+ * The web server for the examples. It listens on `PORT`, by default 3000. If `PORT` is 0, the system picks a free port.
+ */
 import { NodeHttpServer } from "@effect/platform-node"
 import { Config, Effect, Layer } from "effect"
 import { createServer } from "node:http"

@@ -1,5 +1,6 @@
 /**
- * A real Postgres server for tests. It listens on loopback, and its temporary folder is removed when the scope closes.
+ * A real Postgres server for tests. It listens on the loopback interface. Its temporary folder is removed when the
+ * scope closes.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, Redacted, Schedule } from "effect"
@@ -29,11 +30,11 @@ const freePort = Effect.callback<number>((resume) => {
   })
 })
 
-/** Running servers, killed even if the process exits in the middle of a test. */
+/** Running servers, which are killed even if the process exits in the middle of a test. */
 const children = new Set<ChildProcess>()
 process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")))
 
-/** A pool of connections whose sessions start with these settings. */
+/** A connection pool whose sessions start with these settings. */
 export const client = (url: string, startupParameters: Readonly<Record<string, string>> = {}) =>
   PgClient.layer({ url: Redacted.make(url), startupParameters })
 

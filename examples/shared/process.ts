@@ -1,5 +1,6 @@
 /**
- * Spawns the members of a fleet as processes. A member reports events on its standard output, one line of JSON each.
+ * Spawns the members of a fleet as processes. Each member reports its events on standard output, one line of JSON per
+ * event.
  */
 import { Effect, Fiber, Option, Schema, Stream } from "effect"
 import { ChildProcess } from "effect/process"
@@ -64,8 +65,7 @@ export const spawn = Effect.fnUntraced(function*<E, I, R = never>(options: {
 /** Reports events to the parent process. */
 export const reporter = <E, I>(event: Schema.Codec<E, I>): (event: E) => void => {
   const encode = Schema.encodeSync(Schema.fromJsonString(event))
-  // Ignore write errors: when the parent is dead nobody reads the events, but this process must still release what it
-  // holds
+  // Ignore write errors. If the parent is dead, nobody reads the events, but this process must still release its locks
   process.stdout.on("error", () => undefined)
   return (event) => void process.stdout.write(`${encode(event)}\n`)
 }
@@ -76,6 +76,6 @@ const parentDied = Effect.callback<void>((resume) => {
   return Effect.sync(() => void process.stdin.destroy())
 })
 
-/** Interrupts the work when the parent dies, which closes this process's standard input. */
+/** Interrupts the work when this process's standard input closes, because that means that the parent has died. */
 export const untilParentDies = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A | void, E, R> =>
   Effect.raceFirst(work, parentDied)

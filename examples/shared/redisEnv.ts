@@ -1,4 +1,4 @@
-/** Provides `REDIS_URL` even if the environment does not: it then names an in-memory Redis inside this process. */
+/** Provides `REDIS_URL`. If the environment does not set it, starts an in-memory Redis inside this process. */
 import { Config, ConfigProvider, Effect, Option } from "effect"
 import { embedded } from "./redisUrl.ts"
 

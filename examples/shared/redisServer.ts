@@ -1,4 +1,4 @@
-/** Finds a Redis for the demos: the server at `REDIS_URL`, or a new one that stops when the scope closes. */
+/** Finds a Redis for the demos: the server at `REDIS_URL`, or a new server that stops when the scope closes. */
 import { Config, Deferred, Effect, FileSystem, Option, Schema, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { createServer } from "node:net"
@@ -29,7 +29,7 @@ const freePort = Effect.callback<number, ServerDidNotStart>((resume) => {
   })
 })
 
-/** Starts a server, and returns its port once the server reports that it accepts connections. */
+/** Starts a server and waits until it accepts connections. Returns its port. */
 const start = Effect.gen(function*() {
   const port = yield* freePort
   const directory = yield* Effect.flatMap(FileSystem.FileSystem, (files) => files.makeTempDirectoryScoped())
@@ -62,7 +62,7 @@ export const find = Effect.gen(function*() {
     const url = yield* embedded
     return { url, name: `an in-memory Redis inside this process, at ${url}` }
   }
-  // Retry: another process may take the port before the server does
+  // Retry because another process may take the port before the server does
   const port = yield* Effect.retry(start, { times: 3 })
   return {
     url: `redis://127.0.0.1:${port}`,

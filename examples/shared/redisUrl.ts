@@ -1,7 +1,9 @@
-/** The Redis of the small examples: the server at `REDIS_URL`, or an in-memory one inside this process. */
+/** The Redis for the small examples: the server at `REDIS_URL`, or an in-memory one inside this process. */
 import { Config, Context, Effect, Layer, Option, Scope } from "effect"
 
-/** Starts an in-memory Redis inside this process, which clients reach over a socket. It stops when the scope closes. */
+/**
+ * Starts an in-memory Redis inside this process. Clients connect to it over a socket. It stops when the scope closes.
+ */
 export const embedded = Effect.gen(function*() {
   const [FakeRedis, FakeRedisServer] = yield* Effect.promise(() =>
     Promise.all([import("@effect-simba/testkit/FakeRedis"), import("@effect-simba/testkit/FakeRedisServer")])

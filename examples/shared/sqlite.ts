@@ -1,7 +1,8 @@
 /**
- * Effect's `SqlClient` on Node's built-in SQLite. Effect's own driver has no release for this version of Effect. Node's
- * SQLite is synchronous: while a statement waits for the lock of another process (`timeout`), this process renews no
- * lease. So with several processes, keep the `timeout` below half of the shortest lease.
+ * Effect's `SqlClient` on Node's built-in SQLite, because Effect's own driver has no release for this version of
+ * Effect. Node's SQLite is synchronous: while a statement waits for another process's lock (at most `timeout`), this
+ * process cannot renew its leases. If several processes share the database, keep `timeout` below half of the shortest
+ * lease.
  */
 import { Effect, Layer, Semaphore, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"

@@ -71,7 +71,7 @@ export const direct = Effect.fnUntraced(function*(redis: string) {
   const show = Effect.gen(function*() {
     yield* start("consumer", plan.consumers)
     yield* until((history) => all(history, "Joins").length === plan.consumers.length)
-    // Wait until the consumers know each other, so that each gets its share from the start
+    // Wait until the consumers have discovered each other: each then gets its share from the start
     yield* Effect.sleep("1 second")
     yield* start("producer", plan.producers)
     yield* until((history) => all(history, "Taken").length > 0)

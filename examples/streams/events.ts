@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 
 const who = Schema.String
-/** When the event happened, by the clock (`now`) of the process that reports it. */
+/** The time of the event on the reporting process's clock (`now`). */
 const at = Schema.Finite
 const stream = Schema.String
 const token = Schema.Int
@@ -14,7 +14,7 @@ export const Event = Schema.TaggedUnion({
   /** A handler started: its consumer owns the stream. */
   Taken: { who, at, stream, token },
   Processed: { who, at, stream, token, n: Schema.Int },
-  /** The handler ended after the last message. */
+  /** The handler finished the stream's last message and ended. */
   Done: { who, at, stream, token },
   /** The handler ended between two messages because its stream was revoked. */
   Yielded: { who, at, stream, token },

@@ -1,4 +1,4 @@
-/** Derives from the events which consumer owned each stream, and when. */
+/** Reconstructs from the events which consumer owned each stream, and when. */
 import type { Event } from "./events.ts"
 import * as plan from "./plan.ts"
 
@@ -20,7 +20,7 @@ export interface Tenure {
   readonly from: number
   /** The numbers of the messages that the consumer processed. */
   readonly messages: ReadonlyArray<number>
-  /** Whether the consumer reported the end of the tenure. A killed consumer reports none. */
+  /** Whether the consumer reported the end of its tenure. A killed consumer does not. */
   readonly isOver: boolean
 }
 
@@ -48,7 +48,7 @@ export const isDone = (history: History): boolean =>
 export const ownersOf = (history: History, stream: string): ReadonlyArray<Tenure> =>
   tenures(history).filter((tenure) => tenure.stream === stream).sort((a, b) => a.token - b.token)
 
-/** The streams that the killed consumer still owned when it died, with the next tenure of each. */
+/** The streams that the killed consumer still owned when it died, each with its next tenure. */
 export const takeovers = (history: History) =>
   tenures(history)
     .filter(({ isOver, who }) => who === plan.killed && !isOver)

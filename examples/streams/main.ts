@@ -1,6 +1,6 @@
 /**
  * Producers and consumers of data streams, as processes that share a Redis. One consumer is killed, one shuts down
- * cleanly, and one joins. The others continue each stream where its last owner stopped.
+ * cleanly, and a new one joins. Each stream continues where its last owner stopped.
  *
  *     npm run demo:streams
  *
@@ -12,5 +12,5 @@ console.log(
   `\n${plan.consumers.length + 1} consumers share the data streams of ${plan.producers.length} producers. Starting ...`
 )
 
-// Print first, import second: loading the libraries takes seconds on a busy machine
+// Print before importing: loading the libraries takes seconds on a busy machine
 await import("./show.ts")

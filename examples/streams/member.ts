@@ -1,5 +1,5 @@
 /**
- * The process of one producer or consumer, `node member.ts producer|consumer <who> <service>`. It uses the Redis at
+ * The process for one producer or consumer: `node member.ts producer|consumer <who> <service>`. Uses the Redis at
  * `REDIS_URL`. A producer announces data streams and writes their messages. A consumer runs a handler for each stream
  * that it owns.
  */
@@ -45,7 +45,7 @@ const ending = (exit: Exit.Exit<void, StreamMessages.MessagesError>) => {
 const handler = (who: string) =>
   Effect.gen(function*() {
     const { ensure, stream, token } = yield* StreamLease.StreamLease
-    // Fails if the lease expired while this process stalled, because another consumer may then own the stream
+    // Fails if the lease expired while this process was stalled: another consumer may own the stream by now
     const nowAsOwner = Effect.tap(now, () => ensure)
     report({ _tag: "Taken", who, at: yield* nowAsOwner, stream, token })
     const processStep = Effect.fnUntraced(function*(n: number) {

@@ -15,8 +15,8 @@ export const work = "100 millis"
 export const joins = "dan"
 
 /**
- * The consumer that is killed in the middle of a stream: after `middle` of its messages, and with at least as many
- * left.
+ * The consumer that is killed in the middle of a stream, once it has processed at least `middle` messages, while at
+ * least `middle` remain.
  */
 export const killed = "cleo"
 export const middle = 20
@@ -24,7 +24,7 @@ export const middle = 20
 /** The consumer that is shut down once the killed consumer's streams have new owners. */
 export const leaves = "ben"
 
-/** Three consumers have room for nine streams: all eight, and one to spare. */
+/** Three consumers can own nine streams: all eight, with one to spare. */
 export const options = {
   capacity: 3,
   leaseDuration: "2 seconds",
@@ -33,7 +33,7 @@ export const options = {
   gracePeriod: "2 seconds"
 } as const
 
-/** Longer than the default, because a busy machine replies late. */
+/** Longer than the default, because replies are slow on a busy machine. */
 export const commandTimeout = "5 seconds"
 
 /** The demo fails if it takes longer than this. It normally takes a fraction of this time. */

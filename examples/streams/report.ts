@@ -1,4 +1,4 @@
-/** Evaluates the history: the owners of each stream, and whether every claim of the demo holds. */
+/** Evaluates the history: who owned each stream, and whether the demo's claims hold. */
 import { all, type History, isDone, ownersOf, startOf, takeovers } from "./history.ts"
 import * as plan from "./plan.ts"
 
@@ -28,8 +28,8 @@ export const summary = (history: History): ReadonlyArray<string> => {
 }
 
 /**
- * Each message was processed at least once and in order. A new owner repeats the messages that its predecessor had not
- * committed.
+ * Whether each message was processed at least once and in order. A new owner repeats the messages that its predecessor
+ * did not commit.
  */
 const isComplete = (inOrder: History, stream: string): boolean => {
   let last = 0
@@ -42,7 +42,7 @@ const isComplete = (inOrder: History, stream: string): boolean => {
 }
 
 /**
- * Whether nobody acquires or processes a stream after an owner with a larger token, and no two owners share a token.
+ * Whether tokens are unique and grow: nobody acquires or processes a stream once an owner with a larger token has it.
  */
 const tokensGrow = (inOrder: History, stream: string): boolean => {
   const uses = inOrder
@@ -54,7 +54,7 @@ const tokensGrow = (inOrder: History, stream: string): boolean => {
   })
 }
 
-/** The claims of the demo. Its exit code is 0 only if all of them hold. */
+/** The demo's claims. The exit code is 0 only if all of them hold. */
 export const checks = (history: History): ReadonlyArray<readonly [claim: string, holds: boolean]> => {
   const streams = streamsOf(history)
   // Events arrive in any order, because the director reads one pipe per process

@@ -1,4 +1,4 @@
-/** Runs the demo of mutexes in virtual time, and checks that its report notices violations. */
+/** Runs the mutex demo in virtual time, and checks that its report detects violations. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -62,7 +62,7 @@ describe("the demo", () => {
       assert.isAtLeast(report.termsOf(history)[0]!.from - startOf(history), 20_000)
     }))
 
-  it.effect("a crash is recorded with the time just before the kill, not the time at which it was noticed", () =>
+  it.effect("the recorded time of a crash is just before the kill, not when the director noticed it", () =>
     Effect.gen(function*() {
       const history = yield* rehearsal((fleet) =>
         Effect.succeed({
@@ -71,11 +71,11 @@ describe("the demo", () => {
         })
       )
       assert.deepStrictEqual(failing(history), [])
-      // By now the store has the next leader's lease, so the summary cannot say when the old one ended
+      // By now the store has the next leader's lease, so the summary cannot report when the old lease ended
       assert.match(report.summary(history)[1]!, /^Crash: \w+ took over \d+ ms later$/)
     }))
 
-  it.effect("a worker reports the end of work whose lease was lost", () =>
+  it.effect("a worker that loses its lease reports the end of its work", () =>
     Effect.gen(function*() {
       const store = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
       const history: Array<Event> = []
@@ -83,7 +83,7 @@ describe("the demo", () => {
         history.find((event): event is Extract<Event, { readonly _tag: Tag }> =>
           event._tag === tag && event.term === plan.crash.term
         )
-      // The store stops replying in the term that outlasts a lease, and replies again once the lease is lost
+      // During the term that outlasts a lease, the store stops replying until the lease is lost
       const lost = () => history.find(({ _tag }) => _tag === "Lost")
       const silent = memoryFleet.mortal(store, () => inTerm("Leading") !== undefined && lost() === undefined)
       const mutexes = Mutex.layer(plan.options).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, silent)))
@@ -96,7 +96,7 @@ describe("the demo", () => {
       assert.isAtLeast(lost()!.at, inTerm("Leaving")!.at)
     }))
 
-  it.effect("notices two leaders, and tokens that do not grow", () =>
+  it.effect("detects two leaders, and tokens that do not grow", () =>
     Effect.gen(function*() {
       const history = yield* rehearsal()
       const second = report.termsOf(history)[1]!
@@ -106,7 +106,7 @@ describe("the demo", () => {
       assert.lengthOf(failing(earlier), 2)
     }))
 
-  it.effect("notices that nobody took over", () =>
+  it.effect("detects that nobody took over", () =>
     Effect.gen(function*() {
       const history = yield* rehearsal()
       const crash = report.crashOf(history)!
@@ -119,7 +119,7 @@ describe("the demo", () => {
       ])
     }))
 
-  it.effect("notices a worker that led when it was interrupted", () =>
+  it.effect("detects that the interrupted worker was leading", () =>
     Effect.gen(function*() {
       const history = yield* rehearsal()
       const { worker } = plan.interruption
@@ -134,7 +134,7 @@ describe("the demo", () => {
       assert.include(failing(led), `${worker} was interrupted while it waited`)
     }))
 
-  it.effect("notices a worker that failed", () =>
+  it.effect("detects a failed worker", () =>
     Effect.gen(function*() {
       const history = yield* rehearsal()
       const failed = history.map((event): Event =>

@@ -10,7 +10,7 @@ import * as withLockExample from "../with-lock.ts"
 
 const Mutexes = Mutex.layerMemory()
 
-/** Runs an example to its end in virtual time. */
+/** Runs an example in virtual time until it ends. */
 const inNoTime = <A, E, R>(example: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(example)
@@ -19,7 +19,7 @@ const inNoTime = <A, E, R>(example: Effect.Effect<A, E, R>) =>
   })
 
 describe("mutex.ts", () => {
-  it.effect("postpones an entry while the books are being closed, and adds it afterwards", () =>
+  it.effect("postpones an entry until the books are closed", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* inNoTime(mutexExample.program), ["put off", "added"])
     }).pipe(Effect.provide(Mutexes)))
@@ -28,14 +28,14 @@ describe("mutex.ts", () => {
 describe("with-lock.ts", () => {
   const { Balances } = withLockExample
 
-  it.effect("passes its token to the table, and each run has a larger one", () =>
+  it.effect("passes a larger token to the table on each run", () =>
     Effect.gen(function*() {
       const first = yield* inNoTime(withLockExample.settle)
       const second = yield* inNoTime(withLockExample.settle)
       assert.isAbove(second, first)
     }).pipe(Effect.provide([Mutexes, Balances.layer])))
 
-  it.effect("is refused by the table if an owner with a larger token wrote first", () =>
+  it.effect("is rejected by the table if an owner with a larger token wrote first", () =>
     Effect.gen(function*() {
       const balances = yield* Balances
       const settling = yield* Effect.forkChild(withLockExample.settle)
@@ -46,7 +46,7 @@ describe("with-lock.ts", () => {
       assert.strictEqual(error._tag, "Superseded")
     }).pipe(Effect.provide([Mutexes, Balances.layer])))
 
-  it.effect("retries when its lease was lost", () => {
+  it.effect("retries if its lease was lost", () => {
     let renewals = 0
     let grants = 0
     const flaky = Layer.effect(
@@ -86,13 +86,13 @@ describe("service.ts", () => {
       Effect.provide(Reports.layer.pipe(Layer.provide(MutexLive), Layer.provide(configured({}))))
     ))
 
-  it.effect("refuses an unknown value of LOCKS", () =>
+  it.effect("rejects an unknown value for LOCKS", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(Layer.build(MutexLive))
       assert.strictEqual(error._tag, "ConfigError")
     }).pipe(Effect.provide(configured({ LOCKS: "postgres" }))))
 
-  it.effect("refuses mutexes on Redis when they are disabled", () =>
+  it.effect("rejects mutexes on Redis if they are disabled", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(Layer.build(MutexLive))
       assert.strictEqual(error._tag, "InvalidConfig")

@@ -9,7 +9,7 @@ import { type Checker, Simulation } from "@effect-simba/testkit"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 
-/** A row of a table outside of Redis, with the largest token that wrote it. */
+/** A table row outside Redis, with the largest token that has written it. */
 interface Account {
   readonly balance: number
   readonly token: number
@@ -29,7 +29,7 @@ const fenced = (client: Simulation.Client) =>
     })
   )
 
-/** Buggy: checks its lease, then waits for the balance before it writes. */
+/** Buggy: between the check of the lease and the write, it waits for the balance. */
 const checked = (client: Simulation.Client) =>
   Effect.gen(function*() {
     const { ensure, token } = yield* Mutex.acquire("account:alice")
@@ -42,7 +42,7 @@ const checked = (client: Simulation.Client) =>
     })
   })
 
-/** Requires that the balance of the account is the sum of the deposits. */
+/** Requires that the account's balance equals the sum of the deposits. */
 const nothingIsLost: Checker.Checker = {
   name: "no deposit is lost",
   start: (view) => {
@@ -86,7 +86,7 @@ it.effect("a fenced table loses no deposit in any schedule with two faults", () 
     assert.isAbove(schedules, 500)
   }))
 
-it.effect("one fault reveals a lease check that is followed by a wait", () =>
+it.effect("one fault is enough to reveal a wait between the lease check and the write", () =>
   Effect.gen(function*() {
     const { first } = yield* explore(checked)
     // The report names the schedule, who held which lease, and what arrived when

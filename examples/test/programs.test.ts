@@ -1,4 +1,4 @@
-/** Runs the examples that are programs as separate processes, on an in-memory Redis, on a real server, or on both. */
+/** Runs the examples that are programs as separate processes: on an in-memory Redis, on a real server, or on both. */
 import { NodeServices } from "@effect/platform-node"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string>>
 const running = new Set<ChildProcess>()
 process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")))
 
-/** Starts an example. `text` returns what it has printed so far. */
+/** Starts an example. `text` returns its output so far. */
 const start = (file: string, environment: Environment) => {
   const { DATABASE_URL: _database, OTEL_EXPORTER_OTLP_ENDPOINT: _otlp, REDIS_URL: _redis, ...env } = process.env
   const child = spawn(process.execPath, [fileURLToPath(new URL(`../${file}`, import.meta.url))], {

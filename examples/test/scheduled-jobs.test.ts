@@ -19,8 +19,8 @@ it.effect("scheduled-jobs.ts runs each job on one node, as often as its schedule
     const done = yield* shop.done
     const count = (what: string) =>
       done.filter((line) => line.startsWith(what)).length
-    // The new leader starts the cleaner's pause from zero, and does not repeat the import within its period. A new cron
-    // job has nothing to catch up on, so its only report is the one of the first full minute.
+    // The new leader restarts the cleaner's pause, and does not repeat the import within the same period. The cron job
+    // is new and has nothing to catch up on, so its only report is for the first full minute.
     assert.deepStrictEqual([count("expired"), count("imported"), count("reported")], [10, 3, 1])
     yield* Effect.forEach(nodes, Fiber.interrupt)
     assert.strictEqual((yield* Mutex.owner("shop-jobs"))._tag, "Free")

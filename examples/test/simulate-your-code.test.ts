@@ -1,6 +1,6 @@
 /**
- * How to test your own code under faults: three processes of a service on a simulated Redis, with lost replies, cut
- * connections, pauses, wrong clocks and failovers. A seed determines all of it, and nothing waits for real time.
+ * How to test your own code under faults: three processes of a service run on a simulated Redis, with lost replies, cut
+ * connections, pauses, wrong clocks and failovers. A seed determines the whole run, and no test waits for real time.
  */
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"
 import { Simulation } from "@effect-simba/testkit"
@@ -8,7 +8,9 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reports } from "../service.ts"
 
-/** One process makes reports forever. A report takes five seconds, so its lease must be renewed meanwhile. */
+/**
+ * A process that makes reports forever. Each report takes five seconds, so its lease must be renewed in the meantime.
+ */
 const asking = Effect.gen(function*() {
   const reports = yield* Reports
   return yield* Effect.forever(Effect.delay(Effect.ignore(reports.make("sales")), "300 millis"))

@@ -60,7 +60,7 @@ const claims = {
   failed: "no process failed"
 }
 
-describe("the demo of data streams", () => {
+describe("the data stream demo", () => {
   it("requires no new owner for a stream that the killed consumer had yielded", () => {
     const history = historyOf(recorded)
     assert.deepStrictEqual(failing(history), [])
@@ -69,7 +69,7 @@ describe("the demo of data streams", () => {
     assert.strictEqual(summary(history).at(-1), "Crash: others took over 2 streams of cleo, 4.3 s to 4.5 s later")
   })
 
-  it("requires no new owner for a stream that was finished after the kill was recorded and before it happened", () => {
+  it("requires no new owner for a stream that was finished between the record of the kill and the kill itself", () => {
     const history = historyOf({ ...recorded, "quinn-1": [["cleo", 7.1, 1, 60, "Done"]] })
     assert.isAbove(history.find(({ _tag, who }) => _tag === "Done" && who === "cleo")!.at, killedAt)
     assert.deepStrictEqual(failing(history), [])
@@ -83,7 +83,7 @@ describe("the demo of data streams", () => {
     }
   })
 
-  it("notices a stream that nobody took over", () => {
+  it("detects a stream that nobody took over", () => {
     const history = historyOf({ ...recorded, "quinn-1": [["cleo", 10.8, 1, 19]] })
     assert.deepStrictEqual(failing(history), [
       claims.done,
@@ -92,7 +92,7 @@ describe("the demo of data streams", () => {
     ])
   })
 
-  it("notices that the killed consumer owned no stream", () => {
+  it("detects that the killed consumer owned no stream", () => {
     const history = historyOf({
       ...recorded,
       "quinn-1": [["ben", 10.8, 1, 60, "Done"]],
@@ -101,24 +101,24 @@ describe("the demo of data streams", () => {
     assert.deepStrictEqual(failing(history), [claims.takenOver(0)])
   })
 
-  it("notices a skipped message, and a message that was processed too early", () => {
+  it("detects a skipped message, and a message that was processed too early", () => {
     const history = historyOf({ ...recorded, "quinn-3": [["cleo", 10.8, 1, 10], ["ada", 12.1, 12, 60, "Done"]] })
     assert.deepStrictEqual(failing(history), [claims.messages])
     const early = historyOf({ ...recorded, "pia-3": [["ada", 12.0, 1, 4, "Yielded"], ["ben", 12.1, 5, 60, "Done"]] })
     assert.deepStrictEqual(failing(early), [claims.messages, claims.tokens])
   })
 
-  it("notices an owner that continues after the next one has started", () => {
+  it("detects an owner that continues after its successor has started", () => {
     const history = historyOf({ ...recorded, "pia-3": [["ada", 12.0, 1, 9], ["ben", 12.6, 5, 60, "Done"]] })
     assert.deepStrictEqual(failing(history), [claims.tokens])
   })
 
-  it("notices a token that two owners share", () => {
+  it("detects a token that two owners share", () => {
     const history = historyOf(recorded).map((event) => "token" in event ? { ...event, token: 1 } : event)
     assert.include(failing(history), claims.tokens)
   })
 
-  it("notices a stream that is not done", () => {
+  it("detects a stream that is not done", () => {
     const history = historyOf(recorded).filter((event) => !(event._tag === "Done" && event.stream === "pia-1"))
     assert.deepStrictEqual(failing(history), [claims.done])
   })
@@ -128,7 +128,7 @@ describe("the demo of data streams", () => {
     assert.deepStrictEqual(failing([failed]), Object.values({ ...claims, takenOver: claims.takenOver(0) }))
   })
 
-  it("notices a process that failed", () => {
+  it("detects a failed process", () => {
     const failed: Event = { _tag: "Failed", who: "ada", at: 15_000, problem: "exited with code 1" }
     assert.deepStrictEqual(failing([...historyOf(recorded), failed]), [claims.failed])
   })

@@ -1,6 +1,6 @@
 /**
  * How to test your own code that needs mutexes: first with mutexes in memory, then as several processes on an in-memory
- * Redis that runs the production scripts. The test controls the clock, and nothing waits for real time.
+ * Redis that runs the production scripts. The test controls the clock and never waits for real time.
  */
 import { Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
@@ -14,7 +14,7 @@ import { Reports } from "../service.ts"
 const Live = Reports.layer.pipe(Layer.provideMerge(Mutex.layerMemory()))
 
 describe("Reports", () => {
-  it.effect("makes a report once for two callers that ask at the same time", () =>
+  it.effect("makes a report only once if two callers ask at the same time", () =>
     Effect.gen(function*() {
       const reports = yield* Reports
       const first = yield* Effect.forkChild(reports.make("sales"))
@@ -39,7 +39,7 @@ describe("Reports", () => {
       assert.deepStrictEqual((yield* Fiber.join(both)).map(Option.isSome), [true, true])
     }).pipe(Effect.provide(Live)))
 
-  it.effect("releases the mutex when it is interrupted", () =>
+  it.effect("releases the mutex on interruption", () =>
     Effect.gen(function*() {
       const reports = yield* Reports
       const making = yield* Effect.forkChild(reports.make("sales"))
@@ -62,7 +62,7 @@ describe("Reports, in several processes on one Redis", () => {
       Effect.map(Context.get(Reports))
     )
 
-  it.effect("waits at most one lease for a process that was cut off", () =>
+  it.effect("waits at most one lease time for a process that was cut off", () =>
     Effect.gen(function*() {
       const [a, b] = yield* Effect.all([reportsOf("a"), reportsOf("b")])
       yield* Effect.forkChild(a.make("sales"))

@@ -1,6 +1,6 @@
 /**
- * How to test handlers of data streams: on an in-memory Redis that runs the production scripts, first in one process,
- * then in several. The test controls the clock, and nothing waits for real time.
+ * How to test handlers for data streams: on an in-memory Redis that runs the production scripts, first in one process,
+ * then in several. The test controls the clock and never waits for real time.
  */
 import { StreamClient } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -17,7 +17,7 @@ const order = (region: string, ...fields: ReadonlyArray<string>) =>
 
 const sums = Effect.flatMap(Sums, Ref.get)
 
-describe("the handler of orders", () => {
+describe("the handler for orders", () => {
   const Live = Layer.merge(Sums.layer, TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))
 
   it.effect("adds up the orders until the last one", () =>
@@ -36,7 +36,7 @@ describe("the handler of orders", () => {
       assert.deepStrictEqual((yield* StreamClient.owned).map(({ stream }) => stream), ["orders:us"])
     }).pipe(Effect.provide(Live)))
 
-  it.effect("makes an invalid message a dead letter, and continues", () =>
+  it.effect("dead-letters an invalid message, and continues", () =>
     Effect.gen(function*() {
       yield* StreamClient.announce("orders:eu", {})
       yield* Effect.forkChild(StreamClient.run(handler))
@@ -50,7 +50,7 @@ describe("the handler of orders", () => {
     }).pipe(Effect.provide(Live)))
 })
 
-describe("the handler of orders, in several processes on one Redis", () => {
+describe("the handler for orders, in several processes on one Redis", () => {
   const start = Effect.fnUntraced(function*(name: string) {
     const context = yield* Layer.build(
       Layer.merge(Sums.layer, TestStreams.layerClient(RedisStreams.layerStore, { service: "orders", name }))
@@ -63,7 +63,7 @@ describe("the handler of orders, in several processes on one Redis", () => {
     }
   })
 
-  it.effect("continues elsewhere after the last order that was added up", () =>
+  it.effect("continues in another process after the last order that was added up", () =>
     Effect.gen(function*() {
       const a = yield* start("a")
       yield* a.here(StreamClient.announce("orders:eu", {}))
@@ -78,11 +78,11 @@ describe("the handler of orders, in several processes on one Redis", () => {
 
       assert.deepStrictEqual(yield* a.sums, { "orders:eu": 40 })
       assert.deepStrictEqual(yield* b.sums, { "orders:eu": 2 })
-      // Reconnect `a` so that it can shut down: nobody advances the clock once the test has ended
+      // Reconnect `a` so that it can shut down without a timeout: the clock stands still once the test has ended
       yield* link.heal()
     }).pipe(Effect.provide(FakeRedis.layer())))
 
-  it.effect("continues elsewhere at once when its process shuts down cleanly", () =>
+  it.effect("continues in another process immediately when its process shuts down cleanly", () =>
     Effect.gen(function*() {
       const life = yield* Scope.make()
       const a = yield* Scope.provide(start("a"), life)

@@ -1,4 +1,4 @@
-// Opens the built site in Chromium, tries what a reader does, and takes screenshots.
+// Opens the built site in Chromium, navigates and searches like a reader, and takes screenshots.
 import { spawnSync } from "node:child_process"
 import { mkdirSync, readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -37,7 +37,7 @@ export const checkInBrowser = async () => {
     })
     const picture = (name) => page.screenshot({ path: join(screenshots, `${name}.png`) })
 
-    /** Requires that no code or table is cut off at the right edge. */
+    /** Requires that no code block or table is cut off at the right edge. */
     const wholeCode = async (path) => {
       const cut = await page.evaluate(() =>
         [...document.querySelectorAll(".vp-doc pre, .vp-doc table")].filter((element) =>

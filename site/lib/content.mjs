@@ -1,5 +1,5 @@
-// Writes the input for VitePress: the guides, the examples that they link to, and an API reference from the doc
-// comments.
+// Writes the input for VitePress: the guides, the examples that they link to, and an API reference that is generated
+// from the doc comments.
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, dirname, extname, join, posix } from "node:path"
 import { leftOut } from "./guides.mjs"
@@ -16,7 +16,8 @@ const pageOf = (name) => name === "README" ? "guides" : name
 const examples = new Set()
 
 /**
- * Translates a link on a page in `folder` to a link within the site. Undefined if the site does not have the target.
+ * Translates a link on a page in `folder` to a link within the site. Returns undefined if the target is not part of the
+ * site.
  */
 const targetOf = (link, folder) => {
   const [path, anchor = ""] = link.split(/(?=#)/)
@@ -30,7 +31,7 @@ const targetOf = (link, folder) => {
     return `./${file.replace(/\.ts$/, ".md")}`
   }
   if (/\.(?:svg|json|yml)$/.test(file) && existsSync(join(root, file))) {
-    // Pictures are embedded in a page; other files are downloads
+    // Pictures are embedded in the page, and other files become downloads
     const isPicture = extname(file) === ".svg"
     const copy = join(content, isPicture ? "files" : "public/files", basename(file))
     mkdirSync(dirname(copy), { recursive: true })
@@ -40,7 +41,7 @@ const targetOf = (link, folder) => {
   return undefined
 }
 
-/** Replaces pictures of the playground with the live playground. */
+/** Replaces screenshots of the playground with the live playground. */
 const played = (text) =>
   text.replace(
     /!\[([^\]]*)\]\((?:docs\/)?playground\/([\w-]+)\.svg\)/g,
@@ -56,7 +57,7 @@ const withLinksOfSite = (text, folder = "docs") =>
     return target === undefined ? words : `${mark}[${words}](${target})`
   })
 
-/** The README as the start page, without its list of pages, which the sidebar replaces. */
+/** The README as the start page. Its list of pages is left out, because the sidebar replaces it. */
 const startPage = () =>
   readFileSync(join(root, "README.md"), "utf8").replace(/^# .*$/m, "# Get started").replace(
     /^## Documentation$[\s\S]*/m,

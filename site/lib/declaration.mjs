@@ -1,12 +1,12 @@
 // Renders a declaration for the API reference: its source without function bodies.
 import ts from "typescript"
 
-/** The text of a doc comment, without the comment markers. */
+/** Returns the text of a doc comment without the comment markers. */
 export const withoutMargin = (comment) => comment.replace(/^\/\*\*[ \n]?|\s*\*\/$/g, "").replace(/^ *\* ?/gm, "").trim()
 
 const textOf = (node, source) => node.getText(source)
 
-/** The signature of a function; undefined if the source does not state the result type. */
+/** Returns the signature of a function, or undefined if the source does not state the result type. */
 const typeOfFunction = (node, source) => {
   const generics = node.typeParameters === undefined
     ? ""
@@ -25,7 +25,7 @@ const typeOfFunction = (node, source) => {
 
 const isFunction = (node) => node !== undefined && (ts.isArrowFunction(node) || ts.isFunctionExpression(node))
 
-/** The source text of a node, without function bodies. */
+/** Returns the source text of a node without function bodies. */
 const withoutBodies = (node, source) => {
   const bodies = []
   const visit = (child) => {
@@ -48,7 +48,7 @@ const variable = (declaration, source) => {
   return `const ${name.text} = ${withoutBodies(initializer, source)}`
 }
 
-/** The declaration of an exported statement, without `export` and function bodies. */
+/** Returns the declaration of an exported statement, without `export` and function bodies. */
 export const declarationOf = (node, source) => {
   if (ts.isVariableStatement(node)) {
     return node.declarationList.declarations.map((declaration) => variable(declaration, source)).join("\n")

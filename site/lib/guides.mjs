@@ -9,15 +9,15 @@ const named = [
   { text: "Operating", pages: ["operations", "kubernetes", "monitoring", "observability", "runbooks", "performance"] }
 ]
 
-/** The groups of the sidebar. Pages in no group are listed last, under "More". */
+/** The groups in the sidebar. Pages that belong to no group are listed last, under "More". */
 export const groupsOf = (pages) => {
   const known = new Set(named.flatMap((group) => group.pages))
   const others = pages.filter((page) => !known.has(page))
   return others.length === 0 ? named : [...named, { text: "More", pages: others }]
 }
 
-/** Pages for contributors, which the site leaves out. */
+/** Pages for contributors. They are not part of the site. */
 export const leftOut = ["known-problems"]
 
-/** The first heading of a page. */
+/** Returns the first heading of a page. */
 export const titleOf = (text) => /^# (.+)$/m.exec(text)?.[1] ?? "effect-simba"

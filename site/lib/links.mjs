@@ -1,16 +1,16 @@
-// Checks the links within the built site: each target exists, and its anchor is on that page.
+// Checks the links within the built site: each target must exist and contain the link's anchor.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join, posix, relative } from "node:path"
 import { dist } from "./paths.mjs"
 
 const decode = (text) => decodeURIComponent(text.replaceAll("&amp;", "&"))
 
-/** The file that the server sends for this path; undefined if there is none. */
+/** Returns the file that the server sends for this path, or undefined if there is none. */
 const fileOf = (path) =>
   [path, `${path}.html`, posix.join(path, "index.html")]
     .find((file) => statSync(join(dist, file), { throwIfNoEntry: false })?.isFile() === true)
 
-/** Checks all links. Returns the number of pages and links, and the dead links. */
+/** Checks all links. Returns the numbers of pages and links, and the dead links. */
 export const checkLinks = () => {
   const pages = readdirSync(dist, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".html"))

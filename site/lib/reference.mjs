@@ -1,4 +1,4 @@
-// Generates the API reference of the public modules: each export with its declaration and its doc comment.
+// Generates the API reference for the public modules: each export with its declaration and doc comment.
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
 import ts from "typescript"
@@ -26,11 +26,11 @@ const isExported = (node) => node.modifiers?.some(({ kind }) => kind === ts.Synt
 const namesOf = (node) =>
   ts.isVariableStatement(node) ? node.declarationList.declarations.map(({ name }) => name.text) : [node.name?.text]
 
-/** The identifiers in a declaration that may be names of types. */
+/** Returns the identifiers in a declaration that may be type names. */
 const identifiersIn = (text) =>
   new Set(text.replace(/\/\*[\s\S]*?\*\/|"[^"]*"/g, "").match(/(?<![\w.])[A-Z]\w*(?:\.[A-Z]\w*)?/g))
 
-/** The modules that imported names refer to. Only relative imports are resolved. */
+/** Returns the modules from which names are imported. Resolves only relative imports. */
 const importsOf = (source, path) => {
   const imports = new Map()
   for (const node of source.statements.filter(ts.isImportDeclaration)) {
@@ -71,7 +71,7 @@ const readModule = (folder, module) => {
 
 const anchorOf = (name) => name.toLowerCase()
 
-/** Links to the documented names that a declaration mentions. */
+/** Returns links to the documented names that a declaration mentions. */
 const linksOf = (entry, read, modules) => {
   const pageOf = (target) => modules.get(target)
   const here = new Set(read.entries.map(({ name }) => name))
@@ -113,7 +113,7 @@ const pageOf = (name, read, modules) => {
   return `# ${title}\n\n\`${own}\`\n\n${read.header}\n\n${sections.join("\n\n")}\n`
 }
 
-/** The pages of the reference, each with its path, its text, and its first sentence. */
+/** Returns the pages of the reference, each with its path, its text, and its first sentence. */
 export const referencePages = () => {
   const all = packageFolders.flatMap((folder) => {
     const name = folder.split(/[\\/]/).at(-1)

@@ -1,4 +1,4 @@
-// Configures the site's search with extra search words, and checks that each of these words finds its section.
+// Adds extra words to the site's search, and checks that each of them finds its section.
 import { readdirSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
@@ -14,13 +14,13 @@ const searchOptions = {
   boost: { title: 4, text: 2, titles: 1, words: 16 }
 }
 
-/** The extra words of a section. Words for a whole page belong to its first section. */
+/** Returns the extra words for a section. Words for a whole page belong to its first section. */
 const wordsOf = ({ id, titles }) => [
   ...(searchWords[id] ?? []),
   ...(titles.length === 0 ? searchWords[id.split("#")[0]] ?? [] : [])
 ]
 
-/** The options for VitePress. The field `words` contains the extra search words of a section. */
+/** The options for VitePress. The field `words` contains a section's extra search words. */
 export const miniSearch = {
   options: {
     ...shared,
@@ -31,7 +31,7 @@ export const miniSearch = {
 
 const require = createRequire(createRequire(join(site, "package.json")).resolve("vitepress"))
 
-/** Loads the index as a browser does. */
+/** Loads the index like a browser. */
 const loadIndex = async () => {
   const { default: MiniSearch } = await import(pathToFileURL(require.resolve("minisearch")).href)
   const chunks = join(dist, "assets/chunks")
@@ -40,7 +40,9 @@ const loadIndex = async () => {
   return MiniSearch.loadJSON(json, { ...shared, searchOptions })
 }
 
-/** Searches for each word. Returns their number, and the words whose section is not among the first three results. */
+/**
+ * Searches for each word. Returns the number of words, and those whose section is not among the first three results.
+ */
 export const checkSearch = async () => {
   const index = await loadIndex()
   const words = Object.entries(searchWords).flatMap(([section, words]) => words.map((word) => ({ section, word })))

@@ -1,4 +1,4 @@
-// Extra search words by section, for readers who search for words that the section itself does not use.
+// Extra search words by section, because readers also search for words that the section itself does not use.
 export const searchWords = {
   "/start": [
     "install",

@@ -16,7 +16,7 @@ const types = {
 
 const isFile = (path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** The file for the path of a URL; undefined if the site has no such file. */
+/** Returns the file for a URL's path, or undefined if the site has no such file. */
 const fileOf = (url) => {
   let path
   try {
@@ -27,7 +27,7 @@ const fileOf = (url) => {
   return [path, `${path}.html`, join(path, "index.html")].map((name) => join(dist, name)).find(isFile)
 }
 
-/** Starts the server. With port 0, the system chooses a free port. */
+/** Starts the server. If the port is 0, the system picks a free one. */
 export const serve = (port) =>
   new Promise((resolve, reject) => {
     const server = createServer((request, response) => {
