@@ -12,7 +12,7 @@ import { serve } from "./internal/socket/connection.ts"
 import { TimedEngine } from "./internal/timedEngine.ts"
 
 /**
- * Options of `createFakeRedis`.
+ * Options for `createFakeRedis`.
  *
  * @category options
  * @since 0.1.0
@@ -20,15 +20,16 @@ import { TimedEngine } from "./internal/timedEngine.ts"
 export interface Options {
   /** The port to listen on. Default: a free port. */
   readonly port?: number | undefined
-  /** The local address to listen on. Default: `127.0.0.1`, which only this machine can reach. */
+  /** The local address to listen on. Default: `127.0.0.1`, which is reachable only from this machine. */
   readonly host?: string | undefined
   /** The path of a Unix socket, instead of a port. */
   readonly path?: string | undefined
   /** The seed for all random choices, such as `RANDOMKEY`'s. Default: `fake-redis`. */
   readonly seed?: string | undefined
   /**
-   * The minimum and maximum delay, in milliseconds, after which an expired key that nobody accesses is removed. Each
-   * key draws its own delay, because real servers are late too. Commands never see an expired key. Default: 0 to 100.
+   * The minimum and maximum delay, in milliseconds, before an expired key is removed if nobody accesses it. The delay
+   * is random for each key, because real servers also remove expired keys late. Commands never see an expired key.
+   * Default: 0 to 100.
    */
   readonly expiryDelay?: readonly [minimum: number, maximum: number] | undefined
   /** The maximum number of recent writes that `failover` can lose. Default: 16. */
@@ -43,12 +44,9 @@ export interface Options {
  * ```ts
  * import { createFakeRedis } from "@effect-simba/fake-redis"
  *
- * const server = await createFakeRedis()
- * server.advance(3_600_000) // an hour passes
- * server.setErrorState("LOADING") // as while Redis loads its data
- * server.setErrorState(undefined)
- * server.failover(2) // to a replica that lacks the last two writes
- * await server.close()
+ * const server = await createFakeRedis() server.advance(3_600_000) // one hour later server.setErrorState("LOADING") //
+ * as if Redis were loading its data server.setErrorState(undefined) server.failover(2) // the replica lacks the last
+ * two writes await server.close()
  * ```
  *
  * @category models
@@ -74,12 +72,12 @@ export interface FakeRedis {
   readonly restart: (options?: { readonly keepData?: boolean }) => void
   /**
    * Fails over to a replica that lacks the last writes, and closes all connections. Returns the number of lost writes.
-   * Throws a `RangeError` for a number greater than `undoDepth`.
+   * Throws a `RangeError` if asked to lose more than `undoDepth` writes.
    */
   readonly failover: (loseLastWrites: number) => number
   /**
-   * Refuses commands with this error, such as `LOADING` or `READONLY`, until it is set to `undefined`, or until the
-   * server restarts or fails over.
+   * Makes the server reject commands with this error, such as `LOADING` or `READONLY`, until the state is set to
+   * `undefined` or the server restarts or fails over.
    */
   readonly setErrorState: (state: ErrorState | undefined) => void
   /** Closes all connections and stops listening. */

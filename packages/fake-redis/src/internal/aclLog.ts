@@ -19,7 +19,7 @@ export interface AclLogEntry extends Failure {
   client: string
 }
 
-/** An identical failure within this time only increments the count of the earlier entry. */
+/** An identical failure within this time only increments the earlier entry's count. */
 const groupingMillis = 60_000
 
 export class AclLog {

@@ -1,6 +1,6 @@
 /**
- * Decides whether a command may run. This depends on its arguments, on the user's permissions, on the server's state,
- * and on the mode of the connection.
+ * Decides whether a command may run. The decision depends on the command's arguments, the user's permissions, the
+ * server's state, and the connection's mode.
  */
 import { denialText } from "./aclLog.ts"
 import { refusedWhileBusy } from "./busyScript.ts"
@@ -53,7 +53,7 @@ const refusedHere = (
   return queue !== undefined && spec.flags.has("no_multi") ? "ERR Command not allowed inside a transaction" : undefined
 }
 
-/** Returns the command if it may run, and otherwise the error text. */
+/** Returns the command if it may run, otherwise the error text. */
 export const admit = (server: Server, client: Client, args: ReadonlyArray<string>): Admitted | string => {
   const command = server.commands.get(args[0]!.toLowerCase())
   if (command === undefined) return unknownCommand(args)

@@ -1,7 +1,7 @@
 /**
- * Tracks blocked clients: the keys that each one waits for, in order of arrival, and which client is served when a key
- * becomes ready. A key is marked while a command runs, and served afterwards, so that scripts and transactions stay
- * atomic.
+ * Tracks blocked clients, in order of arrival, and the keys that they wait for. Decides which client is served when a
+ * key becomes ready. While a command runs, ready keys are only marked, and the clients are served afterwards, so that
+ * scripts and transactions stay atomic.
  */
 import type { Client } from "./client.ts"
 import type { Context } from "./context.ts"
@@ -17,13 +17,13 @@ export interface Wait {
   /** Server time in microseconds, or Infinity. */
   readonly deadline: number
   /**
-   * The reply if the key can serve the client now. Use the database of the context: SWAPDB may have replaced the
+   * The reply if the key can serve the client now. Use the context's database, because SWAPDB may have replaced the
    * original one.
    */
   readonly serve: (context: Context, key: string) => Value | undefined
   /** The reply after a timeout. */
   readonly timedOut: Value
-  /** The reply if the key vanishes or changes its type. Without it, the client keeps waiting. */
+  /** The reply if the key vanishes or changes its type. If not set, the client keeps waiting. */
   readonly vanished?: () => Value
 }
 
@@ -85,7 +85,7 @@ export class BlockedClients {
     return this.ready.length > 0
   }
 
-  /** Serves every client that can be served. The writes of one may make more keys ready. */
+  /** Serves every client that can be served. A served client's writes may make more keys ready. */
   serveReady(run: (blocked: Blocked, serve: (context: Context) => Value | undefined) => void): void {
     while (this.ready.length > 0) {
       const batch = this.ready

@@ -1,6 +1,6 @@
 /**
- * A script that has run for longer than `busy-reply-threshold`. While it runs, other clients may kill it, and receive
- * an error for most other commands.
+ * A script that has been running for longer than `busy-reply-threshold`. Other clients may kill it. Most of their other
+ * commands return an error.
  */
 import type { Client } from "./client.ts"
 import type { CommandSpec } from "./commandSpec.ts"
@@ -23,7 +23,7 @@ export interface BusyScript {
 const busyText = (kind: "script" | "function"): string =>
   `BUSY Redis is busy running a script. You can only call ${kind.toUpperCase()} KILL or SHUTDOWN NOSAVE.`
 
-/** Returns the error for a command that is refused while a script runs, or `undefined` if the command may run. */
+/** Returns the error for a command that is rejected while a script runs, or `undefined` if the command may run. */
 export const refusedWhileBusy = (busy: BusyScript | undefined, { flags }: CommandSpec): string | undefined =>
   busy === undefined || flags.has("allow_busy") ? undefined : busyText(busy.kind)
 

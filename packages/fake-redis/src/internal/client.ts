@@ -29,10 +29,10 @@ export interface Client {
   readonly id: number
   readonly push: (push: BinaryPush) => void
   readonly createdAt: number
-  /** Whether replies and pushes are encoded as bytes. They then use the types and shapes of the client's protocol. */
+  /** Whether replies and pushes are encoded as bytes, with the types and shapes of the client's protocol. */
   readonly wire: boolean
   protocol: 2 | 3
-  /** The mode that CLIENT REPLY set, for this command and for the next. */
+  /** The mode that CLIENT REPLY has set for this command and for the next. */
   replies: "on" | "off" | "skip next" | "skip"
   tracking: Tracking | undefined
   isMonitor: boolean
@@ -54,9 +54,9 @@ export interface Client {
   touched: boolean
   watched: Array<Watched>
   blocked: Blocked | undefined
-  /** Collects messages to the client while its transaction runs, to send them between the replies. */
+  /** Messages to the client that arrive while its transaction runs. They are sent between the replies. */
   interleaved: Array<BinaryPush> | undefined
-  /** Requests that wait because the client is blocked, paused, or running a long script. */
+  /** Requests that are waiting because the client is blocked, paused, or running a long script. */
   readonly waiting: Array<Request>
 }
 

@@ -1,4 +1,4 @@
-/** The description of a client in CLIENT LIST and in the logs. */
+/** Describes a client as CLIENT LIST and the logs show it. */
 import type { Client } from "./client.ts"
 import { subscriptions } from "./client.ts"
 

@@ -24,7 +24,7 @@ export const define = (name: string, run: Handler): Command => {
   return { name, spec, write: spec.flags.has("write"), run: spec.subcommands.size > 0 ? withHelp : run }
 }
 
-/** Runs a command. Errors may be thrown anywhere inside it, and become the reply. */
+/** Runs a command. Any error that it throws becomes the reply. */
 export const runCommand = (command: Command, context: Context, args: ReadonlyArray<string>): Value | typeof BLOCKED => {
   try {
     return command.run(context, args)
@@ -42,7 +42,7 @@ const help = ({ name, subcommands }: CommandSpec): Value => [
 
 const arityOk = (arity: number, count: number): boolean => arity >= 0 ? count === arity : count >= -arity
 
-/** Returns the spec of the command or of its subcommand, or an error text if there is no such subcommand. */
+/** Returns the spec for the command or its subcommand, or an error text if there is no such subcommand. */
 export const describedBy = ({ name, spec }: Command, args: ReadonlyArray<string>): CommandSpec | string => {
   if (spec.subcommands.size === 0 || args.length < 2) return spec
   const subcommand = args[1]!

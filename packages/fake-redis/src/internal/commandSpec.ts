@@ -4,15 +4,15 @@
 import { commandSpecs } from "./commandSpecs.generated.ts"
 
 /**
- * Where the keys begin: at an index, or after a keyword. The search for the keyword starts at `from`, and runs backward
- * if that is negative.
+ * Where the keys begin: at an index, or after a keyword. The search for the keyword starts at `from` and runs backwards
+ * if `from` is negative.
  */
 type Begin =
   | { readonly _tag: "index"; readonly index: number }
   | { readonly _tag: "keyword"; readonly keyword: string; readonly from: number }
   | { readonly _tag: "unknown" }
 
-/** Which of the following arguments are keys: a range, or as many as another argument says. */
+/** Which of the following arguments are keys: a range, or as many arguments as another argument says. */
 type Find =
   | { readonly _tag: "range"; readonly last: number; readonly step: number; readonly limit: number }
   | { readonly _tag: "keynum"; readonly index: number; readonly first: number; readonly step: number }
@@ -25,7 +25,7 @@ export interface KeySpec {
 }
 
 export interface CommandSpec {
-  /** The full name. For a subcommand it has both parts: `client|kill`. */
+  /** The full name. A subcommand's name contains both parts: `client|kill`. */
   readonly name: string
   /**
    * The exact number of arguments if positive, the minimum if negative. Includes the names of the command and
@@ -64,7 +64,7 @@ const keySpec = (text: string): KeySpec => {
   return { flags: flags.split(","), begin: beginOf(begin), find: findOf(find) }
 }
 
-/** CLIENT SETINFO is new in Redis 7.2, but clients send it to every server. */
+/** CLIENT SETINFO was added in Redis 7.2, but clients send it to every server. */
 const later = "client setinfo|4|noscript loading stale|0,0,0|@slow @connection|||connection|7.2.0"
 
 const read = (): ReadonlyMap<string, CommandSpec> => {
@@ -105,7 +105,7 @@ const specs = read()
 
 export const specOf = (name: string): CommandSpec | undefined => specs.get(name)
 
-/** The categories of `ACL CAT`, without their `@`. */
+/** The categories that `ACL CAT` lists, without the `@`. */
 export const CATEGORIES: ReadonlyArray<string> = [
   "keyspace",
   "read",

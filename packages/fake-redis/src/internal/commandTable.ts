@@ -1,6 +1,4 @@
-/**
- * The table of all commands, by name.
- */
+/** All commands by name. */
 import type { Command } from "./command.ts"
 import { aclCommands } from "./commands/acl.ts"
 import { bitfieldCommands } from "./commands/bitfields.ts"

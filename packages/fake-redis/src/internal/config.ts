@@ -1,10 +1,10 @@
 /**
- * The settings of CONFIG. Some change the server's behaviour, some have no effect that a client could observe, and some
- * cannot be changed: for those, CONFIG SET refuses other values.
+ * The settings for CONFIG. Some change the server's behaviour, some have no effect that a client could observe, and
+ * some are fixed: CONFIG SET rejects other values.
  */
 import { parseBigInt } from "./numbers.ts"
 
-/** The value in the form that Redis stores, or the reason why it refuses the value. */
+/** Returns the value in the form that Redis stores, or the reason why Redis rejects it. */
 type Accepted = { readonly value: string } | { readonly reason: string }
 
 interface Setting {
@@ -99,7 +99,7 @@ const POLICIES: ReadonlyArray<string> = [
 ]
 
 const SETTINGS: Readonly<Record<string, Setting>> = {
-  // Settings that change what commands do or return
+  // Settings that affect what commands do or return
   "acllog-max-len": integer("128"),
   "busy-reply-threshold": integer("5000"),
   "hash-max-listpack-entries": integer("512"),
@@ -117,7 +117,7 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   "zset-max-listpack-value": memory("64"),
   // No effect: without `maxmemory` nothing is evicted
   "maxmemory-policy": choice("noeviction", POLICIES),
-  // No effect on replies: these trade memory, CPU or latency
+  // No effect on replies: these settings trade memory, CPU or latency
   "active-expire-effort": integer("1", 1n, 10n),
   activerehashing: yesNo("yes"),
   "dynamic-hz": yesNo("yes"),
@@ -155,7 +155,7 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
   }
 }
 
-/** Older names of settings, which Redis still accepts. */
+/** Older names that Redis still accepts. */
 const ALIASES: Readonly<Record<string, string>> = {
   "hash-max-ziplist-entries": "hash-max-listpack-entries",
   "hash-max-ziplist-value": "hash-max-listpack-value",
@@ -201,7 +201,7 @@ export class Config {
     return Number(this.get(name))
   }
 
-  /** The name and the value to store, or the reason why the value is refused. */
+  /** Returns the name and the value to store, or the reason why the value is rejected. */
   check(name: string, value: string): Accepted {
     return SETTINGS[ALIASES[name] ?? name]!.accept(value)
   }

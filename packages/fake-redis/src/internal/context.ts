@@ -10,9 +10,9 @@ export class Context {
   readonly server: Server
   readonly client: Client
   readonly db: Keyspace
-  /** Server time in milliseconds, which stands still while the command runs. */
+  /** Server time in milliseconds. It stands still while the command runs. */
   readonly now: number
-  /** Whether the command runs in a transaction or a script, where nothing blocks. */
+  /** Whether the command runs in a transaction or a script, where commands do not block. */
   readonly atomic: boolean
   readonly script: boolean
 

@@ -50,7 +50,7 @@ const isBits = (text: string | undefined): boolean => {
   return unit === "bit" || (unit === undefined || unit === "byte" ? false : syntaxError())
 }
 
-/** Converts a range of bytes or bits to a range of bits. Negative bounds count from the end. */
+/** Converts a byte or bit range to a bit range. Negative bounds count from the end. */
 const bitRange = (bytes: string, from: number, to: number, bits: boolean): readonly [number, number] => {
   const size = bits ? bytes.length * 8 : bytes.length
   const start = from < 0 ? Math.max(0, size + from) : from

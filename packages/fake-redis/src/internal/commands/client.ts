@@ -1,4 +1,4 @@
-/** CLIENT subcommands: list, name, configure, pause and disconnect clients. */
+/** CLIENT subcommands, which list, name, configure, pause and disconnect clients. */
 import type { Client } from "../client.ts"
 import { addressOf, describeClient, kindOf } from "../clientInfo.ts"
 import type { Command, Handler } from "../command.ts"
@@ -72,7 +72,7 @@ const client: Handler = (context, args) => {
       return kill(context, args)
     case "unblock":
       return unblock(context, args)
-    default: // Only NO-EVICT gets here: HELP and unknown subcommands are handled earlier
+    default: // This must be NO-EVICT, because HELP and unknown subcommands are handled earlier
       return /^(?:on|off)$/i.test(args[2]!) ? OK : syntaxError()
   }
 }

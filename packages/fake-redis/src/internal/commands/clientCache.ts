@@ -1,4 +1,6 @@
-/** CLIENT TRACKING, CACHING and TRACKINGINFO: a client asks for invalidation messages about keys that change. */
+/**
+ * CLIENT TRACKING, CACHING and TRACKINGINFO, with which a client subscribes to invalidation messages for changed keys.
+ */
 import type { Client } from "../client.ts"
 import type { Context } from "../context.ts"
 import { integer } from "../numbers.ts"

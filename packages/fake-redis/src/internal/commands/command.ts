@@ -1,6 +1,4 @@
-/**
- * COMMAND: what the server reports about its commands.
- */
+/** COMMAND: information about the server's commands. */
 import type { Command, Handler } from "../command.ts"
 import { arityProblem, define, describedBy } from "../command.ts"
 import type { CommandSpec, KeySpec } from "../commandSpec.ts"
@@ -113,7 +111,7 @@ const command: Handler = ({ server }, args) => {
   switch (args[1]?.toLowerCase()) {
     case "count":
       return server.commands.size
-    // Leaves out Redis's summaries
+    // Redis's summaries are left out
     case "docs":
       return new Dictionary(
         (args.length === 2 ? all() : args.slice(2).flatMap((name) => find(server, name) ?? []))

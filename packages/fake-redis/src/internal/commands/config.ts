@@ -1,4 +1,4 @@
-/** CONFIG subcommands. CONFIG SET changes all of its settings or, if one is refused, none. */
+/** CONFIG subcommands. If CONFIG SET rejects one setting, it changes none of them. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import { globMatch } from "../glob.ts"
@@ -6,7 +6,7 @@ import { parseFlags, printFlags } from "../notifications.ts"
 import { fail, OK, syntaxError } from "../reply.ts"
 import type { Server } from "../server.ts"
 
-/** The setting that the server stores as bit flags. */
+/** The only setting that the server stores as bit flags. */
 const EVENTS = "notify-keyspace-events"
 
 const config: Handler = ({ server }, args) => {
@@ -37,7 +37,7 @@ const config: Handler = ({ server }, args) => {
 const invalid = (name: string, reason: string): never =>
   fail(`ERR CONFIG SET failed (possibly related to argument '${name}') - ${reason}`)
 
-/** Refuses unknown, immutable and repeated settings before any value is checked. */
+/** Rejects unknown, immutable and repeated settings before any value is checked. */
 const checkName = (server: Server, original: string, names: Set<string>): void => {
   const name = original.toLowerCase()
   if (name !== EVENTS && !server.config.has(name)) {

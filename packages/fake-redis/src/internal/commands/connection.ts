@@ -1,4 +1,4 @@
-/** Commands on the connection itself: greet, authenticate, select a database, close. */
+/** Commands for the connection itself: greet, authenticate, select a database, close. */
 import { subscriptions } from "../client.ts"
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -57,7 +57,7 @@ const hello: Handler = (context, args) => {
   const { client } = context
   const version = args[1] === undefined ? client.protocol : parseInteger(args[1])
   if (version === undefined) return fail("ERR Protocol version is not an integer or out of range")
-  // Sessions in this process always receive RESP2 shapes
+  // Sessions within this process always receive RESP2 shapes
   if (version !== 2 && (version !== 3 || !client.wire)) return fail("NOPROTO unsupported protocol version")
   let name = client.name
   for (let i = 2; i < args.length; i++) {

@@ -12,7 +12,7 @@ import { Dictionary, fail, OK, syntaxError } from "../reply.ts"
 const PER_ELEMENT = 16
 const PER_KEY = 56
 
-/** Redis's report on a server that is almost empty, and the one on a server without latency monitoring. */
+/** Redis's memory report for an almost empty server, and its latency report when monitoring is off. */
 const ALMOST_EMPTY =
   "Hi Sam, this instance is empty or is using very little memory, my issues detector can't be used in these " +
   "conditions. Please, leave for your mission on Earth and fill it with some data. The new Sam and I will be back to " +
@@ -86,7 +86,7 @@ const slowlog: Handler = ({ server }, args) => {
     case "reset":
       statistics.slow = []
       return OK
-    default: { // Only GET gets here: HELP and unknown subcommands are handled earlier
+    default: { // This must be GET, because HELP and unknown subcommands are handled earlier
       const count = args[2] === undefined ? 10 : parseInteger(args[2])
       if (count === undefined || count < -1) return fail("ERR count should be greater than or equal to -1")
       const entries = count === -1 ? statistics.slow : statistics.slow.slice(0, count)

@@ -1,4 +1,6 @@
-/** DUMP and RESTORE. The payload format is not Redis's: real servers and this one refuse each other's payloads. */
+/**
+ * DUMP and RESTORE. The payload format differs from Redis's: real servers and this one reject each other's payloads.
+ */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -14,7 +16,7 @@ import { sha1 } from "../sha1.ts"
 const MARK = "fake-redis-1:"
 const SUM = 40
 
-/** Replaces values that JSON cannot represent with objects that name their type. */
+/** Replaces values that JSON cannot represent with objects that contain the name of the type. */
 const replacer = (_key: string, value: unknown): unknown => {
   if (value instanceof SortedSet) return { $: "zset", items: value.order.map((item) => [item.member, item.score]) }
   if (value instanceof Map) return { $: "map", items: Array.from(value) }

@@ -1,4 +1,4 @@
-/** FUNCTION and FCALL: libraries of Lua functions stored on the server. */
+/** FUNCTION and FCALL, for libraries of Lua functions that are stored on the server. */
 import { killBusy } from "../busyScript.ts"
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -10,7 +10,7 @@ import { Dictionary, fail, Members, OK, Status } from "../reply.ts"
 import type { Server } from "../server.ts"
 import { runScript } from "./scriptCalls.ts"
 
-/** The marker at the start of a FUNCTION DUMP payload. The format differs from Redis's. */
+/** The marker at the start of a FUNCTION DUMP payload, whose format differs from Redis's. */
 const MARK = "fake-redis-functions-1:"
 
 const nameIn = (code: string): string => {
@@ -38,7 +38,7 @@ const load = (server: Server, code: string, replace: boolean): string => {
   if (!replace && server.libraries.has(name)) return fail(`ERR Library '${name}' already exists`)
   const { lua } = server.options
   if (lua === undefined) return fail("ERR this server was made without a Lua VM")
-  // Blank the shebang line but keep the line break, so that errors have the right line number
+  // Blank the shebang line but keep its line break, so that errors report the right line number
   const functions = lua.load(code.slice(code.indexOf("\n")))
   if (typeof functions === "string") return fail(`ERR ${functions}`)
   for (const other of server.libraries.values()) {
@@ -143,7 +143,7 @@ const functionCommand: Handler = ({ server }, args) => {
       const engine = new Dictionary(["libraries_count", libraries.size, "functions_count", functions])
       return new Dictionary(["running_script", running(server), "engines", new Dictionary(["LUA", engine])])
     }
-    default: // Only KILL gets here: HELP and unknown subcommands are handled earlier
+    default: // This must be KILL, because HELP and unknown subcommands are handled earlier
       return killBusy(server.busy, "function")
   }
 }

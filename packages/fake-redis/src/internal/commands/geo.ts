@@ -90,7 +90,7 @@ interface Options {
 
 interface Search {
   readonly key: string
-  /** `undefined` if the key does not exist. */
+  /** Undefined if the key does not exist. */
   readonly center: Position | undefined
   readonly shape: Shape
   readonly options: Options
@@ -125,7 +125,10 @@ const noOptions = (): Options => ({
   storesDistances: false
 })
 
-/** Parses an option that all searches share. Returns how many arguments it took, or 0 if it is not such an option. */
+/**
+ * Parses an option that all searches share. Returns the number of arguments that it consumed, or 0 if the argument is
+ * not such an option.
+ */
 const takeOption = (options: Options, args: ReadonlyArray<string>, at: number): number => {
   switch (args[at]!.toLowerCase()) {
     case "withdist":
@@ -186,7 +189,7 @@ const find = (context: Context, { center, key, options, shape }: Search): Readon
   return options.count > 0 ? found.slice(0, options.count) : found
 }
 
-/** Returns the result of a search, or stores it and publishes `event`. */
+/** Returns a search result, or stores it and publishes `event`. */
 const finish = (context: Context, search: Search, event: string): Value => {
   const { options, shape: { unit } } = search
   const found = find(context, search)
@@ -225,7 +228,7 @@ const check = (options: Options, name: string): void => {
   if (isAny && count === 0) return fail("ERR the ANY argument requires COUNT argument")
 }
 
-/** Parses the options from `from` on. Refuses STORE and STOREDIST unless `mayStore`. */
+/** Parses the options that start at `from`. Rejects STORE and STOREDIST unless `mayStore` is true. */
 const radiusOptions = (args: ReadonlyArray<string>, from: number, mayStore: boolean): Options => {
   const options = noOptions()
   for (let at = from; at < args.length;) {

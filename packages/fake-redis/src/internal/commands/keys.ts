@@ -1,4 +1,4 @@
-/** Commands on keys of any type: check, expire, rename, copy and iterate. */
+/** Commands for keys of any type: check, expire, rename, copy and iterate. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -128,8 +128,7 @@ const scan: Handler = (context, args) => {
   const found = page.filter((key) => {
     const entry = context.db.entries.get(key)
     if (entry === undefined) return false
-    // Compare the type before checking expiry, as Redis does: a key of a different type is not removed even if it has
-    // expired.
+    // Compare the type before checking the expiry, as Redis does: an expired key is not removed if its type differs.
     if (type !== undefined && entry.type !== type) return false
     return context.db.peek(key) !== undefined
   })

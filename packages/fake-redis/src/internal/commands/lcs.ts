@@ -47,7 +47,7 @@ const lcs: Handler = (context, args) => {
   const matches: Array<Value> = []
   let i = a.length
   let j = b.length
-  // The length of the current match, which grows while characters agree.
+  // The length of the current match, which grows while the characters are equal.
   let run = 0
   const close = () => {
     if (run >= Math.max(1, shortest)) {

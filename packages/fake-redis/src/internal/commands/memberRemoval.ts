@@ -1,4 +1,4 @@
-/** HDEL, SREM and ZREM: remove members, and the key once it is empty. */
+/** HDEL, SREM and ZREM, which remove members, and the key once it is empty. */
 import type { Handler } from "../command.ts"
 import type { Entry } from "../data/values.ts"
 

@@ -1,6 +1,7 @@
 /**
- * Cursors of SCAN, HSCAN, SSCAN and ZSCAN. Elements are visited in order of a hash of their bytes, and a cursor is a
- * position in that order. An element that exists throughout a scan is therefore found, regardless of other changes.
+ * Cursors for SCAN, HSCAN, SSCAN and ZSCAN. Elements are visited in the order of a hash of their bytes, and a cursor is
+ * a position in that order. A scan therefore finds every element that exists throughout the scan, regardless of other
+ * changes.
  */
 import { globMatch } from "../glob.ts"
 import { integer } from "../numbers.ts"
@@ -12,7 +13,7 @@ const hash = (text: string): number => {
   return h >>> 0
 }
 
-/** Returns one page. The cursor is `args[at]`, and the options follow. A compact collection is a single page. */
+/** Returns one page. The cursor is `args[at]`; the options follow. A compact collection fits in a single page. */
 export const scanPage = (
   names: ReadonlyArray<string>,
   args: ReadonlyArray<string>,

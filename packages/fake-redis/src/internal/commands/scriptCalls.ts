@@ -26,7 +26,7 @@ interface Called {
   readonly run: (host: ScriptHost) => Value | Paused
 }
 
-/** Runs a script or a function. A long one pauses, and the server is busy until it ends. */
+/** Runs a script or a function. If it runs for long, it pauses, and the server is busy until it ends. */
 export const runScript = (context: Context, { args, kind, name, readOnly, run }: Called): Value | typeof BLOCKED => {
   const { client, server } = context
   const { db } = client
@@ -47,8 +47,8 @@ export const runScript = (context: Context, { args, kind, name, readOnly, run }:
 }
 
 /**
- * Returns a predicate that is true once the script has run for too long and must pause. Scripts in transactions never
- * pause.
+ * Returns a predicate that becomes true once the script has run for too long and must pause. Scripts in transactions
+ * never pause.
  */
 const overtime = ({ atomic, server }: Context): (() => boolean) | undefined => {
   const { stopwatch } = server.options

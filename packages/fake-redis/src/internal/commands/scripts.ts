@@ -33,7 +33,7 @@ const header = (source: string): Header => {
       }
     }
   }
-  // Blank the shebang line but keep the line break, so that errors have the right line number.
+  // Blank the shebang line but keep its line break, so that errors report the right line number.
   return { body: source.slice(end), readOnly }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Commands on the server: TIME, INFO, LASTSAVE and SWAPDB; DEBUG, which is refused; and WAIT and ROLE, which find no
+ * Commands for the server: TIME, INFO, LASTSAVE and SWAPDB. DEBUG is always rejected, and WAIT and ROLE report no
  * replicas.
  */
 import type { Command, Handler } from "../command.ts"
@@ -31,7 +31,7 @@ const swapdb: Handler = ({ server }, args) => {
   if (a < 0 || b < 0 || a >= DATABASES || b >= DATABASES) return fail("ERR DB index is out of range")
   if (a === b) return OK
   const [first, second] = [server.dbs[a]!, server.dbs[b]!]
-  // WATCH regards every key of both databases as changed, but tracking clients are not notified
+  // For WATCH, every key in both databases has changed, but tracking clients are not notified
   for (const key of [...first.entries.keys(), ...second.entries.keys()]) {
     touchWatchers(server, a, key, false)
     touchWatchers(server, b, key, false)

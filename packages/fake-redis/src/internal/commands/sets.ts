@@ -1,4 +1,4 @@
-/** Set commands: members, random draws, unions, intersections and differences. */
+/** Set commands: members, random members, unions, intersections and differences. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"

@@ -1,4 +1,4 @@
-/** SORT and SORT_RO: sort the elements of a list, set or sorted set by their own values or by other keys. */
+/** SORT and SORT_RO, which sort the elements of a list, set or sorted set by their own values or by other keys. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -98,7 +98,7 @@ const ordered = (context: Context, key: string, query: Query): ReadonlyArray<str
   const elements = elementsOf(context, key).slice()
   const isUnsorted = query.by !== undefined && !query.by.includes("*")
   const type = context.db.peek(key)?.type
-  // Sets are unordered, so sort the elements if they are stored or if a script runs: the result must be deterministic
+  // Sets are unordered. If the result is stored or a script runs, sort it anyway, because it must be deterministic
   if (isUnsorted && !(type === "set" && (query.store !== undefined || context.script))) {
     return type === "zset" && query.descending ? elements.reverse() : elements
   }

@@ -1,4 +1,4 @@
-/** Unions, intersections and differences of sorted sets, which may also take plain sets. */
+/** Unions, intersections and differences of sorted sets. Plain sets are also accepted. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"

@@ -1,4 +1,4 @@
-/** Sorted set commands that pop members from either end. The blocking ones wait until there are members. */
+/** Sorted set commands that pop members from either end. The blocking commands wait until there are members. */
 import { blockUntil } from "../blockedClients.ts"
 import type { BLOCKED, Command, Handler } from "../command.ts"
 import { define } from "../command.ts"

@@ -1,4 +1,4 @@
-/** Sorted set commands on ranges: read, store, count and remove by rank, score or member. */
+/** Sorted set commands for ranges: read, store, count and remove by rank, score or member. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -48,14 +48,14 @@ const select = (query: Query): (zset: SortedSet | undefined) => ReadonlyArray<Sc
   }
 }
 
-/** Options that the command's name fixes. */
+/** The options that the command's name implies. */
 interface Fixed {
   readonly by?: By
   readonly reverse?: boolean
   readonly store?: boolean
 }
 
-/** Parses a query. The bounds are `args[at]` and the next argument, and the options follow. */
+/** Parses a query. The bounds are `args[at]` and the next argument; the options follow. */
 const parseQuery = (
   args: ReadonlyArray<string>,
   at: number,

@@ -1,4 +1,4 @@
-/** Sorted set commands on members: add, remove, read scores and ranks, draw random members, iterate. */
+/** Sorted set commands for members: add, remove, read scores and ranks, draw random members, iterate. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -22,7 +22,7 @@ export const itemsReply = (items: ReadonlyArray<Scored>, withScores: boolean): A
 
 /**
  * Stores a computed sorted set under a key, or removes the key if the set is empty. For commands that add one member at
- * a time, `expected` is the number of members that Redis expects. It decides the initial encoding.
+ * a time, `expected` is the number of members that Redis expects, which determines the initial encoding.
  */
 export const storeSorted = (
   context: Context,

@@ -43,7 +43,7 @@ const deliver = (
   return entries
 }
 
-/** Redelivers the consumer's pending entries after an id, and counts the delivery. */
+/** Redelivers the consumer's pending entries after an id, and increments their delivery counts. */
 const history = (
   context: Context,
   stream: Stream,

@@ -1,6 +1,6 @@
 /**
- * XGROUP: creates, moves and removes consumer groups and consumers. Each change publishes a keyspace event, but only
- * MKSTREAM's new stream aborts the transactions that watch the key.
+ * XGROUP: creates, moves and removes consumer groups and consumers. Each change publishes a keyspace event, but
+ * transactions that watch the key are aborted only if MKSTREAM creates the stream.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
@@ -26,7 +26,7 @@ const createConsumer = (context: Context, group: Group, key: string, name: strin
   return consumer
 }
 
-/** Returns the consumer of that name, creating it if necessary, and resets its idle time. */
+/** Returns the consumer with this name, creating it if necessary, and resets its idle time. */
 export const consumerOf = (context: Context, group: Group, key: string, name: string): Consumer => {
   const consumer = group.consumers.get(name) ?? createConsumer(context, group, key, name)
   consumer.seenAt = context.now

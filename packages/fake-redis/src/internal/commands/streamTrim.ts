@@ -1,4 +1,4 @@
-/** Trimming: XTRIM, and the trimming options of XADD. */
+/** XTRIM, and XADD's trimming options. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Stream, StreamId } from "../data/stream.ts"
@@ -20,7 +20,7 @@ interface TrimOptions extends Trimming {
   readonly next: number
 }
 
-/** Parses the options from `args[at]` on. `checkTrimming` checks that they can be combined. */
+/** Parses the options that start at `args[at]`. `checkTrimming` checks that they can be combined. */
 export const trimOptions = (args: ReadonlyArray<string>, at: number, adding: boolean): TrimOptions => {
   let strategy: "maxlen" | "minid" | undefined
   let keep = Infinity
@@ -72,7 +72,7 @@ export const checkTrimming = ({ approximate, limit, strategy }: Trimming, adding
   }
 }
 
-/** The setting whose value `trimStream` takes. */
+/** The setting that `trimStream` takes as an argument. */
 export const NODE_ENTRIES = "stream-node-max-entries"
 
 const defaultLimit = (nodeEntries: number): number => {
@@ -81,8 +81,8 @@ const defaultLimit = (nodeEntries: number): number => {
 }
 
 /**
- * Trims a stream. `~` removes only whole nodes and, without LIMIT, at most as many entries as a hundred full nodes
- * hold.
+ * Trims a stream. `~` removes only whole nodes. If there is no LIMIT, it removes at most as many entries as fit in a
+ * hundred nodes.
  */
 export const trimStream = (
   stream: Stream,

@@ -1,4 +1,4 @@
-/** Commands on the entries of a stream: add, read ranges, delete, and XSETID. */
+/** Commands for a stream's entries: add, read ranges, delete, and XSETID. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"
@@ -159,7 +159,7 @@ const xsetid: Handler = (context, args) => {
   stream.lastId = id
   if (added !== -1) stream.entriesAdded = added
   if (deleted !== undefined && compareIds(deleted, MIN_ID) !== 0) stream.maxDeletedId = deleted
-  // Publishes the event without aborting the transactions that watch the key.
+  // Publishes the event, but does not abort the transactions that watch the key.
   context.server.notify(context.db, args[1]!, "t", "xsetid")
   return OK
 }

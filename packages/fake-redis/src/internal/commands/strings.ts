@@ -30,7 +30,7 @@ const positiveDeadline = (context: Context, name: string, expiry: Expiry): numbe
   return deadline(context, name, expiry.text, expiry.unit, expiry.absolute)
 }
 
-/** Stores a string as SET does, and publishes the events. */
+/** Stores a string like SET, and publishes the events. */
 const store = (
   context: Context,
   key: string,
