@@ -44,9 +44,12 @@ export interface Options {
  * ```ts
  * import { createFakeRedis } from "@effect-simba/fake-redis"
  *
- * const server = await createFakeRedis() server.advance(3_600_000) // one hour later server.setErrorState("LOADING") //
- * as if Redis were loading its data server.setErrorState(undefined) server.failover(2) // the replica lacks the last
- * two writes await server.close()
+ * const server = await createFakeRedis()
+ * server.advance(3_600_000) // one hour later
+ * server.setErrorState("LOADING") // as if Redis were loading its data
+ * server.setErrorState(undefined)
+ * server.failover(2) // the replica lacks the last two writes
+ * await server.close()
  * ```
  *
  * @category models

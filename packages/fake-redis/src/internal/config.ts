@@ -4,7 +4,7 @@
  */
 import { parseBigInt } from "./numbers.ts"
 
-/** Returns the value in the form that Redis stores, or the reason why Redis rejects it. */
+/** The value in the form that Redis stores, or the reason why Redis rejects it. */
 type Accepted = { readonly value: string } | { readonly reason: string }
 
 interface Setting {
