@@ -1,5 +1,5 @@
 /**
- * Effect's `Redis` service and this library's `Subscriber`, implemented with ioredis.
+ * Implements Effect's `Redis` service and this library's `Subscriber` with ioredis.
  *
  * It opens one connection for commands and, on the first subscription, a second one shared by all subscriptions. Each
  * `Redis.reserve` opens another connection. Behind Sentinel, the layer also connects to each Sentinel to detect

@@ -39,7 +39,7 @@ const keepMillis = 7 * 24 * 60 * 60 * 1000
 
 /**
  * KEYS: the key of the largest token, then the snippet's keys. ARGV: the caller's token, then the snippet's arguments.
- * Tokens have up to 16 digits, which Lua numbers represent exactly.
+ * Tokens have up to 16 digits, and Lua numbers represent them exactly.
  */
 const fenced = (snippet: string) => /* lua */ `
 local largest = redis.call('GET', KEYS[1])

@@ -1,5 +1,5 @@
 /**
- * Mutexes on Redis, with their own connection or on the application's `Redis` service.
+ * Mutexes on Redis. They open their own connection or use the application's `Redis` service.
  *
  * @since 0.1.0
  */
@@ -52,7 +52,8 @@ export interface Options<R = never> extends Mutex.Options<R> {
 type HookServices<R> = [R] extends [infer Services] ? Services : never
 
 /**
- * Provides `Mutex` on the Redis server at `redis.url` (default: `redis://localhost:6379`), and the connection to it.
+ * Provides `Mutex` on the Redis server at `redis.url` (default: `redis://localhost:6379`), together with the connection
+ * to that server.
  *
  * **Details**
  *

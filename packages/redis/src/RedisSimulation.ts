@@ -113,7 +113,7 @@ export const make = <E>(
 }
 
 /**
- * Runs a program that uses mutexes in simulated processes, and checks that the guarantees of mutexes hold.
+ * Runs a program in simulated processes, and checks that its mutexes keep their guarantees.
  *
  * **Details**
  *

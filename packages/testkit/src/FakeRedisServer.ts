@@ -30,7 +30,7 @@ type Options = {
   readonly port?: number | undefined
   /** The local address to listen on. Default: `127.0.0.1`, which is reachable only from this machine. */
   readonly host?: string | undefined
-  /** The path of a Unix socket, instead of a port. */
+  /** The path of a Unix socket, to use instead of a port. */
   readonly path?: string | undefined
   /** The name of the link in `FakeNetwork` and of the clients in the trace. Default: `socket`. */
   readonly client?: string | undefined

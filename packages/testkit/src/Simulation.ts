@@ -337,7 +337,7 @@ export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map
  * @since 0.1.0
  */
 export interface Live extends live.Live {
-  /** The result so far, in the form that `run` returns. */
+  /** The result so far, in the same form as from `run`. */
   readonly result: () => Result
 }
 

@@ -1,5 +1,5 @@
 /**
- * Data streams on Redis, with their own connection or on the application's `Redis` service.
+ * Data streams on Redis. They open their own connection or use the application's `Redis` service.
  *
  * @since 0.1.0
  */
@@ -45,8 +45,8 @@ export interface Options extends StreamClient.Options {
 }
 
 /**
- * Provides `StreamClient` on the Redis server at `redis.url` (default: `redis://localhost:6379`), and the connection to
- * it.
+ * Provides `StreamClient` on the Redis server at `redis.url` (default: `redis://localhost:6379`), together with the
+ * connection to that server.
  *
  * **Details**
  *

@@ -139,7 +139,7 @@ const read = (rows: Rows): Effect.Effect<ReadonlyArray<Entry>, Schema.SchemaErro
  * **Gotchas**
  *
  * The original subscribes to keyspace events (`K`) with a pattern. This model receives the same expiries through
- * keyevent channels (`E`), because `Subscriber` has no patterns.
+ * keyevent channels (`E`), because `Subscriber` does not support patterns.
  *
  * **Example** (Killing a consumer after a minute)
  *

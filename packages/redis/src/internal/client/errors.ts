@@ -3,7 +3,7 @@ import { BackendError } from "@effect-simba/core/SimbaError"
 import { DriverError } from "./driverError.ts"
 import type { RedisError } from "./effectRedis.ts"
 
-/** Error codes of a temporarily unavailable server. They may also occur inside a script's error. */
+/** Error codes of a temporarily unavailable server. A script's error may contain them too. */
 const transientCode =
   /\b(LOADING|BUSY|READONLY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|NOREPLICAS|OOM|NOSCRIPT|ASK|UNBLOCKED|MISCONF)\b/
 
@@ -75,6 +75,6 @@ export const backendError = (operation: string, cause: unknown, keys?: ReadonlyA
 export const fromRedis = (operation: string) => (error: RedisError): BackendError =>
   backendError(operation, error.cause)
 
-/** Converts an error about one key that a script returned instead of raising it. */
+/** Converts an error that concerns one key. The script returned it instead of raising it. */
 export const fromReply = (operation: string, text: string, keys?: ReadonlyArray<string>): BackendError =>
   new BackendError({ operation, isRetryable: isTransient(text), cause: known(text, keys) ?? new Error(text) })

@@ -134,7 +134,7 @@ export const readJobs = script(
   }
 )
 
-/** Reads the owner of a mutex and the remaining time in one step, for `MutexStore.owner` and before a forced release. */
+/** Reads a mutex's owner and the remaining time in one step. Used for `MutexStore.owner` and before a forced release. */
 export const readOwner = script(
   "\nlocal owner = KEYS[1]\n" + ownershipText + "return ownershipOf(owner, redis.call('GET', owner))\n",
   replies.OwnershipText,

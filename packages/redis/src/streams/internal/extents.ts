@@ -27,7 +27,7 @@ const toExtent = ([length, last, first, added, lastDeleted]: Reply): Extent => (
   lastDeleted: lastDeleted === "" ? undefined : lastDeleted
 })
 
-/** Returns whether no message was deleted between the two extents. */
+/** Returns true if no messages were deleted between the two extents. */
 const isUntouched = (before: Extent, after: Extent): boolean =>
   before.first === after.first && before.added! - before.length === after.added! - after.length
 

@@ -57,7 +57,10 @@ export const deadLetters = (service: ServiceName): string => `simba:dead:${input
  */
 export const deadMessages = (stream: StreamName): string => `simba:dead:${stream}`
 
-/** Hash: the id of the dead letter for each message of a data stream. Expires 30 days after the last one is added. */
+/**
+ * Hash: for each dead-lettered message of a data stream, the id of its dead letter. Expires 30 days after the last one
+ * is added.
+ */
 export const deadIds = (stream: StreamName): string => `simba:dead-ids:${stream}`
 
 /**
@@ -73,7 +76,7 @@ export const failures = (service: ServiceName): string => `simba:failures:${inpu
  */
 export const announced = (service: ServiceName): string => `simba:announced:${input(service)}`
 
-/** Hash: the paused data streams. The empty name stands for the whole service. Never expires. */
+/** Hash: the paused data streams. The empty name means the whole service. Never expires. */
 export const paused = (service: ServiceName): string => `simba:paused:${input(service)}`
 
 /** Hash: the members of the fleet, by consumer and session. Expires when all heartbeats are overdue. */

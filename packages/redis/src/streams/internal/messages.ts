@@ -97,7 +97,7 @@ export const ReadReply = Schema.Unknown.pipe(Schema.decodeTo(
 ))
 
 /**
- * A message on the channel of signals. `released@@<entry>@@<stream>`: any consumer may take the data stream now.
+ * A message on the channel for signals. `released@@<entry>@@<stream>`: any consumer may take the data stream now.
  * `given@@<session>`: a data stream was handed over to that member.
  */
 export const SignalMessage = Schema.Union([

@@ -13,7 +13,7 @@ export { Entries, HandOver } from "./messages.ts"
 /** A member of the fleet, its capacity, and the number of data streams that it owns. */
 export const Member = separated({ consumer: ConsumerName, session: Session, capacity: Count, owned: Count })
 
-/** Milliseconds until a key expires, or `-1` if it does not. */
+/** Milliseconds until a key expires, or `-1` if it never expires. */
 export const TimeLeft = Schema.String.check(Schema.isPattern(/^-1$|^\d+$/))
 
 /** A script's reply for an item that failed. The other items in the call were processed. */

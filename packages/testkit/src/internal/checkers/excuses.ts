@@ -14,7 +14,7 @@ const step = 1
 const comparisonMillis = 1100
 
 interface Grant {
-  /** When the client sent its first request. The client may measure the age of its grant from this time. */
+  /** When the client sent its first request. The client may measure its grant's age from this time. */
   readonly askedAt: number
   /**
    * When the id was granted the resource. After a loss of data, the server may grant the resource to the same id again,

@@ -27,7 +27,7 @@ export interface Parcel {
 export interface LiveProcess {
   readonly name: string
   readonly state: "running" | "paused" | "dead"
-  /** The number of this client's process: each start after a kill or a failure has the next number. */
+  /** The number of this client's process. It increases with each restart after a kill or a failure. */
   readonly generation: number
   readonly isCut: boolean
   /** The sum of all steps of its wall clock, in milliseconds. */

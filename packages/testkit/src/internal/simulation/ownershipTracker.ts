@@ -43,7 +43,7 @@ export interface Party {
   readonly id: string
 }
 
-/** None, one or several, because one command may make several changes. */
+/** None, one or several, because a single command may make several changes. */
 export type Parties<P extends Party = Party> = P | ReadonlyArray<P> | undefined
 
 const none: ReadonlyArray<never> = []

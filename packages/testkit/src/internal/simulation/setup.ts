@@ -13,7 +13,7 @@ import type { Range } from "./prng.ts"
 export interface Client {
   readonly name: string
   readonly index: number
-  /** The number of this client's process: each start after a kill or a failure has the next number. */
+  /** The number of this client's process. It increases with each restart after a kill or a failure. */
   readonly generation: number
   /** Returns a uniform number in [0, 1) from this process's random stream. */
   readonly random: () => number

@@ -53,7 +53,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
     return { one, a, b, token, ...jobsOf(one) }
   })
 
-  it.effect("B33: a schedule starts when its job is first registered or at the start of its current period, and stays unchanged", () =>
+  it.effect("B33: a schedule starts at its job's registration or the start of the current period, and stays unchanged", () =>
     Effect.gen(function*() {
       const { read } = yield* setup("jobs known")
       const period = 3_600_000
@@ -129,7 +129,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       const next = yield* b.own
       assert.strictEqual((yield* claim(b, next.token, "job", "b1", at, { attempts: 2 }))._tag, "Taken")
       assert.strictEqual((yield* claim(b, next.token, "job", "b2", at, { attempts: 3 })).attempt, 3)
-      // A run that never started does not use up an attempt
+      // A run that never starts does not use up an attempt
       yield* end("job", "b2", "unstarted")
       assert.strictEqual((yield* record("job")).run!.attempt, 2)
       assert.strictEqual((yield* claim(b, next.token, "job", "b3", at, { attempts: 3 })).attempt, 3)
@@ -252,7 +252,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", wanted! + 11))._tag, "Claimed")
     }))
 
-  it.effect("B33: a schedule change records the old schedule and its end, and drops schedules without open instants", () =>
+  it.effect("B33: a schedule change records the old schedule and its end, and drops settled schedules", () =>
     Effect.gen(function*() {
       const { a, claim, read, one, record, steer, token } = yield* setup("jobs changed")
       const named = (schedule: string) => [{ name: "job", schedule, keep }]

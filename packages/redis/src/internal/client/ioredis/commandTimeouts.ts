@@ -81,7 +81,7 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
     noteSilence: (from: number) => {
       since = Math.min(since, Math.max(from, lastData))
     },
-    /** The instant at which the connection counts as silent for too long. */
+    /** The instant from which the connection counts as silent for too long. */
     due: () => since + 2 * limit,
     end: () => {
       // While the server loads its data, ioredis pauses between requests
@@ -122,7 +122,7 @@ export const withTimeouts = (
   Effect.gen(function*() {
     const limit = Duration.toMillis(commandTimeout)
     const busy = Latch.makeUnsafe(false)
-    // A linked list, because a Set costs a quarter more with thousands of commands
+    // Use a linked list, because a Set is 25 % slower with thousands of commands
     let oldest: UntimedCommand | undefined
     let newest: UntimedCommand | undefined
     const wake = () => busy.openUnsafe()

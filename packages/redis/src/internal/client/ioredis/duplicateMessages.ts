@@ -15,7 +15,7 @@ export class Copies {
   /** How often each node has sent a text. The largest count is the number of times that the text was published. */
   private readonly counts = new Map<string, Map<string, number>>()
 
-  /** Returns whether this is the first copy of a message. `nodes` is the number of nodes with a subscription. */
+  /** Returns whether this is the first copy of a message. `nodes` is the number of subscribed nodes. */
   isFirst(node: string, text: string, nodes: number): boolean {
     if (nodes === 1) return true
     const byNode = this.counts.get(text) ?? new Map<string, number>()

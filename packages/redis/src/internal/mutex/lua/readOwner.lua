@@ -1,4 +1,4 @@
---- Reads the owner of a mutex and the remaining time in one step, for `MutexStore.owner` and before a forced release.
+--- Reads a mutex's owner and the remaining time in one step. Used for `MutexStore.owner` and before a forced release.
 ---
 --- KEYS[1] owner
 --- Reply: OwnershipText.

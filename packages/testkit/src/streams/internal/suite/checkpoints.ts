@@ -86,7 +86,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       yield* service.release(ownership)
       const other = yield* b.take(ownership.stream, ownership.entry)
       assert.strictEqual(yield* service.end(other), "Ended")
-      // A dead letter that is redriven continues under its old announcement
+      // After its dead letter is redriven, the data stream continues under the old announcement
       yield* service.deadLetter(other, "poison")
       yield* service.redrive(only(yield* service.deadLetters(undefined, 10)).id)
       const redriven = yield* b.take(ownership.stream, only(yield* b.read()).entry)

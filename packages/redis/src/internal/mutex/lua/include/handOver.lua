@@ -19,8 +19,8 @@
 --- @include contenderIds.lua
 --- @include wakeUp.lua
 
--- Returns the id of the notified waiter, and the same id as the second result if it now owns the mutex. Returns nothing
--- if the caller comes first or nobody waits
+-- Returns the id of the notified waiter. If that waiter now owns the mutex, returns the id a second time. Returns
+-- nothing if the caller is first or nobody is waiting
 local function handOver(mutex, from, confirm, lease, caller, ticket)
   local owner, skipDead = mutex.owner, mutex.skipDead
   local id, score = unpack(redis.call('ZRANGE', mutex.queue, '0', '0', 'WITHSCORES'))

@@ -1,4 +1,4 @@
---- Makes a contender the owner with a new token, and publishes the acquisition. Called once for each grant.
+--- Makes a contender the owner with a new token, and publishes the acquisition. Called once per grant.
 --- @include fence.lua
 
 local function own(owner, fence, id, millis)

@@ -30,7 +30,7 @@ local function forgetAnnouncement(announced, stream, entry)
   end
 end
 
--- Returns the largest id that the data stream ever had
+-- Returns the largest id that the data stream has ever had
 local function lastMessage(key)
   local info = redis.pcall('XINFO', 'STREAM', key)
   return info.err and '0-0' or field(info, 'last-generated-id')
