@@ -1,4 +1,4 @@
-/** Completion scripts offer the names on the server. */
+/** Completion scripts offer names from the server. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
@@ -8,7 +8,7 @@ import * as commandLine from "../support/commandLine.ts"
 
 const program = fileURLToPath(new URL("../../src/bin/effectSimba.ts", import.meta.url))
 
-/** The completions that Bash offers for this line when Tab is pressed. */
+/** The completions that Bash offers for this line on Tab. */
 const press = (script: string, line: string, url: string) => {
   const words = line.split(" ")
   const { stderr, stdout } = spawnSync("bash", ["-s"], {
@@ -27,7 +27,7 @@ const press = (script: string, line: string, url: string) => {
 }
 
 layer(RedisServer.layer, { excludeTestServices: true })("completions of effect-simba", (it) => {
-  it.effect("are the names on the server that can follow the typed words", () =>
+  it.effect("are names from the server that can follow the words typed so far", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (const name of ["invoices", "orders"]) {
@@ -37,7 +37,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("completions of effect-s
       yield* server.send("XADD", "shop-input", "*", "lbs-input", `{"DataStreamName":"us","Info":{}}`)
       yield* server.send("XREADGROUP", "GROUP", "shop-group", "c", "STREAMS", "shop-input", ">")
       yield* server.send("XADD", "shop-input", "*", "lbs-input", `{"DataStreamName":"eu","Info":{}}`)
-      // On a busy machine the program may exceed its time limit. It then prints no names.
+      // On a busy machine, the program may exceed its time limit and print no names.
       const follows = (words: string, ...names: ReadonlyArray<string>) =>
         until(
           `${names} after ${words}`,
@@ -63,7 +63,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("completions of effect-s
       assert.deepStrictEqual(press(script, "effect-simba streams rew", server.url), ["rewind"])
     }))
 
-  it.effect("are empty if no server replies", () =>
+  it.effect("are empty if the server does not reply", () =>
     Effect.gen(function*() {
       const { code, errors, output } = yield* commandLine.run(["--names", "inspect"], { url: "redis://127.0.0.1:1" })
       assert.deepStrictEqual([code, errors, output], [0, "", ""])

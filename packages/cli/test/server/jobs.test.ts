@@ -1,4 +1,4 @@
-/** The commands of `effect-simba` that list and control jobs. */
+/** The `effect-simba` commands that list and control jobs. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -6,7 +6,7 @@ import { freshName, openMutex, RedisServer, until } from "../../../redis/test/su
 import * as commandLine from "../support/commandLine.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba jobs", (it) => {
-  it.effect("list, run, pause, resume, reschedule and step-down act on the whole fleet, and doctor shows a pause", () =>
+  it.effect("list, run, pause, resume, reschedule and step-down affect the whole fleet, and doctor shows that jobs are paused", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("jobs")

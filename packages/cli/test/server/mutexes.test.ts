@@ -1,4 +1,4 @@
-/** The commands of `effect-simba` that inspect and release mutexes, run with pipes and in a pseudo-terminal. */
+/** The `effect-simba` commands that inspect and release mutexes, both with pipes and in a pseudo-terminal. */
 import type { RedisDoctor } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
@@ -8,7 +8,7 @@ import * as commandLine from "../support/commandLine.ts"
 const escape = "\u001B["
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes", (it) => {
-  it.effect("list and inspect show owner, time left, token and queue", () =>
+  it.effect("list and inspect show the owner, remaining time, token and queue", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const [holder, waiter] = yield* Effect.all([openMutex(server), openMutex(server)])
@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       for (const part of [name, lease.id, String(lease.token), shown.waiters[0].id]) assert.include(output, part)
     }))
 
-  it.effect("if another program owns one key, list still shows the other mutexes, and release names the key", () =>
+  it.effect("if one mutex has a key from another program, list still shows the others, and release names the key", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const prefix = freshName("mixed")
@@ -67,7 +67,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       yield* server.send("DEL", ...[good, list, text].map((name) => `simba:{${name}}`))
     }))
 
-  it.effect("if another program wrote one key of a mutex, release names that key and not the owner key", () =>
+  it.effect("release names the key of a mutex that another program wrote, not the owner key", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -84,7 +84,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
     }))
 
-  it.effect("output is coloured only on a terminal", () =>
+  it.effect("the output is coloured only on a terminal", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       assert.notInclude((yield* commandLine.run(["list"], server)).output, escape)
@@ -105,7 +105,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.notInclude(output, `${escape}2J`)
     }))
 
-  it.effect("release changes nothing if the owner has changed since the prompt", () =>
+  it.effect("release changes nothing if the mutex has changed hands since the prompt", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -122,7 +122,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       yield* lease.ensure
     }))
 
-  it.effect("release asks for confirmation on a terminal, and changes nothing if it is denied", () =>
+  it.effect("release asks for confirmation on a terminal, and changes nothing if the user says no", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -152,7 +152,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
     }))
 
-  it.effect("release without --force or --yes changes nothing, and names the missing flags", () =>
+  it.effect("release without --force or --yes changes nothing and names the missing flags", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -174,7 +174,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.deepStrictEqual(freed, { name, takenFrom: lease.id })
     }))
 
-  it.effect("watch draws a timeline of owners on a terminal, and restores the screen", () =>
+  it.effect("watch draws a timeline of owners on a terminal, and restores the screen at the end", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const [first, second] = yield* Effect.all([openMutex(server), openMutex(server)])
@@ -202,7 +202,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.match(watching.output(), /\?25h[^\n]*\?1049l\s*$/)
     }))
 
-  it.effect("watch prints events if its output is not a terminal", () =>
+  it.effect("watch prints events if the output is not a terminal", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -233,7 +233,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       )
     }))
 
-  it.effect("watch reports an outage of the server and continues", () =>
+  it.effect("watch reports a server outage and continues", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const lines = yield* commandLine.start(["watch", "--json", "--poll-interval", "50ms"], server)
@@ -265,7 +265,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.strictEqual((yield* commandLine.run(["watch", "--for", "100ms"], server)).code, 0)
     }))
 
-  it.effect("exit codes and messages distinguish wrong arguments from outages", () =>
+  it.effect("exit codes and messages distinguish invalid arguments from outages", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (
@@ -292,7 +292,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
       const both = yield* commandLine.run(["run", "x", "--timeout", "1s", "--if-available", "--", "true"], server)
       assert.strictEqual(both.code, 64)
-      // The advice names flags of this program, not options of the library
+      // The advice names the program's flags, not library options
       const single = yield* commandLine.run(["list", "--cluster"], server)
       assert.strictEqual(single.code, 69)
       assert.include(single.errors, "remove --cluster")
@@ -318,7 +318,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
     }))
 
-  it.effect("doctor prints a report, and its exit code is 1 if a setting must change", () =>
+  it.effect("doctor prints a report, and exits with 1 if a setting must be changed", () =>
     Effect.gen(function*() {
       const good = yield* RedisServer.start({ args: ["--appendonly yes"] })
       const healthy = yield* commandLine.run(["doctor"], good)
@@ -334,7 +334,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       assert.deepStrictEqual(yield* good.send("KEYS", "*"), [])
     }))
 
-  it.effect("bench measures a free mutex and hand-offs, and leaves no keys behind", () =>
+  it.effect("bench measures uncontended acquires and hand-offs, and leaves no keys behind", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const rows = yield* commandLine.json(["bench", "--for", "200ms"], server)

@@ -1,4 +1,4 @@
-/** Exit codes and messages for a server that is unavailable, which must not look like a busy mutex. */
+/** Exit codes and messages for an unavailable server. They must not suggest a busy mutex. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { AddressInfo } from "node:net"
@@ -23,7 +23,7 @@ it.live("the error for an untrusted certificate names NODE_EXTRA_CA_CERTS", () =
     assert.strictEqual(code, 69)
   }).pipe(Effect.scoped))
 
-it.live("`run --timeout` on a server without free memory exits with the code of an outage", () =>
+it.live("`run --timeout` exits with the code for an outage if the server is out of memory", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start({ args: ["--maxmemory", "1", "--maxmemory-policy", "noeviction"] })
     const run = yield* commandLine.run(["run", "full", "--timeout", "2s", "--", "true"], server)

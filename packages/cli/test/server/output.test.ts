@@ -1,11 +1,11 @@
-/** The program's output when its readers close their pipes, and when it fails midway. */
+/** The program's output when readers close their pipes, and when a command fails midway. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { freshName, RedisServer, until } from "../../../redis/test/support/harness.ts"
 import * as commandLine from "../support/commandLine.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: output", (it) => {
-  it.effect("ends silently when the reader of its output closes the pipe", () =>
+  it.effect("exits silently when the reader of its output closes the pipe", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const run = yield* commandLine.start(["watch", "--poll-interval", "50ms"], server)
@@ -17,14 +17,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: output", 
       assert.strictEqual(run.errors(), "")
     }))
 
-  it.effect("fails with a single line if its output does not fit on the disk", () =>
+  it.effect("fails with a one-line error if its output does not fit on the disk", () =>
     Effect.gen(function*() {
       const { code, errors } = yield* commandLine.run(["list"], { ...yield* RedisServer, output: "/dev/full" })
       assert.strictEqual(code, 74)
       assert.match(errors, /^effect-simba: cannot write the output: ENOSPC[^\n]*\n$/)
     }))
 
-  it.effect("kills the command of a lost lease and exits with 79, even if nobody reads its standard error", () =>
+  it.effect("kills the command of `run` after a loss and exits with 79, even if nobody reads its standard error", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("unread errors")
@@ -35,7 +35,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: output", 
       assert.strictEqual(yield* run.ended, 79)
     }))
 
-  it.effect("if a redrive fails, lists the dead letters that were redriven before", () =>
+  it.effect("if a redrive fails midway, lists the dead letters that were already redriven", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const good = ["n", "1", "simba-reason", "r", "simba-id", "5-1", "simba-token", "1"]
@@ -57,7 +57,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: output", 
       assert.strictEqual(lines.code, 69)
     }))
 
-  it.effect("lists all readable mutexes in one JSON value, even if that exceeds a pipe's buffer", () =>
+  it.effect("lists all readable mutexes in one JSON value, even if it exceeds a pipe's buffer", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const foreign = freshName("foreign")

@@ -24,12 +24,12 @@ const isAlive = (pid: number) => {
 
 const pidIn = (path: string) => Number(readFileSync(path, "utf8"))
 
-/** A script that writes its pid and its child's pid, then runs for a minute. Both processes ignore SIGTERM. */
+/** A script that writes its own and its child's pid to files, then runs for a minute. Both processes ignore SIGTERM. */
 const stubborn = (path: string) =>
   `trap '' TERM; echo $$ > ${path}/parent; sh -c "trap '' TERM; echo \\$\\$ > ${path}/child.new; mv ${path}/child.new ${path}/child; sleep 60" & wait; wait`
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it) => {
-  it.effect("the command receives its mutex and token, and its exit code is returned", () =>
+  it.effect("the command receives the mutex and token, and `run` exits with the command's exit code", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("known")
@@ -42,7 +42,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.strictEqual((yield* commandLine.json(["inspect", name], server)).owner, null)
     }))
 
-  it.effect("the command reads its standard input from a pipe", () =>
+  it.effect("the command can read standard input from a pipe", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const run = yield* commandLine.start(["run", freshName("piped"), "--", "cat"], server)
@@ -51,7 +51,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.strictEqual(run.output(), "a line\n")
     }))
 
-  it.effect("exit codes follow the shell: not found, not executable, ended by a signal", () =>
+  it.effect("exit codes follow the shell if a command is not found, not executable or killed by a signal", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const path = yield* folder
@@ -63,7 +63,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.strictEqual(yield* codeOf("sh", "-c", "kill -TERM $$"), 128 + 15)
     }))
 
-  it.effect("one command runs at a time, and a command whose wait times out exits with code 75", () =>
+  it.effect("only one command runs at a time, and `run` exits with 75 if waiting times out", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("one at a time")
@@ -85,7 +85,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       assert.deepStrictEqual(codes, [0, 0, 0])
     }))
 
-  it.effect("a lost lease kills the command and all processes that it started, with code 79", () =>
+  it.effect("a loss kills the command and all its child processes, and `run` exits with 79", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("lost")
@@ -100,7 +100,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("both processes have ended", Effect.sync(() => !pids.some(isAlive)))
     }))
 
-  it.effect("an outage that is longer than the lease kills the command", () =>
+  it.effect("an outage that outlasts the lease kills the command", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const path = yield* folder
@@ -114,7 +114,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("the command has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("a signal gives the command its grace period, then kills it, and only then releases the mutex", () =>
+  it.effect("after a signal, the command has a grace period and is then killed, and only then is the mutex released", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("signal")
@@ -138,7 +138,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("the command has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("losing the lease ends the grace period", () =>
+  it.effect("a loss ends the grace period", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("lost while ending")
@@ -153,7 +153,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("the command has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }), 30_000)
 
-  it.effect("child processes that the command leaves behind are killed", () =>
+  it.effect("child processes are killed if the command leaves them behind", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const path = yield* folder
@@ -162,7 +162,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("the child has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("Ctrl-C and closing the terminal end the command gracefully", () =>
+  it.effect("the command is ended gracefully on Ctrl-C and when the terminal closes", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const path = yield* folder
@@ -178,7 +178,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       rmSync(`${path}/started`)
       const closed = yield* commandLine.start(["run", name, "--", "sh", "-c", script], { ...server, terminal: true })
       yield* until("it runs", exists(`${path}/started`))
-      closed.child.kill("SIGKILL") // Kill the process that owns the terminal, which hangs it up.
+      closed.child.kill("SIGKILL") // Kill the process that owns the terminal, to hang up.
       yield* until("the command has ended", exists(`${path}/cleaned`))
       yield* until(
         "the mutex is free",

@@ -1,4 +1,4 @@
-/** `effect-simba streams`: the state of a service, dead letters, checkpoints and pauses. */
+/** `effect-simba streams`: service states, dead letters, checkpoints and pauses. */
 import { StreamClient, StreamMessages, StreamName } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { assert, layer } from "@effect/vitest"
@@ -55,7 +55,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         for (const part of ["orders:eu", "owned", "no such order", deadLetters.first[0].id]) {
           assert.include(text.output, part)
         }
-        // Dead letters name their data stream
+        // Dead letters include their data stream
         assert.include((yield* commandLine.run(["streams", "dead-letters", service], server)).output, "orders:bad")
         assert.deepStrictEqual(
           (yield* commandLine.json(["streams", "list"], server)).map(({ name }: { name: string }) => name),
@@ -76,12 +76,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         const redrive = ["streams", "redrive", service, "--stream", "orders:eu", "--all"]
         assert.deepStrictEqual(yield* commandLine.json(redrive, server), [{ id: message.id, redriven: true }])
         assert.deepStrictEqual(yield* commandLine.json(messages, server), [])
-        // The message was added again
+        // The message has been added again
         assert.strictEqual((yield* show).streams[0].lag, 3)
         const letters = yield* commandLine.json(["streams", "dead-letters", service], server)
         assert.deepStrictEqual(letters.map(({ id }: { id: string }) => id), [deadLetters.first[0].id])
 
-        // The announcement fails again and gets a new id among the dead letters
+        // The announcement fails again and becomes a dead letter with a new id
         const redriven = yield* commandLine.json(["streams", "redrive", service, deadLetters.first[0].id], server)
         assert.deepStrictEqual(redriven, [{ id: deadLetters.first[0].id, redriven: true }])
         yield* until(
@@ -105,7 +105,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.strictEqual((yield* show).deadLetters.count, 0)
     }))
 
-  it.effect("an announcement of another program that waits for an owned data stream is no orphan", () =>
+  it.effect("another program's announcement for an owned data stream is not an orphan", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const service = "twice"
@@ -126,7 +126,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       ))
     }))
 
-  it.effect("the error for a service that never existed names it, and no key is created", () =>
+  it.effect("inspecting a service that never existed fails with its name and creates no key", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (const args of [["inspect", "odrers"], ["dead-letters", "odrers"], ["redrive", "odrers", "--all"]]) {
@@ -204,7 +204,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
         (yield* commandLine.run(["streams", "inspect", "early"], server)).output,
         /early:1 +- +- +5 .* not delivered/
       )
-      // The commands have not created the group: only consumers create it
+      // The commands have not created the group, because only consumers create it
       assert.deepStrictEqual(yield* server.send("XINFO", "GROUPS", "early-input"), [])
 
       yield* server.send("XGROUP", "CREATE", "early-input", "early-group", "0")
@@ -237,7 +237,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.match((yield* commandLine.run(["streams", "list"], server)).output, /early .* 6\+ /)
     }))
 
-  it.effect("seek and rewind move a checkpoint, require --force while the data stream is owned, and say whether the data stream has a reader", () =>
+  it.effect("seek and rewind move a checkpoint, require --force if the data stream is owned, and say whether it is announced", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const service = "moved"
@@ -269,7 +269,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       for (const part of ["continues with the first message", "not announced"]) assert.include(rewound.output, part)
       const rewindByAnHour = (stream: string) =>
         commandLine.run(["streams", "rewind", service, stream, "--by", "1h"], server)
-      // The checkpoint is earlier, so moving it forward would skip messages
+      // Moving this earlier checkpoint forward would skip messages
       const forward = yield* rewindByAnHour("moved:1")
       assert.strictEqual(forward.code, 1)
       assert.include(forward.errors, "Nothing was changed: \"moved:1\" has processed no message since")
@@ -295,7 +295,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       ])
     }))
 
-  it.effect("pause and resume act on a service or on data streams, and list and inspect show a pause", () =>
+  it.effect("pause and resume affect a service or data streams, and list and inspect show pauses", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const service = "halted"
@@ -317,7 +317,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.strictEqual(yield* server.send("PTTL", "simba:paused:halted-input"), -1)
     }))
 
-  it.effect("redrive needs ids or --all, and inspect needs a valid name", () =>
+  it.effect("redrive requires ids or --all, and inspect requires a valid name", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (

@@ -1,4 +1,4 @@
-/** The flags of `effect-simba` for Sentinel and Cluster. */
+/** `effect-simba` flags for Sentinel and Cluster. */
 import type { RedisDoctor } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -7,7 +7,7 @@ import * as commandLine from "../support/commandLine.ts"
 
 const shout = ["--", "sh", "-c", "echo $SIMBA_TOKEN"]
 
-/** The advice that doctor prints if the flag is missing. */
+/** The advice from doctor if the flag is missing. */
 const adviceOf = Effect.fnUntraced(function*({ url }: { readonly url: string }) {
   const { code, output } = yield* commandLine.run(["doctor", "--json"], { url })
   assert.strictEqual(code, 1, output)
@@ -28,13 +28,13 @@ it.live("--sentinel and --master find the primary", () =>
     assert.include(yield* adviceOf(sentinels[0]!), "name it with --sentinel and --master")
   })))
 
-it.live("--cluster finds each mutex on its node, and the lists search all nodes", () =>
+it.live("--cluster finds each mutex on its node, and list commands search all nodes", () =>
   Effect.scoped(Effect.gen(function*() {
     const { nodes } = yield* RedisServer.cluster()
     const url = nodes[0]!.url
     const names = ["a", "b", "c", "d", "e", "f"]
     for (const name of names) {
-      // A separate command per slot, because the name may belong to a node other than the first
+      // One command per slot, because a name may belong to any node
       const { code, errors } = yield* commandLine.run(["run", name, "--cluster", "--", "true"], { url })
       assert.strictEqual(code, 0, errors)
     }

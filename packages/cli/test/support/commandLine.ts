@@ -1,4 +1,4 @@
-/** Runs the program `effect-simba` with pipes or in a pseudo-terminal. */
+/** Runs `effect-simba` with pipes or in a pseudo-terminal. */
 import { Effect, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { openSync } from "node:fs"
@@ -18,10 +18,10 @@ export interface Run {
 
 export interface RunOptions {
   readonly url: string
-  /** Runs the program in a terminal of 100 columns and 30 rows, where keys such as Ctrl-C send signals. */
+  /** Runs the program in a terminal with 100 columns and 30 rows, in which keys such as Ctrl-C send signals. */
   readonly terminal?: boolean
   readonly env?: Readonly<Record<string, string>>
-  /** A file that receives standard output. */
+  /** A file to which standard output is written. */
   readonly output?: string
 }
 
@@ -35,7 +35,7 @@ export const start = (
   Effect.acquireRelease(
     Effect.sync(() => {
       const words = [process.execPath, program, ...args]
-      // `script` from util-linux opens the pseudo-terminal, and exits with the program's code
+      // `script` from util-linux opens the pseudo-terminal, and exits with the program's exit code
       const [command, ...rest] = terminal
         ? ["script", "-qefc", `stty cols 100 rows 30; ${words.map(quoted).join(" ")}`, "/dev/null"]
         : words

@@ -11,7 +11,7 @@ const owned = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ stream }) => stream).sort())
 
 describe("running handlers", () => {
-  it.effect("each announced data stream gets one handler with its info and token, and the announcement is removed when the handler succeeds", () =>
+  it.effect("each announced data stream gets one handler with its info and token, and its announcement is removed when the handler succeeds", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       const observed: Array<unknown> = []
@@ -34,7 +34,7 @@ describe("running handlers", () => {
     })))
 
   it.effect(
-    "creating a client and announcing does not join the service, and a consumer that joins later misses no announcement",
+    "a client does not join the service by announcing, and a consumer that joins later misses no announcements",
     () =>
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -51,7 +51,7 @@ describe("running handlers", () => {
   )
 
   it.effect(
-    "a consumer takes no more data streams than its capacity, and reads no more announcements than it has capacity for",
+    "a consumer takes no more data streams, and reads no more announcements, than it has capacity for",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -73,7 +73,7 @@ describe("running handlers", () => {
         assert.strictEqual(
           backend.rows.filter((row) => row.owner !== undefined).length,
           2,
-          "the other announcements have not been read"
+          "the other announcements are unread"
         )
         yield* b.start(b.client.run(Effect.never))
         yield* TestClock.adjust("1 second")
@@ -85,7 +85,7 @@ describe("running handlers", () => {
     { tags: ["G7", "G32"] }
   )
 
-  it.effect("a client refuses a second `run` during the first, and allows it after the first has ended", () =>
+  it.effect("a client refuses a second `run` during the first one, but allows it after the first has ended", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const first = yield* a.start(a.client.run(Effect.never))
@@ -98,7 +98,7 @@ describe("running handlers", () => {
       assert.isUndefined(second.pollUnsafe())
     })))
 
-  it.effect("a second `run` waits for one that was interrupted and whose handlers are still ending", () =>
+  it.effect("a second `run` waits for an interrupted one whose handlers are still ending", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const began: Array<string> = []
@@ -118,7 +118,7 @@ describe("running handlers", () => {
       assert.isUndefined(second.pollUnsafe())
     })))
 
-  it.effect("data streams that are paused when a consumer joins are not taken, and each sweep is counted once", () =>
+  it.effect("a new consumer takes no data streams that are already paused, and each sweep is counted once", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -135,14 +135,14 @@ describe("running handlers", () => {
       assert.lengthOf(yield* a.client.owned, 0)
       const count = (yield* sweeps) - before
       assert.isAtLeast(count, 8)
-      // The read of pending entries at the start is not a sweep
+      // The initial read of pending entries is not a sweep
       assert.strictEqual(reads() - readsBefore, count + 1)
       backend.isPaused = false
       yield* TestClock.adjust("5 seconds")
       assert.lengthOf(yield* a.client.owned, 2)
     })))
 
-  it.effect("new announcements cause no sweep while there is capacity for them", () =>
+  it.effect("new announcements cause no sweeps while there is capacity for them", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "1 hour" })
@@ -157,7 +157,7 @@ describe("running handlers", () => {
     })))
 
   it.effect(
-    "the data streams of an owner that is alive are not taken, even after a long time",
+    "data streams are never taken from an owner that is alive",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend, open } = yield* fleet.ofOne
@@ -173,20 +173,24 @@ describe("running handlers", () => {
     { tags: ["B58"] }
   )
 
-  it.effect("a thousand data streams are renewed by five calls per heartbeat", () =>
-    fleet.test(Effect.gen(function*() {
-      const { open } = yield* fleet.make
-      const a = yield* open("a", { capacity: 1000 })
-      yield* a.serve(300)
-      // The first 300 leases start earlier than the others
-      yield* TestClock.adjust("400 millis")
-      yield* a.client.announceAll(fleet.names(1000))
-      yield* TestClock.adjust("5 seconds")
-      assert.strictEqual((yield* a.client.owned).length, 1000)
-      a.link.calls.length = 0
-      yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(a.link.calls.filter((call) => call === "renew").length, 50)
-    })), { tags: ["G28"] })
+  it.effect(
+    "a thousand data streams are renewed with five calls per heartbeat",
+    () =>
+      fleet.test(Effect.gen(function*() {
+        const { open } = yield* fleet.make
+        const a = yield* open("a", { capacity: 1000 })
+        yield* a.serve(300)
+        // The first 300 leases start earlier than the rest
+        yield* TestClock.adjust("400 millis")
+        yield* a.client.announceAll(fleet.names(1000))
+        yield* TestClock.adjust("5 seconds")
+        assert.strictEqual((yield* a.client.owned).length, 1000)
+        a.link.calls.length = 0
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(a.link.calls.filter((call) => call === "renew").length, 50)
+      })),
+    { tags: ["G28"] }
+  )
 })
 
 describe("handlers that fail", () => {
@@ -199,7 +203,7 @@ describe("handlers that fail", () => {
     }
   }
 
-  it.effect("a failed handler runs again on the retry schedule, its data stream stays owned, and onError receives every failure", () =>
+  it.effect("a failed handler runs again on the retry schedule without losing its data stream, and onError receives every failure", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const { handler, onError, state } = failing(3)
@@ -214,7 +218,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.done, ["s1"])
     })))
 
-  it.effect("a data stream becomes a dead letter with the cause when the retry schedule ends, and the others continue", () =>
+  it.effect("when the retry schedule ends, the data stream is dead-lettered with the cause, and others continue", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       yield* a.start(a.client.run(
@@ -230,7 +234,7 @@ describe("handlers that fail", () => {
       assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 3 time(s)")
     })))
 
-  it.effect("a dead letter is logged even if the reply to the first request is lost", () =>
+  it.effect("dead-lettering is logged even if the reply to the first request is lost", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, lines } = yield* fleet.ofOne
       a.link.modes.deadLetter = "lost"
@@ -245,7 +249,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "after maxFailures failures across all consumers, a data stream becomes a dead letter under any retry schedule",
+    "a data stream is dead-lettered after maxFailures failures across all consumers, regardless of the retry schedule",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, lines, open } = yield* fleet.make
@@ -254,7 +258,7 @@ describe("handlers that fail", () => {
         yield* a.start(a.client.run(handler, { retry: Schedule.spaced("100 millis"), onError }))
         const [{ entry } = { entry: "" }] = yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("250 millis")
-        // A failure on another consumer
+        // Simulates a failure on another consumer
         backend.failures.set(entry, backend.failures.get(entry)! + 1)
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(state.observed, [1, 2, 3, 5])
@@ -264,7 +268,7 @@ describe("handlers that fail", () => {
     { tags: ["B52", "G1"] }
   )
 
-  it.effect("a commit in between resets the count of failures, and the retry schedule starts over", () =>
+  it.effect("a commit resets the count of failures and restarts the retry schedule", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
@@ -286,7 +290,7 @@ describe("handlers that fail", () => {
       yield* a.close
     })))
 
-  it.effect("occasional failures of a handler that reports progress make no dead letter", () =>
+  it.effect("a data stream is not dead-lettered for occasional failures if its handler reports progress", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
@@ -294,7 +298,7 @@ describe("handlers that fail", () => {
       const observed: Array<number> = []
       const step = (lease: fleet.Lease) => {
         steps++
-        // The next failure follows immediately, before a renewal could report the progress
+        // The next failure follows immediately, before a renewal can report the progress
         return steps % 80 === 0 ? Effect.fail("now and then") : Effect.delay(lease.progress, "10 millis")
       }
       yield* a.start(a.client.run((lease) => Effect.forever(Effect.suspend(() => step(lease))), {
@@ -308,7 +312,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.dead, [])
     })))
 
-  it.effect("no dead letter is made before deadLetterAfter, so an outage of a dependency makes none", () =>
+  it.effect("no data stream is dead-lettered before deadLetterAfter, so none is in the outage of a dependency", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.fail("downstream"), { onError: () => Effect.void }))
@@ -319,7 +323,7 @@ describe("handlers that fail", () => {
       assert.strictEqual(backend.dead.length, 1)
     })))
 
-  it.effect("yielding is not a failure, and lets other consumers take the data stream first", () =>
+  it.effect("yielding does not count as a failure, and lets other consumers take the data stream first", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend, open } = yield* fleet.ofOne
       const b = yield* open("b")
@@ -334,7 +338,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(yield* owned(b), ["s1"])
     })))
 
-  it.effect("yielding is not a failure, even if the handler is interrupted at the same time", () =>
+  it.effect("yielding does not count as a failure, even if the handler is interrupted at the same time", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let runs = 0
@@ -352,7 +356,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual([...backend.failures.values()], [])
     })))
 
-  it.effect("a handler that interrupts itself counts as failed", () =>
+  it.effect("a handler counts as failed if it interrupts itself", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const causes: Array<Cause.Cause<unknown>> = []
@@ -365,7 +369,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "while done requests fail, the data stream stays owned and the request is retried",
+    "a done request is retried if it fails, and the data stream stays owned in the meantime",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
@@ -382,7 +386,7 @@ describe("handlers that fail", () => {
   )
 
   it.effect(
-    "if the reply to a done request is lost, the data stream is done and not lost",
+    "if the reply to a done request is lost, the data stream counts as done, not as lost",
     () =>
       fleet.test(Effect.gen(function*() {
         const { a, backend } = yield* fleet.ofOne
@@ -401,7 +405,7 @@ describe("handlers that fail", () => {
     { tags: ["G17"] }
   )
 
-  it.effect("a done request that fails is logged when it is first retried, and when the consumer gives up", () =>
+  it.effect("a failing done request is logged at the first retry and when the consumer gives up", () =>
     fleet.test(Effect.gen(function*() {
       const { a, lines } = yield* fleet.ofOne
       a.link.modes.done = "fail"
@@ -414,7 +418,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(about().slice(1), ["Warn: Marking a data stream as done failed; its lease will expire"])
     })))
 
-  it.effect("each run of a handler is counted once, by its outcome", () =>
+  it.effect("each handler run is counted once, by outcome", () =>
     Effect.gen(function*() {
       yield* fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -436,7 +440,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(Object.fromEntries(counts), { success: 1, failure: 2, yielded: 1, interrupted: 3 })
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
 
-  it.effect("a done request that is refused permanently ends the lease", () =>
+  it.effect("a permanent refusal of a done request ends the lease", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       a.link.modes.done = "refuse"
@@ -446,7 +450,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.done, [])
     })))
 
-  it.effect("if the backend refuses to count a failure, the lease is kept and a line is logged", () =>
+  it.effect("if the backend refuses to count a failure, that is logged and the lease is kept", () =>
     fleet.test(Effect.gen(function*() {
       const { a, lines } = yield* fleet.ofOne
       a.link.modes.fail = "refuse"
@@ -459,7 +463,7 @@ describe("handlers that fail", () => {
     })))
 
   it.effect(
-    "a retry schedule that dies ends the lease and counts as a failure, so that no data stream is owned without a handler",
+    "if the retry schedule dies, the lease ends and a failure is counted, so no data stream is owned without a handler",
     () =>
       fleet.test(Effect.gen(function*() {
         const { backend, lines, open } = yield* fleet.make
@@ -478,7 +482,7 @@ describe("handlers that fail", () => {
     { tags: ["B52"] }
   )
 
-  it.effect("a permanent refusal by the backend ends `run` with that error, after everything is released", () =>
+  it.effect("after a permanent refusal by the backend, everything is released and `run` fails with that error", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const running = yield* a.serve(1)
@@ -493,7 +497,7 @@ describe("handlers that fail", () => {
 })
 
 describe("done, called from outside the handler", () => {
-  it.effect("done interrupts the handler and awaits it, so that each data stream has at most one handler", () =>
+  it.effect("done interrupts and awaits the handler, so each data stream has at most one handler", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let running = 0
@@ -517,7 +521,7 @@ describe("done, called from outside the handler", () => {
       assert.strictEqual(running, 1)
     })))
 
-  it.effect("a failed handler does not run again if done is called before the retry", () =>
+  it.effect("done called before a retry prevents the retry", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       let runs = 0
@@ -530,7 +534,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual([runs, backend.done, backend.dead], [1, ["s1"], []])
     })))
 
-  it.effect("a failure of the handler during its interruption is reported to onError", () =>
+  it.effect("a failure while the handler is being interrupted is reported to onError", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const reported: Array<unknown> = []
@@ -545,7 +549,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual(backend.done, ["s1"])
     })))
 
-  it.effect("a data stream is done, not a dead letter, if the handler that done interrupts exceeds maxFailures", () =>
+  it.effect("if interrupting the handler causes more than maxFailures failures, the data stream is done, not a dead letter", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 1, deadLetterAfter: 0 })
@@ -566,7 +570,7 @@ describe("done, called from outside the handler", () => {
     })))
 
   it.effect.each(["yield its data stream", "become a dead letter"] as const)(
-    "done fails if the handler is about to %s",
+    "done fails if the handler is just about to %s",
     (what) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -586,7 +590,7 @@ describe("done, called from outside the handler", () => {
       }))
   )
 
-  it.effect("onError may call done: the data stream is done immediately, and onError continues", () =>
+  it.effect("if onError calls done, the data stream is done immediately and onError continues", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const reported: Array<string> = []
@@ -605,7 +609,7 @@ describe("done, called from outside the handler", () => {
       assert.deepStrictEqual([backend.done, reported], [["s1", "s2"], ["s1", "s2"]])
     })))
 
-  it.effect("a handler may call done: its lease ends, and its reads fail", () =>
+  it.effect("if a handler calls done, its lease ends and its reads fail", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { capacity: 1 })
@@ -629,7 +633,7 @@ describe("done, called from outside the handler", () => {
     })))
 })
 
-describe("a release that the handler requests", () => {
+describe("a release requested by the handler", () => {
   const ways: ReadonlyArray<readonly [string, (release: Effect.Effect<void>) => Effect.Effect<unknown>]> = [
     ["as its last step", (release) => Effect.andThen(Effect.sleep("1 second"), release)],
     ["in a finalizer", (release) => Effect.ensuring(Effect.sleep("1 second"), release)],
@@ -640,7 +644,7 @@ describe("a release that the handler requests", () => {
   ]
 
   it.effect.each(ways)(
-    "if the handler requests the release %s, the data stream is released when the handler has ended",
+    "takes effect once the handler has ended, even if it is requested %s",
     ([, way]) =>
       fleet.test(Effect.gen(function*() {
         const { backend, open } = yield* fleet.make
@@ -659,7 +663,7 @@ describe("a release that the handler requests", () => {
 })
 
 describe("a lease in a handler", () => {
-  it.effect("a commit by an owner that was replaced fails, does not move the checkpoint, and ends the lease", () =>
+  it.effect("rejects a commit after the owner was replaced, without moving the checkpoint, and then ends", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       const errors: Array<unknown> = []
@@ -687,7 +691,7 @@ describe("a lease in a handler", () => {
     })))
 })
 
-it.effect("an unreadable announcement that cannot be moved to the dead letters does not end the consumer, and is moved later", () =>
+it.effect("if dead-lettering an unreadable announcement fails, the consumer continues and tries again later", () =>
   fleet.test(Effect.gen(function*() {
     const { a, backend } = yield* fleet.ofOne
     backend.add({ problem: "no JSON" })

@@ -1,4 +1,4 @@
-/** Tests where a reader starts: without a checkpoint, at an option, and at the application's own position. */
+/** Tests where a reader starts: without a checkpoint, at a start option, and at the application's own position. */
 import { StreamError, StreamMessages } from "@effect-simba/core/streams"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { EntryId } from "@effect-simba/core/streams/StreamName"
@@ -12,7 +12,7 @@ import { message, ScriptedLease } from "../support/scriptedLease.ts"
 
 const id = (text: string) => EntryId.make(text)
 
-/** A stream of 30 messages whose first 10 were trimmed. */
+/** A stream of 30 messages, of which the first 10 were trimmed. */
 const trimmed = {
   length: 20,
   last: id("3000-5"),
@@ -27,24 +27,24 @@ const at = (position: StartPosition, extent: Option.Option<Extent> = Option.some
 }
 
 describe("start positions", () => {
-  it("the beginning is before the first remaining message, and now is the end", () => {
+  it("`beginning` is before the first remaining message, and `now` is the end", () => {
     assert.deepStrictEqual(at("beginning"), ["0-0", 10])
     assert.deepStrictEqual(at("now"), ["3000-5", 30])
     assert.deepStrictEqual(at("now", Option.none()), ["0-0", 0])
     assert.deepStrictEqual(at("beginning", Option.some({ ...trimmed, length: 0, first: undefined })), ["0-0", 30])
   })
 
-  it("an id or a time is the position before the first message at or after it", () => {
+  it("an id or a time means the position before the first message at or after it", () => {
     assert.deepStrictEqual(at("2000-3"), ["2000-2", undefined])
     assert.deepStrictEqual(at("2000-0"), ["1999-18446744073709551615", undefined])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(2000)), ["1999-18446744073709551615", undefined])
-    // Messages after these positions were deleted and may be missing, so the offset is unknown
+    // The offset is unknown, because messages after these positions were deleted and may be missing
     assert.deepStrictEqual(at("0-0"), ["0-0", undefined])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(500)), ["499-18446744073709551615", undefined])
     const whole = Option.some({ ...trimmed, added: trimmed.length })
     assert.deepStrictEqual(at(DateTime.makeUnsafe(500), whole), ["499-18446744073709551615", 0])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(1500), whole), ["1499-18446744073709551615", undefined])
-    // Messages after the first remaining one were deleted, so the offset is unknown
+    // The offset is unknown, because messages after the first remaining one were deleted
     const holey = Option.some({ ...trimmed, lastDeleted: id("2000-0") })
     assert.deepStrictEqual(at("beginning", holey), ["0-0", undefined])
     assert.deepStrictEqual(at("beginning", Option.some({ ...trimmed, lastDeleted: id("900-0") })), ["0-0", 10])
@@ -53,11 +53,11 @@ describe("start positions", () => {
   it("starting at the first message of an untrimmed data stream counts that message", () => {
     const whole = Option.some({ ...trimmed, added: trimmed.length })
     assert.deepStrictEqual(at("1000-0", whole), ["999-18446744073709551615", 0])
-    // Reading starts after the first message, so an offset of 0 would report it as missing
+    // Reading starts after the first message, so an offset of 0 would report that message as missing
     assert.deepStrictEqual(at("1000-1", whole), ["1000-0", undefined])
   })
 
-  it("times up to 1970 give the position before all messages", () => {
+  it("a time up to 1970 means the position before all messages", () => {
     for (const millis of [0, -1]) assert.strictEqual(at(DateTime.makeUnsafe(millis))[0], "0-0")
   })
 
@@ -77,7 +77,7 @@ const lease = (...ns: ReadonlyArray<number>) => {
   return lease
 }
 
-/** Processes until no more messages arrive, and returns the received numbers and the gaps. */
+/** Processes messages until no more arrive. Returns the received numbers and the gaps. */
 const processed = Effect.fnUntraced(function*(
   lease: ScriptedLease,
   options: StreamMessages.ProcessOptions<typeof Numbered.Type>,
@@ -99,7 +99,7 @@ const processed = Effect.fnUntraced(function*(
 })
 
 describe("a data stream without a checkpoint", () => {
-  it.effect("the first owner reads from the beginning, from now, from an id or from a time", () =>
+  it.effect("is read from the beginning, from now, from an id or from a time by its first owner", () =>
     Effect.gen(function*() {
       const cases: ReadonlyArray<readonly [StartPosition | undefined, ReadonlyArray<number>]> = [
         [undefined, [1, 2, 3, 4]],
@@ -120,7 +120,7 @@ describe("a data stream without a checkpoint", () => {
       }
     }))
 
-  it.effect("the first owner stores the start position, so a successor reads only newer messages and reports no gap", () =>
+  it.effect("gets a checkpoint at the start position, so a successor reads only newer messages and reports no gap", () =>
     Effect.gen(function*() {
       const one = lease(1, 2, 3)
       one.trim(2)
@@ -128,12 +128,12 @@ describe("a data stream without a checkpoint", () => {
       assert.deepStrictEqual([one.checkpoint, one.offset], ["3-0", 3])
       one.add(message("4-0", { n: "4" }))
       assert.deepInclude(yield* processed(one, { from: "now" }), { observed: [4], gaps: [] })
-      // The checkpoint takes precedence over the option
+      // The checkpoint takes precedence over the option.
       assert.deepInclude(yield* processed(one, { from: "1-0" }), { observed: [], gaps: [] })
     }))
 })
 
-it.effect("starting at a deleted message reports a gap, and starting at the beginning does not", () =>
+it.effect("starting at a deleted message reports a gap, unlike starting at the beginning", () =>
   Effect.gen(function*() {
     for (const [to, expected] of [["beginning", []], ["2-0", ["1-18446744073709551615 4-0"]]] as const) {
       const one = lease(1, 2, 3, 4, 5)
@@ -144,7 +144,7 @@ it.effect("starting at a deleted message reports a gap, and starting at the begi
     }
   }))
 
-it.effect("the position at which the first owner starts is logged once", () =>
+it.effect("where the first owner starts is logged once", () =>
   Effect.gen(function*() {
     const one = lease(1, 2, 3)
     const lines: Array<string> = []
@@ -154,8 +154,8 @@ it.effect("the position at which the first owner starts is logged once", () =>
     assert.deepStrictEqual(lines, ["There is no checkpoint; reading starts after 3-0"])
   }))
 
-describe("positions that the handler keeps itself", () => {
-  it.effect("the position takes precedence over an earlier or later checkpoint, and without a position reading starts at the first message", () =>
+describe("positions that are kept by the handler", () => {
+  it.effect("a position takes precedence over an earlier or later checkpoint, and without one, reading starts at the first message", () =>
     Effect.gen(function*() {
       for (
         const [after, expected] of [[Option.some("1-0"), [2, 3, 4]], [Option.some("3-0"), [4]], [Option.none(), [
@@ -175,7 +175,7 @@ describe("positions that the handler keeps itself", () => {
       }
     }))
 
-  it.effect("without a position, a start that was stored earlier is used", () =>
+  it.effect("without a position, an earlier stored start is used", () =>
     Effect.gen(function*() {
       const one = lease(1, 2)
       assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).observed, [])
@@ -183,7 +183,7 @@ describe("positions that the handler keeps itself", () => {
       assert.deepStrictEqual((yield* processed(one, { after: Option.none(), from: "now" })).observed, [3])
     }))
 
-  it.effect("gaps are reported, undecodable messages become dead letters, and a revoked handler yields", () =>
+  it.effect("gaps are reported, undecodable messages are dead-lettered, and a revoked handler yields", () =>
     Effect.gen(function*() {
       const one = lease(1, 2, 3, 4)
       one.trim(2)
@@ -199,7 +199,7 @@ describe("positions that the handler keeps itself", () => {
       assert.isTrue(error?._tag === "Fail" && error.error instanceof StreamError.StreamYielded)
     }))
 
-  it.effect("a reader whose position is before the end processes the rest, and one whose position is at the end processes nothing", () =>
+  it.effect("a reader processes the messages after its position, or none if its position is the end", () =>
     Effect.gen(function*() {
       for (const [after, expected] of [["1-0", [2, 0]], ["3-0", []]] as const) {
         const one = lease(1, 2)
@@ -214,7 +214,7 @@ describe("positions that the handler keeps itself", () => {
       }
     }))
 
-  it.effect("a position at the last message ends the data stream, even if the commit of that message was lost", () =>
+  it.effect("a position at the last message ends the data stream, even if the commit for that message was lost", () =>
     Effect.gen(function*() {
       const one = lease(1, 2)
       one.add(message("3-0", { n: "0" }))
@@ -222,7 +222,7 @@ describe("positions that the handler keeps itself", () => {
       const options = { after: Option.some("3-0"), until: ({ value }: { value: { n: number } }) => value.n === 0 }
       assert.deepInclude(yield* processed(one, options), { observed: [], isDone: true })
       assert.deepStrictEqual([one.checkpoint, one.end], ["3-0", "Ended"])
-      // At any other position, even at a deleted message, the handler waits for more messages
+      // At any other position, even at that of a deleted message, the handler waits for more messages
       for (const left of [2, 1]) {
         const other = lease(1, 2)
         other.trim(left)
@@ -249,7 +249,7 @@ describe("positions that the handler keeps itself", () => {
       assert.deepInclude(yield* processed(one, options), { observed: [], isDone: true })
     }))
 
-  it.effect("a position at the last message ends the data stream, however slowly the backend replies", () =>
+  it.effect("a position at the last message ends the data stream, however slow the backend is", () =>
     Effect.gen(function*() {
       for (const left of [3, 1]) {
         const one = lease(1, 2)
@@ -264,7 +264,7 @@ describe("positions that the handler keeps itself", () => {
       }
     }))
 
-  it.effect("a handler whose position is before the first or after the last remaining message does not read the message there", () =>
+  it.effect("a handler does not read the message at its position if that is before the first or after the last remaining message", () =>
     Effect.gen(function*() {
       const until = ({ value }: { readonly value: { readonly n: number } }) => value.n === 0
       for (const [after, left] of [["1-0", 2], ["5-0", 2], ["3-0", 0]] as const) {
@@ -277,7 +277,7 @@ describe("positions that the handler keeps itself", () => {
       }
     }))
 
-  it.effect("a handler whose position is at the checkpoint needs no count, and reads one message to see whether it is the last", () =>
+  it.effect("if the position is at the checkpoint, the reader needs no count, and reads one message to check whether it is the last", () =>
     Effect.gen(function*() {
       const one = lease(1, 2, 3)
       one.checkpoint = id("3-0")
@@ -288,7 +288,7 @@ describe("positions that the handler keeps itself", () => {
       assert.deepStrictEqual(requests.slice(0, 4), ["extent", "read 2-18446744073709551615 1", "extent", "read 3-0 16"])
     }))
 
-  it.effect("a handler that starts before the checkpoint gets a report of messages that were deleted after the checkpoint", () =>
+  it.effect("a handler that starts before the checkpoint receives a gap for messages that were deleted after it", () =>
     Effect.gen(function*() {
       const one = lease(1, 2, 3, 4, 5, 6)
       one.checkpoint = id("3-0")
@@ -299,7 +299,7 @@ describe("positions that the handler keeps itself", () => {
       assert.deepStrictEqual([observed, gaps.length], [[2, 3, 6], 1])
     }))
 
-  it.effect("a position that is not an id is refused, and so is an invalid start", () =>
+  it.effect("invalid positions and starts are refused", () =>
     Effect.gen(function*() {
       const one = lease(1)
       for (const options of [{ after: Option.some("five") }, { from: "yesterday" }]) {

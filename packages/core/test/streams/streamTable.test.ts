@@ -1,4 +1,4 @@
-/** Compares the table of owned data streams with a small model, in all sequences of four operations. */
+/** Compares the table of owned data streams with a small model in all sequences of four operations. */
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Exit } from "effect"
@@ -17,7 +17,7 @@ type Act = (typeof acts)[number]
 
 const capacity = 2
 
-/** A data stream: the number of the lease that owns it, and the number of an earlier lease whose handler still runs. */
+/** A data stream, with the number of its current lease and of an earlier lease whose handler is still running. */
 interface Modelled {
   owner: number | undefined
   lingering: number | undefined
@@ -160,7 +160,7 @@ const setup = Effect.gen(function*() {
   }
 })
 
-it.effect("after every sequence of four operations, the table and a model agree on owners, free capacity, lingering handlers and metrics", () =>
+it.effect("the table agrees with a model on owners, free capacity, lingering handlers and metrics after every sequence of four operations", () =>
   Effect.gen(function*() {
     const play = yield* setup
     const histories = (length: number): ReadonlyArray<ReadonlyArray<Act>> =>
@@ -168,7 +168,7 @@ it.effect("after every sequence of four operations, the table and a model agree 
     for (const history of histories(4)) play(history)
   }))
 
-it.effect("a handler that begins after its lease has ended or was stopped is interrupted", () =>
+it.effect("a handler is interrupted if its lease has already ended or been stopped when it starts", () =>
   Effect.gen(function*() {
     const { table } = yield* newTable({}, { update: () => {}, modify: () => {}, run: () => {} })
     for (const [how, expected] of [["none", 0], ["stop", 1], ["lose", 1]] as const) {
@@ -184,7 +184,7 @@ it.effect("a handler that begins after its lease has ended or was stopped is int
     }
   }))
 
-it.effect("a data stream that is taken by name needs no free capacity, but leaves less for others", () =>
+it.effect("a data stream that is taken by name needs no free capacity, but leaves less of it for others", () =>
   Effect.gen(function*() {
     const { table } = yield* newTable({ capacity: 1 })
     assert.strictEqual(table.reserve(3, true), 3)
@@ -195,7 +195,7 @@ it.effect("a data stream that is taken by name needs no free capacity, but leave
     assert.deepStrictEqual([table.free(), table.room.isOpen()], [1, true])
   }))
 
-/** A table with a recorder that lists the values of each metric, and a function that adds data stream `n` to it. */
+/** A table, a record of each metric's values, and a function that adds data stream `n` to the table. */
 const recordedTable = Effect.fnUntraced(function*(options: Parameters<typeof newTable>[0] = {}) {
   const values = new Map<unknown, Array<unknown>>()
   const { table } = yield* newTable(options, {
@@ -235,7 +235,7 @@ it.effect("one request renews at most 200 data streams", () =>
     assert.deepStrictEqual(sizes, [200, 1])
   }))
 
-it.effect("progress ends the streak of failures when a renewal has reported it, and only if the lease was renewed", () =>
+it.effect("progress resets the count of failures only once a successful renewal has reported it", () =>
   Effect.gen(function*() {
     const { add, table } = yield* recordedTable()
     let reply = "Lost"
@@ -245,7 +245,7 @@ it.effect("progress ends the streak of failures when a renewal has reported it, 
     const lease = add(1)
     lease.failures = 3
     lease.hasProgressed = true
-    // A request that ends the lease is in flight, so the renewal does not decide the outcome
+    // The renewal does not decide the outcome, because a request that ends the lease is in flight
     lease.endings = 1
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual([lease.isOpen(), lease.failures, lease.hasProgressed], [true, 3, true])
@@ -257,7 +257,7 @@ it.effect("progress ends the streak of failures when a renewal has reported it, 
     assert.deepStrictEqual([next.isOpen(), next.failures, next.hasProgressed], [true, 0, false])
   }))
 
-it.effect("a lease that has expired is refused, and one with a millisecond left is added", () =>
+it.effect("an expired lease is refused, but a lease with a millisecond left is added", () =>
   Effect.gen(function*() {
     const { leaseOf, table } = yield* recordedTable()
     const [first, second] = [leaseOf(1), leaseOf(2)]
@@ -267,7 +267,7 @@ it.effect("a lease that has expired is refused, and one with a millisecond left 
     assert.isFalse(table.add(second))
   }))
 
-it.effect("watching a lease that has ended does nothing, and no renewal or deadline of that lease is due", () =>
+it.effect("watching a lease that has ended has no effect, and neither its renewal nor its deadline is due", () =>
   Effect.gen(function*() {
     const { add, table } = yield* recordedTable()
     const lease = add(1)
@@ -277,7 +277,7 @@ it.effect("watching a lease that has ended does nothing, and no renewal or deadl
     assert.isUndefined(table.deadlines.first)
   }))
 
-it.effect("each loss is counted once, and the time of a lease is measured from its grant", () =>
+it.effect("each loss is counted once, and the duration of a lease is measured from its grant", () =>
   Effect.gen(function*() {
     const { add, table, values } = yield* recordedTable()
     yield* TestClock.adjust("10 seconds")
@@ -290,7 +290,7 @@ it.effect("each loss is counted once, and the time of a lease is measured from i
     assert.deepStrictEqual(values.get(StreamMetrics.stream.holdTime), [300, 500])
   }))
 
-it.effect("a loss is reported as a stalled handler before the deadline of the lease, and as an expired lease at the deadline", () =>
+it.effect("a loss is reported as Stalled before the deadline of the lease, and as Expired at the deadline", () =>
   Effect.gen(function*() {
     for (const [left, expected] of [[1, "Stalled"], [0, "Expired"]] as const) {
       const { add, leaseOf, table } = yield* recordedTable({ progressTimeout: "1 second" })
@@ -306,7 +306,7 @@ it.effect("a loss is reported as a stalled handler before the deadline of the le
     }
   }))
 
-it.effect("an operation on a data stream fails once the deadline of its lease is reached", () =>
+it.effect("operations on a data stream fail from the deadline of its lease onwards", () =>
   Effect.gen(function*() {
     const { add, table } = yield* recordedTable()
     const lease = add(1)
@@ -318,7 +318,7 @@ it.effect("an operation on a data stream fails once the deadline of its lease is
     assert.strictEqual((yield* Effect.flip(table.ensure(lease)))._tag, "LeaseLost")
   }))
 
-it.effect("a handler that has ended is not interrupted when its data stream is stopped", () =>
+it.effect("stopping a data stream does not interrupt a handler that has ended", () =>
   Effect.gen(function*() {
     const { add, table } = yield* recordedTable()
     const lease = add(1)

@@ -1,4 +1,4 @@
-/** Tests that a fiber may yield to the scheduler, or be interrupted, between any two steps of a lease operation. */
+/** Tests lease operations whose fiber yields to the scheduler, or is interrupted, between any two steps. */
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
@@ -12,7 +12,7 @@ import { stalling } from "../support/stalling.ts"
 import * as fleet from "../support/streamFleet.ts"
 import { newTable } from "../support/streamTable.ts"
 
-it.effect("a handler fiber that yields to the scheduler as it begins to wait for `revoked` does not miss the revocation", () =>
+it.effect("a handler does not miss a revocation if its fiber yields to the scheduler as it begins to wait for `revoked`", () =>
   fleet.test(Effect.gen(function*() {
     const missed: Array<number> = []
     for (let before = 0; before < 40; before++) {
@@ -38,7 +38,7 @@ it.effect("a handler fiber that yields to the scheduler as it begins to wait for
     assert.deepStrictEqual(missed, [])
   })))
 
-it.effect("work whose fiber yields to the scheduler as `protect` begins does not start after the loss", () =>
+it.effect("work does not start after a loss if its fiber yields to the scheduler as `protect` begins", () =>
   Effect.gen(function*() {
     const { clock, stall } = yield* stalling
     const late: Array<number> = []
@@ -80,7 +80,7 @@ const owning = Effect.gen(function*() {
 })
 
 /**
- * Starts the effect in a fiber that yields to the scheduler after 40 operations, of which `before` precede the effect.
+ * Starts the effect in a fiber that yields to the scheduler after 40 operations. `before` of them precede the effect.
  */
 const setAside = <A, E>(before: number, effect: Effect.Effect<A, E>) =>
   Effect.forkChild(
@@ -92,7 +92,7 @@ const setAside = <A, E>(before: number, effect: Effect.Effect<A, E>) =>
     { startImmediately: true }
   )
 
-it.effect("no renewal can report a lease as lost after the backend has ended it and before it ends locally", () =>
+it.effect("no renewal reports a lease as lost when it has ended on the backend but not yet locally", () =>
   Effect.gen(function*() {
     const exposed: Array<number> = []
     for (let before = 0; before < 40; before++) {
@@ -111,7 +111,7 @@ it.effect("no renewal can report a lease as lost after the backend has ended it 
     assert.deepStrictEqual(exposed, [])
   }))
 
-it.effect("a handler that is interrupted as it begins to wait or to process is not counted as waiting or processing", () =>
+it.effect("a handler does not count as waiting or processing if it is interrupted as it begins to do so", () =>
   Effect.gen(function*() {
     const wrong: Array<string> = []
     for (let before = 0; before < 40; before++) {
@@ -130,7 +130,7 @@ it.effect("a handler that is interrupted as it begins to wait or to process is n
     assert.deepStrictEqual(wrong, [])
   }))
 
-it.effect("a caller of `done` that is interrupted has either marked the data stream and stopped the handler, or done neither", () =>
+it.effect("an interrupted call of `done` has either marked the data stream and stopped the handler, or done neither", () =>
   Effect.gen(function*() {
     const left: Array<number> = []
     for (let before = 0; before < 40; before++) {

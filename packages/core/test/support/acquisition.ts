@@ -1,4 +1,4 @@
-/** Makes an `Acquisition`: what a consumer knows about a data stream that it has just claimed. */
+/** Creates an `Acquisition`, which describes a data stream that a consumer has just claimed. */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, Epoch } from "@effect-simba/core/streams/StreamStore"

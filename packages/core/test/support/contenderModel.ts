@@ -1,4 +1,4 @@
-/** Simulates contenders with random operations, some of them concurrent, and checks their guarantees. */
+/** Runs contenders with random operations, some of them concurrent, and checks their guarantees. */
 import { type Contender, type Lease, Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Context, Effect, Exit, Fiber, Option, Random, Scope, Stream } from "effect"
@@ -12,13 +12,13 @@ interface Party {
   readonly name: string
   readonly jobs: Contender.Contender
   readonly scope: Scope.Closeable
-  /** Whether the contender should lead: it is not closing, and the latest request to start or stop was to start. */
+  /** Whether the contender should lead: it is not closing, and start was called after the last stop. */
   wanted: boolean
   starts: number
-  /** Whether a stop has returned since the last request to start. */
+  /** Whether a stop has returned since the last start. */
   stopped: boolean
   closing: boolean
-  /** The number of pieces of work that run under each lease, by lease id. Running finalizers count. */
+  /** How many pieces of work run under each lease, by lease id. Running finalizers count as running work. */
   readonly running: Map<string, number>
   probes: number
   probe: Fiber.Fiber<unknown, unknown>
@@ -28,8 +28,8 @@ interface Party {
 const isDone = (fiber: Fiber.Fiber<unknown, unknown>) => fiber.pollUnsafe() !== undefined
 
 /**
- * Runs a simulation, and returns the problems found. With `outages`, the backend sometimes fails or replies late, so
- * that leases are lost.
+ * Runs a simulation, and returns the problems that it finds. With `outages`, leases are lost because the backend
+ * sometimes fails or replies late.
  */
 export const simulate = Effect.fnUntraced(function*(seed: string, outages: boolean) {
   const random = yield* Random.withSeed(Random.Random, seed)
@@ -130,7 +130,9 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   const asked: Array<Fiber.Fiber<unknown, unknown>> = []
   const workers: Array<Fiber.Fiber<unknown, unknown>> = []
 
-  /** Follows five changes of the contender's state. Either sends requests after some of them, or pauses after each. */
+  /**
+   * Follows five changes of the contender's state. Either calls the contender after some of them, or pauses after each.
+   */
   const meddle = (party: Party) =>
     pick(
       Stream.runForEach(

@@ -1,4 +1,4 @@
-/** An in-process store whose operations a test can make fail, hang or reply late. */
+/** An in-process store with operations that a test can make fail, hang or reply late. */
 import type { ClaimResult } from "@effect-simba/core/JobStore"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
@@ -13,18 +13,18 @@ export interface Switches {
   acquire: "work" | "fail" | "hang" | "lost" | { readonly late: Duration.Input }
   guard: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   release: "work" | "fail" | "hang" | { readonly late: Duration.Input }
-  /** The number of acquire requests that are refused permanently from now on. Later ones follow `acquire`. */
+  /** How many of the next acquire requests are refused permanently. Later ones follow `acquire`. */
   refusals: number
   inspect: "work" | "fail"
   owner: "work" | "fail"
   jobs: Switches["acquire"]
-  /** The modes of single operations about jobs, which take precedence over `jobs`. */
+  /** Modes of individual job operations, which take precedence over `jobs`. */
   readonly jobOperations: {
     read?: Switches["acquire"]
     claim?: Switches["acquire"] | { readonly reply: (now: number) => ClaimResult }
     end?: Switches["acquire"] | "undone"
   }
-  /** All calls about jobs, with their times in milliseconds. */
+  /** All job operations, with their times in milliseconds. */
   readonly jobCalls: Array<readonly ["read" | "claim" | "end", number]>
   readonly calls: Array<string>
 }
@@ -122,7 +122,7 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
   return Context.make(MutexStore.MutexStore, faulty).pipe(Context.add(Faults, faults))
 })).pipe(Layer.provide(MutexStore.layerMemory))
 
-/** An in-process store that never reports owners: it publishes no changes, and inspections get no reply. */
+/** An in-process store that never reports owners. It publishes no changes, and inspections get no reply. */
 export const silentStore: Layer.Layer<MutexStore.MutexStore> = Layer.effect(
   MutexStore.MutexStore,
   Effect.map(MutexStore.MutexStore, (store) => ({

@@ -1,4 +1,4 @@
-/** Several nodes on one in-process backend, each with its own wall clock. The backend uses the test's clock. */
+/** Several nodes with separate wall clocks on one in-process backend. The backend uses the test's clock. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Clock, Context, Effect, Exit, Layer, Logger, Scope } from "effect"
@@ -67,7 +67,7 @@ export const make = Effect.gen(function*() {
         start: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
           here(Effect.forkIn(effect, nodeScope, { startImmediately: true })),
         close: Scope.close(nodeScope, Exit.void),
-        /** Kills the node: no request reaches the backend any more, and all its work ends. */
+        /** Kills the node: its requests no longer reach the backend, and all its work ends. */
         kill: Effect.suspend(() => {
           dead = true
           return Effect.asVoid(Effect.forkIn(Scope.close(nodeScope, Exit.void), scope))

@@ -1,6 +1,6 @@
 /**
- * A store with its own clock. The test replies to `wait` requests and confirmations, and sends the messages to waiters.
- * Other requests get a fixed reply.
+ * A store with a separate clock. The test replies to `wait` requests and confirmations, and sends messages to waiters.
+ * Other requests get fixed replies.
  */
 import * as Mutex from "@effect-simba/core/Mutex"
 import {
@@ -17,7 +17,7 @@ import { Clock, Context, Deferred, Duration, Effect, Exit, Layer, Logger, Stream
 
 export const outage = new BackendError({ operation: "test", isRetryable: true, cause: new Error("outage") })
 
-/** A refusal because another contender owns the mutex. `stamp` is the time of the backend's reply. */
+/** A refusal because another contender owns the mutex. `stamp` is the backend's time in the reply. */
 export const refusal = (stamp: Stamp | undefined): AcquireResult => ({
   _tag: "Refused",
   ownership: { _tag: "Held", owner: "them", timeLeft: Duration.minutes(10) },
@@ -28,7 +28,7 @@ export const refusal = (stamp: Stamp | undefined): AcquireResult => ({
 })
 
 export class Backend extends Context.Service<Backend, {
-  /** Requests in the order in which they were sent: `try`, `wait`, `confirm`, `renew`, `release`. */
+  /** The requests so far, in order: `try`, `wait`, `confirm`, `renew`, `release`. */
   readonly calls: Array<string>
   /** Replies to the latest `wait` request. */
   readonly reply: (exit: Exit.Exit<AcquireResult, StoreError>) => Effect.Effect<void>
@@ -44,7 +44,7 @@ export class Backend extends Context.Service<Backend, {
   readonly micros: (millis: number) => number
 }>()("test/Backend") {}
 
-/** The message of a grant, which lasts for the confirm period by default. */
+/** A message about a grant, which lasts for the confirm period by default. */
 export const turn = (grant: Omit<Grant, "millis">, millis = 1500): WakeUp => ({
   _tag: "YourTurn",
   grant: { ...grant, millis }
@@ -56,7 +56,7 @@ const store = Layer.effectContext(Effect.gen(function*() {
   const confirmations: Array<Backend["Service"]["confirmations"][number]> = []
   const releases: Array<ReleaseRequest> = []
   const listeners = new Set<(wakeUp: WakeUp) => void>()
-  // Far from the test's clock, because times of different clocks must not be compared
+  // Far from the test's clock, to reveal comparisons between times on different clocks
   const micros = (millis: number) => 1_700_000_000_000_000 + millis * 1000
   return Context.make(
     MutexStore,
@@ -123,7 +123,7 @@ export const granting = (options: Mutex.Options = {}) =>
 
 export const GrantingLive = granting()
 
-/** The test's clock on a machine that was suspended for `state.millis`: its monotonic time lags behind by as much. */
+/** The test's clock on a machine that was suspended for `state.millis`. Its monotonic time lags behind by that much. */
 export const suspending = Effect.map(Clock.Clock, (base) => {
   const state = { millis: 0 }
   const clock: Clock.Clock = {

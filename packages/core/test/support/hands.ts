@@ -1,4 +1,4 @@
-/** A store whose messages the test can forge or lose, and whose mutexes it can make hang individually. */
+/** A store with which the test can forge or lose messages, and make individual mutexes hang. */
 import { MutexName } from "@effect-simba/core"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { type Change, MutexStore, release, type WakeUp } from "@effect-simba/core/MutexStore"
@@ -10,11 +10,11 @@ import * as FaultyStore from "./faultyStore.ts"
 /** Runs every fiber that can run, without moving the clock. */
 export const settle = Effect.repeat(Effect.yieldNow, { times: 30 })
 
-/** Returns the number of requests whose name starts with `name` that the store has received. */
+/** Returns how many requests the store has received whose names start with `name`. */
 export const calls = (name: string) =>
   Effect.map(Faults, (faults) => faults.calls.filter((call) => call.startsWith(name)).length)
 
-/** One waiter's channel, controlled by the test. */
+/** A waiter's channel, controlled by the test. */
 interface Line {
   /** While true, the waiter receives only forged messages. */
   muted: boolean
@@ -25,11 +25,11 @@ export class Hands extends Context.Service<Hands, {
   /** The waiters' channels, in the order of their subscriptions. */
   readonly lines: Array<Line>
   readonly announce: (change: Change) => void
-  /** Acquires of these mutexes, and renewal requests that include one of them, get no reply. */
+  /** Acquires of these mutexes get no reply, and neither do renewal requests that include one of them. */
   readonly stuck: Set<string>
 }>()("test/Hands") {}
 
-/** The faulty store, extended with messages that can be forged or lost and mutexes that can hang. */
+/** The faulty store, with messages that can be forged or lost, and mutexes that can hang. */
 const handsOn = Layer.effectContext(Effect.gen(function*() {
   const store = yield* MutexStore
   const lines: Array<Line> = []
@@ -69,7 +69,9 @@ export const HandsLive = Mutex.layer({ processName: "us" }).pipe(
   Layer.provideMerge(Logger.layer([]))
 )
 
-/** Takes the mutex "m" from its owner, like another program with access to the store. Returns the new owner's id. */
+/**
+ * Takes the mutex "m" from its owner, as another program with access to the store could. Returns the new owner's id.
+ */
 export const takeFrom = Effect.fnUntraced(function*(victim: MutexName.LeaseId) {
   const store = yield* MutexStore
   const mutex = MutexName.MutexName.make("m")

@@ -1,19 +1,19 @@
-/** Nodes of a fleet that have the same jobs, and a log of which node ran which job and when. */
+/** Nodes in a fleet with the same jobs, and a record of when each node ran which job. */
 import { type Contender, Leadership, Mutex } from "@effect-simba/core"
 import { DateTime, Effect, Logger } from "effect"
 import * as Clock from "effect/Clock"
 import { TestClock } from "effect/testing"
 import * as Fleet from "./fleet.ts"
 
-/** Noon in UTC on 1 January 1970, in milliseconds. */
+/** Noon UTC on 1 January 1970, in milliseconds. */
 export const noon = 12 * 60 * 60 * 1000
 
 export interface Ran {
   readonly node: string
   readonly job: string
-  /** The start of the run, in seconds since the fleet was made. */
+  /** The start of the run, in seconds since the fleet was created. */
   readonly at: number
-  /** The scheduled instant of the run, in seconds since the fleet was made. */
+  /** The scheduled instant of the run, in seconds since the fleet was created. */
   readonly scheduledAt: number
   readonly isCatchUp: boolean
   readonly attempt: number
@@ -71,7 +71,7 @@ export const make = Effect.gen(function*() {
     fleet,
     ran,
     warnings,
-    /** Removes the runs from `ran`, and returns them as `node@second`. */
+    /** Removes all runs from `ran`, and returns them as `node@second`. */
     take: () => ran.splice(0).map(({ at, node }) => `${node}@${at}`)
   }
 })

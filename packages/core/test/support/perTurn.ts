@@ -2,8 +2,8 @@
 import { Effect } from "effect"
 
 /**
- * `note` counts an event. `take` returns the maximum number of events in one turn of the event loop, and the total,
- * both since its last call.
+ * `note` counts an event. `take` returns the maximum number of events in a turn of the event loop and the total number,
+ * both since the last call of `take`.
  */
 export const perTurn = Effect.gen(function*() {
   const turns: Array<number> = [0]

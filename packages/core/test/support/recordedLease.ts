@@ -1,4 +1,7 @@
-/** A scripted lease whose requests are recorded and can be changed, and a handler that records what it processes. */
+/**
+ * A scripted lease that records its requests and allows a test to change them, and a handler that records what it
+ * processes.
+ */
 import { StreamMessages } from "@effect-simba/core/streams"
 import { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { Cause, Effect, Exit, Layer, Option, Schema } from "effect"
@@ -8,7 +11,7 @@ export const Numbered = Schema.Struct({ n: Schema.FiniteFromString })
 
 export const numbered = (n: number, id = `${n}-0`) => message(id, { n: String(n) })
 
-/** A message whose id contains a timestamp of 2026. */
+/** A message whose id contains a timestamp from 2026. */
 export const timed = (n: number) => numbered(n, `${1_770_000_000_000 + n}-0`)
 
 /** Replaces operations of the lease, and records its requests for messages, extents and counts. */
@@ -34,7 +37,7 @@ export const recorded = (
   return { requests, layer }
 }
 
-/** Processes messages in the background, and records the processed numbers and the gaps. */
+/** Processes messages in the background, and records processed numbers and gaps. */
 export const processing = Effect.fnUntraced(function*(
   layer: Layer.Layer<StreamLease>,
   options: StreamMessages.ProcessOptions<typeof Numbered.Type> = {},

@@ -1,4 +1,4 @@
-/** A data stream's lease in memory. Tests write its messages, revoke it, lose it, and make its backend fail. */
+/** A data stream's lease in memory. A test can add messages, revoke or lose the lease, and make its backend fail. */
 import { SimbaError } from "@effect-simba/core"
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import { StreamYielded } from "@effect-simba/core/streams/StreamError"
@@ -17,21 +17,21 @@ export const message = (id: string, fields: Record<string, string>): RawMessage 
 
 export class ScriptedLease {
   readonly stream: Array<RawMessage> = []
-  /** In order: the requests that can fail, the progress reports, and the yields. */
+  /** The requests that can fail, progress reports and yields, in order. */
   readonly calls: Array<string> = []
   readonly dead: Array<readonly [id: string, reason: string]> = []
   checkpoint: EntryId | undefined
-  /** The checkpoint's offset. */
+  /** The offset of the checkpoint. */
   offset: number | undefined
   end: StreamEnd = "Open"
   /** The number of messages ever added. Undefined simulates a server that does not count them. */
   added: number | undefined = 0
   private lastAdded: EntryId | undefined
-  /** The number of operations that fail from now on. Later ones succeed. */
+  /** How many of the next operations fail. Later ones succeed. */
   outages = 0
-  /** While true, operations get no reply. */
+  /** Whether operations hang. */
   isSilent = false
-  /** While true, a count gets no reply. */
+  /** Whether counts hang. */
   isCountSilent = false
   private readonly arrival = Latch.makeUnsafe(false)
   private readonly asked = Latch.makeUnsafe(false)
@@ -45,7 +45,7 @@ export class ScriptedLease {
     this.burst(Infinity, ...messages)
   }
 
-  /** Adds messages, and deletes all but the last `left` messages before a reader sees them. */
+  /** Adds messages, and deletes all but the last `left` messages before a reader can read them. */
   burst(left: number, ...messages: ReadonlyArray<RawMessage>): void {
     this.stream.push(...messages)
     this.lastAdded = messages.at(-1)?.id ?? this.lastAdded
@@ -59,7 +59,7 @@ export class ScriptedLease {
     this.stream.splice(0, Math.max(0, this.stream.length - left))
   }
 
-  /** Deletes the data stream, and writes it again. */
+  /** Deletes and recreates the data stream. */
   rewrite(...messages: ReadonlyArray<RawMessage>): void {
     this.stream.length = 0
     if (this.added !== undefined) this.added = 0

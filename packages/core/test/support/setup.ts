@@ -4,7 +4,7 @@ import type { Fiber } from "effect"
 import { Duration, Effect, Layer, Logger } from "effect"
 import * as FaultyStore from "./faultyStore.ts"
 
-/** A mutex on the in-process store with fault switches. Its log lines are dropped. */
+/** A mutex on the faulty in-process store. Log lines are dropped. */
 export const TestLive = Mutex.layer({ processName: "us" }).pipe(
   Layer.provideMerge(FaultyStore.layer),
   Layer.provideMerge(Logger.layer([]))

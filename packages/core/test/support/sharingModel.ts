@@ -1,6 +1,6 @@
 /**
- * Simulates a fleet that shares data streams according to `rebalancePlan.ts`. Members have outdated views, and hand-overs take
- * time.
+ * Simulates a fleet that shares data streams according to `rebalancePlan.ts`. Members have outdated views, and
+ * hand-overs take time.
  */
 import type { Member } from "@effect-simba/core/streams/StreamStore"
 import * as sharing from "../../src/streams/internal/rebalancePlan.ts"

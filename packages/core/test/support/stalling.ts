@@ -1,4 +1,4 @@
-/** A clock for a stalled event loop: `stall` advances the time, but no timer fires meanwhile. */
+/** A clock for a stalled event loop: `stall` advances the time without firing timers. */
 import { Clock, Effect } from "effect"
 
 export const stalling = Effect.map(Clock.Clock, (base) => {

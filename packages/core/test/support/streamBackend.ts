@@ -1,6 +1,6 @@
 /**
- * An in-memory `StreamStore` for one service. Each client connects through its own link, on which a test can delay
- * calls, fail them, or lose their replies.
+ * An in-memory `StreamStore` for one service. Each client connects through a separate link, on which a test can delay
+ * calls, make them fail, or lose their replies.
  */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import * as SimbaError from "@effect-simba/core/SimbaError"
@@ -45,22 +45,22 @@ export class Backend {
   readonly entryLeases = new Map<string, Lease>()
   readonly streamLeases = new Map<string, Lease & { readonly token: number; readonly entry: string }>()
   readonly failures = new Map<string, number>()
-  /** By entry id, when the first of the entry's consecutive failures happened, in milliseconds. */
+  /** When the first of an entry's consecutive failures happened, in milliseconds, by entry id. */
   private readonly failingSince = new Map<string, number>()
   readonly running = new Map<string, string>()
   readonly checkpoints = new Map<string, StreamName.EntryId>()
   readonly dead: Array<StreamState.DeadLetter> = []
   readonly members = new Map<string, StreamStore.Member & { readonly until: number }>()
-  /** By data stream that has been read to its end, the entry that announced it. */
+  /** The announcement of each data stream that has been read to its end, by data stream. */
   readonly ended = new Map<string, string>()
-  /** The consumers that `pending` reports as Go consumers, which run redis-stream-client-go. */
+  /** The consumers that `pending` reports as Go consumers. */
   readonly goConsumers = new Set<string>()
   readonly done: Array<string> = []
-  /** The data streams passed to `keepCheckpoints`, in order of the calls. */
+  /** The data streams that were passed to `keepCheckpoints`, in order. */
   readonly kept: Array<string> = []
-  /** The calls of `reap`: when each came, and the idle time that it passed, both in milliseconds. */
+  /** When `reap` was called, and with which idle time, both in milliseconds. */
   readonly tidied: Array<{ readonly at: number; readonly idle: number }> = []
-  /** The counts that the next call of `reap` returns. Each call resets them to zero. */
+  /** The counts that the next call of `reap` returns and resets to zero. */
   rubbish = { consumers: 0, entries: 0 }
   private readonly hintQueues = new Set<Queue.Queue<StreamStore.Signal>>()
   private readonly expiryQueues = new Set<Queue.Queue<StreamStore.Expiry>>()
@@ -70,7 +70,7 @@ export class Backend {
   private token = 0
   private handOvers = 0
   isPaused = false
-  /** The data streams that are paused by name. */
+  /** The data streams that are paused individually. */
   pausedStreams: ReadonlyArray<StreamName.StreamName> = []
   publishesExpiries = false
 
@@ -90,7 +90,7 @@ export class Backend {
       this.lease(this.streamLeases, held.stream)?.value === valueOf(held)
   }
 
-  /** Drops all leases, as a failover that loses writes does. */
+  /** Drops all leases, like a failover that loses writes. */
   forgetLeases(): void {
     this.entryLeases.clear()
     this.streamLeases.clear()
@@ -98,9 +98,7 @@ export class Backend {
 
   row = (entry: string) => this.rows.find((row) => row.entry === entry)
 
-  /**
-   * Adds an entry without the checks of `announce`, so the entry may be malformed, or a second one for its data stream.
-   */
+  /** Adds an entry without the checks in `announce`. It may be malformed, or a second entry for its data stream. */
   add(
     content: { readonly stream: string; readonly info?: StreamStore.Announcement["info"] } | {
       readonly problem: string
@@ -411,16 +409,16 @@ export class Backend {
 
 export interface Link {
   mode: Mode
-  /** The modes of single operations, which take precedence over the link's `mode`. */
+  /** Modes of individual operations, which take precedence over the link's `mode`. */
   readonly modes: Partial<Record<keyof Service, Mode>>
-  /** By operation, the delay before a call reaches the backend, in milliseconds. */
+  /** The delay before a call reaches the backend, in milliseconds, by operation. */
   readonly delays: Partial<Record<keyof Service, number>>
-  /** By operation, how long the backend works on a call, in milliseconds. It works on one call of a link at a time. */
+  /** How long the backend works on a call, in milliseconds, by operation. It works on one call per link at a time. */
   readonly busy: Partial<Record<keyof Service, number>>
   readonly calls: Array<string>
 }
 
-/** Connects a client to the backend. The client uses the layer, and the test causes faults through the link. */
+/** Connects a client to the backend. The client uses `layer`, and the test causes faults through `link`. */
 export const connect = (
   backend: Backend
 ): { readonly link: Link; readonly layer: Layer.Layer<StreamStore.StreamStore> } => {

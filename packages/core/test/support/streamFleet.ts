@@ -1,13 +1,15 @@
-/** Consumers of one service on a shared in-memory backend. */
+/** Consumers for one service on a shared in-memory backend. */
 import { StreamClient, type StreamLease } from "@effect-simba/core/streams"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, References, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Backend, connect } from "./streamBackend.ts"
 
-/** Announcements of data streams `s1`, `s2` and so on. */
+/** Announcements for data streams `s1`, `s2` and so on. */
 export const names = (count: number) => Array.from({ length: count }, (_, i) => ({ stream: `s${i + 1}` }))
 
-/** Makes a fleet. `lines` has the log lines of all its consumers, and `annotations` the annotations of each line. */
+/**
+ * Creates a fleet. `lines` contains the log lines of all its consumers, and `annotations` the annotations of each line.
+ */
 export const make = Effect.gen(function*() {
   const scope = yield* Effect.scope
   const backend = new Backend(yield* Clock.Clock)
@@ -19,8 +21,8 @@ export const make = Effect.gen(function*() {
   })
 
   /**
-   * Opens a consumer in its own scope. `close` closes that scope. `kill` makes the connection hang first, and does not
-   * wait until the scope has closed.
+   * Opens a consumer in a separate scope. `close` closes that scope. `kill` makes the connection hang, then closes the
+   * scope in the background.
    */
   const open = Effect.fnUntraced(function*(
     processName: string,
@@ -49,7 +51,7 @@ export const make = Effect.gen(function*() {
       acquire: (stream: string) => Scope.provide(client.acquireIfAvailable(stream), scope),
       done: (stream: string) => Effect.flatMap(leaseOf(stream), ({ done }) => done),
       release: (stream: string) => Effect.flatMap(leaseOf(stream), ({ release }) => release),
-      /** Runs a handler, and announces `count` data streams. */
+      /** Runs a handler and announces `count` data streams. */
       serve: <A, E>(count: number, handler: StreamClient.Handler<A, E, StreamLease.StreamLease> = Effect.never) =>
         Effect.tap(start(client.run(handler)), client.announceAll(names(count))),
       close: Scope.close(own, Exit.void),
@@ -74,8 +76,7 @@ export const ofOne = Effect.gen(function*() {
 })
 
 /**
- * Closes everything at the end, however long that takes in virtual time, because the test also checks that closing
- * ends.
+ * Closes everything at the end, however long that takes in virtual time. Every test thereby checks that closing ends.
  */
 export const test = <A, E>(body: Effect.Effect<A, E, Scope.Scope>) =>
   Effect.gen(function*() {

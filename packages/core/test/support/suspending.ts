@@ -1,6 +1,6 @@
 /**
- * A clock for a machine that was suspended for `suspension.millis`: its wall clock advances, but its monotonic clock
- * and its timers stand still.
+ * A clock for a machine that was suspended for `suspension.millis`: the wall clock advances, but the monotonic clock
+ * and timers stand still.
  */
 import { Clock, Effect } from "effect"
 

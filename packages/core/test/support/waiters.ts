@@ -12,7 +12,7 @@ export const queue = Effect.map(Effect.flatMap(Mutex.Mutex, (mutex) => mutex.ins
 
 export const ownerId = Effect.map(Mutex.owner("m"), (owner) => owner._tag === "Held" ? owner.owner : undefined)
 
-/** Acquires the mutex, and holds it until the test runs `letGo`. */
+/** Acquires the mutex and holds it until the test runs `letGo`. */
 export const hold = Effect.fnUntraced(function*(options?: Mutex.AcquireOptions) {
   const scope = yield* Scope.make()
   const fiber = yield* start(Scope.provide(Mutex.acquire("m", options), scope))
@@ -20,7 +20,7 @@ export const hold = Effect.fnUntraced(function*(options?: Mutex.AcquireOptions) 
 })
 
 /**
- * Makes waiters that hold the mutex until the test runs `letGo` with their names. Records the order of their grants.
+ * Creates waiters that hold the mutex until the test runs `letGo` with their names. Records the order of their grants.
  */
 export const makeLine = (options?: Mutex.AcquireOptions) => {
   const served: Array<string> = []
