@@ -160,7 +160,7 @@ export class IoRedis extends Context.Service<IoRedis, {
 export const health: Effect.Effect<void, BackendError, IoRedis> = Effect.flatMap(IoRedis, ({ health }) => health)
 
 /**
- * The number of connections that are currently lost, `simba_redis_connections_down`, by `role`.
+ * The metric `simba_redis_connections_down`: the number of connections that are currently lost, by `role`.
  *
  * @category metrics
  * @since 0.1.0

@@ -308,7 +308,7 @@ const isAbort = (error: unknown, { reason }: AbortSignal, lease: Core.Lease): bo
 
 /**
  * Runs the work. An interruption aborts it and waits for it to end, because the mutex must not be released earlier. The
- * caller's promise rejects with the abort reason.
+ * caller's promise rejects with the reason for the abort.
  */
 const bodyOf = <A>(work: Work<A>) => (lease: Core.Lease): Effect.Effect<A, unknown> =>
   Effect.callback((resume) => {

@@ -74,8 +74,8 @@ const mistakes = new WeakMap<Client | Cluster, Error>()
 export const mistakeOf = (client: Client): Error | undefined => mistakes.get(client)
 
 /**
- * Disconnects. ioredis would wait for `close` even if that event has already been emitted, and keep the process alive
- * meanwhile.
+ * Disconnects. Emits `close` again if it was already emitted, because ioredis would wait for it and keep the process
+ * alive.
  */
 export const close = (client: Client | Cluster): void => {
   client.disconnect()
@@ -132,7 +132,8 @@ const opened = <C extends Client | Cluster>(
   })
 
 /**
- * ioredis would wait two seconds for each Sentinel that closes its connection, and keep the process alive meanwhile.
+ * Passes `disconnectTimeout` on to connections to Sentinels. Otherwise ioredis would wait two seconds for each Sentinel
+ * that closes its connection, and keep the process alive meanwhile.
  */
 class Sentinels extends SentinelConnector {
   constructor(options: unknown) {

@@ -27,8 +27,7 @@
 
 return forEachOwned(function(lease)
   local entry = lease.entry
-  -- Set the idle time to 60 s. All consumers, including Go consumers, claim entries that have been idle for less than
-  -- that
+  -- Set the idle time to 60 s. No consumer, not even a Go consumer, requires a longer idle time to claim an entry
   claimEntry(input, group, entry, lease.consumer, '60000')
   markYielded(failures, entry, lease.value)
   yieldEntry(lease.entryLease, lease.streamLease)
