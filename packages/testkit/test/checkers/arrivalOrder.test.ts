@@ -1,4 +1,4 @@
-/** The checkers of the order of arrival, with one hand-written history for each way to be wrong. */
+/** The checkers for the order of arrival, with a hand-written history for each kind of violation. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -12,7 +12,7 @@ describe("first come, first served", () => {
     history.sendAs(client, "ZADD", `queue:${resource}`, String(place), id)
   const passed = (since = "0.100") => `m was granted to b although a has waited since ${since} s`
 
-  /** `a` queues at 100 and `b` at 200. `b` is granted the mutex at 300. */
+  /** `a` queues at 100 and `b` at 200, and `b` is granted the mutex at 300. */
   const overtaken = (
     before: (history: History) => void = () => {},
     { a = 1, b = 2 }: { readonly a?: number; readonly b?: number } = {}
@@ -29,7 +29,7 @@ describe("first come, first served", () => {
       take(history, "b", 1000, "c2")
     })
 
-  it("compares places, and counts a waiter without a place as the last", () => {
+  it("compares places, and ranks a waiter without a place last", () => {
     assert.strictEqual(overtaken(), passed())
     assert.strictEqual(overtaken(() => {}, { a: 3 }), "")
     assert.strictEqual(overtaken(() => {}, { a: 2 }), "")
@@ -41,7 +41,7 @@ describe("first come, first served", () => {
     assert.strictEqual(newcomer, passed("0.000"))
   })
 
-  it("counts a wait from its first request, at the last place", () => {
+  it("measures a wait from its first request, and ranks it by its last place", () => {
     assert.strictEqual(overtaken((history) => queue(history, "c1", "a", 1.5)), passed())
     assert.strictEqual(overtaken((history) => queue(history, "c1", "a", 3)), "")
     assert.strictEqual(
@@ -53,12 +53,12 @@ describe("first come, first served", () => {
     )
   })
 
-  it("forgets waiters that have been served, have released, or do not listen", () => {
+  it("forgets waiters that have been served, have released, or are not subscribed", () => {
     const unsubscribe = (history: History) => history.sendAs("c1", "UNSUBSCRIBE", "channel:a")
     const leave = (history: History) => history.send("ZREM", "queue:m", "a")
     assert.strictEqual(overtaken(unsubscribe), "")
     assert.strictEqual(overtaken(leave), "")
-    // A late request of the released id does not count
+    // A late request by the released id does not count
     assert.strictEqual(overtaken((history) => (leave(history), queue(history, "c1", "a", 1))), "")
     assert.strictEqual(
       overtaken((history) => (unsubscribe(history), subscribe(history, "c1", "a"))),
@@ -71,7 +71,7 @@ describe("first come, first served", () => {
       }),
       ""
     )
-    // Until a is checked the next time, it has no place
+    // `a` has no place until the next check
     assert.strictEqual(
       overtaken((history) => {
         unsubscribe(history)
@@ -90,7 +90,7 @@ describe("first come, first served", () => {
     )
   })
 
-  it("compares waiters of one resource, and not of one line", () => {
+  it("compares waiters for the same resource, but not within one line", () => {
     const elsewhere = played((history) => {
       subscribe(history, "c1", "a")
       queue(history, "c1", "a", 1, "n")
@@ -107,7 +107,7 @@ describe("first come, first served", () => {
     assert.strictEqual(served, `${passed()}\n${passed()}`)
   })
 
-  it("accepts one call that grants the mutex and then queues a waiter", () => {
+  it("accepts a call that grants the mutex and then queues a waiter", () => {
     const both = (args: ReadonlyArray<string>) => args[0] === "EVAL" ? [{ resource: "m", id: "a", place: 1 }] : []
     const called = played((history) => {
       subscribe(history, "c1", "a")
@@ -116,7 +116,7 @@ describe("first come, first served", () => {
     assert.strictEqual(called, "")
   })
 
-  it("excuses a loss of data, a step of the server's clock, and a fault of the waiter, since it queued", () => {
+  it("excuses losses of data, steps of the server's clock, and faults of the waiter after it queued", () => {
     for (const what of ["lossAt", "serverStepAt"] as const) {
       const since = (at: number) => overtaken((history) => void (history.state[what] = at))
       assert.strictEqual(since(100), "")
@@ -128,7 +128,7 @@ describe("first come, first served", () => {
     assert.strictEqual(fault("c2", 300), passed())
   })
 
-  it("excuses a later waiter with a smaller place after a step of the clock", () => {
+  it("excuses a later waiter with a smaller place after a clock step", () => {
     const later = (stepAt: number, pause: number) =>
       played((history) => {
         history.state.serverStepAt = stepAt
@@ -168,7 +168,7 @@ describe("in order within a process", () => {
     serve(history, 2)
   }
 
-  it("finds a waiter that is served before an earlier one of the same process and resource", () => {
+  it("finds a waiter that is served before an earlier one in the same process and for the same resource", () => {
     assert.strictEqual(order(both()), passed)
     assert.strictEqual(order(both({}, { resource: "n" })), "")
     assert.strictEqual(order((history) => (ask(history, 1), ask(history, 2), serve(history, 1))), "")
@@ -184,7 +184,7 @@ describe("in order within a process", () => {
     assert.strictEqual(restarted, "")
   })
 
-  it("accepts an earlier waiter that gives up, or asks again, at the same instant", () => {
+  it("accepts an earlier waiter that gives up or requests again at the same instant", () => {
     assert.strictEqual(order(both(), (history) => serve(history, 1, 0)), "")
     assert.strictEqual(order(both(), (history) => (serve(history, 1, 0), ask(history, 1))), "")
     assert.strictEqual(order(both(), (history) => (history.note("any"), serve(history, 1, 0))), "")
@@ -192,7 +192,7 @@ describe("in order within a process", () => {
     assert.match(order(both(), (history) => (history.wait(1), serve(history, 1, 0))), /^c1#1\/2 was served before/)
   })
 
-  it("excuses waiters that ask later, unordered processes, faults, and killed processes", () => {
+  it("excuses waiters with later requests, unordered processes, faults, and killed processes", () => {
     assert.strictEqual(order(both({ recovery: 1 })), "")
     assert.strictEqual(order(both({}, { recovery: 1 })), passed)
     const unordered = (from: number, until: number) =>

@@ -1,4 +1,4 @@
-/** When a checker excuses a client that relies on a lease which the server no longer knows, and when it does not. */
+/** When a checker excuses a client that relies on a lease that the server no longer knows. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -10,7 +10,7 @@ const ensured = (history: History, left = 1) => history.note("ensured", { resour
 
 const believedBy = (owner: string) => `a passed ensure while m belonged to ${owner}`
 
-/** `a` owns the mutex for a second from the instant 100, and passes ensure at 1500, after `play`. */
+/** `a` owns the mutex for a second from 100, and passes ensure at 1500, after `play`. */
 const late = (play: (history: History) => void, before: (history: History) => void = () => {}) =>
   ensure((history) => {
     before(history)
@@ -22,20 +22,20 @@ const late = (play: (history: History) => void, before: (history: History) => vo
   })
 
 describe("ensure is truthful", () => {
-  it("requires that the server knows the owner", () => {
+  it("requires the server to know the owner", () => {
     assert.strictEqual(ensure((history) => (take(history, "a"), history.wait(500), ensured(history))), "")
     assert.strictEqual(late(() => {}), believedBy("nobody"))
     assert.strictEqual(late((history) => (history.wait(1300), take(history, "b"))), believedBy("b"))
   })
 
-  it("requires that the deadline is in the future", () => {
+  it("requires the deadline to be in the future", () => {
     assert.strictEqual(
       ensure((history) => (take(history, "a"), ensured(history, 0))),
       "ensure of a passed after its deadline"
     )
   })
 
-  it("excuses the event-loop turn that ran at the deadline", () => {
+  it("excuses the event-loop turn that was running at the deadline", () => {
     const slow = (lateness: number) => (history: History) => {
       history.client().process.processor.lateness = lateness
     }
@@ -48,7 +48,7 @@ describe("ensure is truthful", () => {
     assert.strictEqual(late(slow(399)), believedBy("nobody"))
     assert.strictEqual(late(replaced(400)), "")
     assert.strictEqual(late(replaced(399)), believedBy("b"))
-    // The successor took the mutex at the deadline, or before
+    // The successor took the mutex at the deadline or earlier
     const taken = (at: number) => (history: History) => {
       slow(400)(history)
       history.wait(at - history.now)
@@ -56,7 +56,7 @@ describe("ensure is truthful", () => {
     }
     assert.strictEqual(late(taken(1100)), "")
     assert.strictEqual(late(taken(1099)), believedBy("b"))
-    // By the server's clock, the deadline is in the future again
+    // On the server's clock, the deadline is in the future again
     assert.strictEqual(
       late((history) => {
         slow(10_000)(history)
@@ -68,7 +68,7 @@ describe("ensure is truthful", () => {
     )
   })
 
-  it("excuses a loss of data since the grant", () => {
+  it("excuses losses of data since the grant", () => {
     const lostAt = (at: number) => (history: History) => void (history.state.lossAt = at)
     assert.strictEqual(late(lostAt(100)), "")
     assert.strictEqual(late(lostAt(99)), believedBy("nobody"))
@@ -78,7 +78,7 @@ describe("ensure is truthful", () => {
     assert.strictEqual(unknown(-Infinity), believedBy("nobody"))
   })
 
-  it("counts from the first grant that the client has noticed, or from the last one", () => {
+  it("measures from the first grant that the client has noticed, or from the last one", () => {
     const twice = (noted: boolean) =>
       ensure((history) => {
         history.wait(100)
@@ -96,7 +96,7 @@ describe("ensure is truthful", () => {
     assert.strictEqual(twice(false), believedBy("nobody"))
   })
 
-  it("excuses a step forward of the server's clock since the first request", () => {
+  it("excuses forward steps of the server's clock since the first request", () => {
     const forward = (at: number) => (history: History) => void (history.state.serverForwardAt = at)
     const asked = (history: History) => (history.wait(50), history.send("ZADD", "queue:m", "1", "a"))
     assert.strictEqual(late(forward(50), asked), "")
@@ -107,7 +107,7 @@ describe("ensure is truthful", () => {
     assert.strictEqual(unknown(-Infinity), believedBy("nobody"))
   })
 
-  it("excuses a forced release until the lease would have ended", () => {
+  it("excuses a forced release until the lease would have expired", () => {
     const forced = (at: number, id = "a") =>
       ensure((history) => {
         take(history, "a")
@@ -144,7 +144,7 @@ describe("ensure is truthful", () => {
     assert.strictEqual(late(resumed(2, 0, true)), believedBy("nobody"))
   })
 
-  it("excuses work, which a timer ends, for 1.1 seconds after a suspension", () => {
+  it("excuses work for 1.1 seconds after a suspension, because a timer has to end it", () => {
     const worked = (kind: string, play: (history: History) => void) =>
       work((history) => {
         take(history, "a")
@@ -171,7 +171,7 @@ describe("released after the work ended", () => {
     })
   const found = "a released m while its work was running"
 
-  it("finds a release of running work, not of work that has ended or whose process was killed", () => {
+  it("finds a release while work is running, but not after the work has ended or its process was killed", () => {
     assert.strictEqual(released(() => {}), found)
     assert.strictEqual(released(() => {}, "b"), "")
     assert.strictEqual(released((history) => history.note("stopped", { resource: "m", id: "a" })), found)
@@ -189,7 +189,7 @@ describe("nothing is left behind", () => {
       history.close()
     })
 
-  it("finds keys, except those that may remain", () => {
+  it("finds all keys except those that may remain", () => {
     const keys = (history: History) => {
       history.send("SET", "x", "1")
       history.send("SET", "y", "1", "PX", "60000")

@@ -1,4 +1,4 @@
-/** Tests that each checker of mutexes finds its violation in a history made for it, and none in a correct history. */
+/** Tests that each mutex checker finds its violation in a tailored history, and no violation in a correct history. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -10,7 +10,7 @@ type Program = Effect.Effect<void, unknown, Redis | Subscriber | Scope.Scope>
 const send = (...args: readonly [command: string, ...args: ReadonlyArray<string>]) =>
   Effect.asVoid(Redis.use((redis) => redis.send(...args)))
 
-/** A lock made of plain commands: `SET`, `DEL`, and `ZADD` to wait. Ids of foreign contenders begin with `foreign`. */
+/** A lock made of plain commands: `SET`, `DEL`, and `ZADD` to wait. Ids of foreign contenders start with `foreign`. */
 const lock: Simulation.LockModel = {
   resources: ["m"],
   ownerKey: () => "owner",
@@ -29,7 +29,7 @@ const lock: Simulation.LockModel = {
 const take = (id: string, millis = 10_000) => send("SET", "owner", id, "PX", String(millis))
 const unlock = (id: string) => send("DEL", "owner", id)
 
-/** Returns the violations that a checker finds in a history of one client. */
+/** Returns the violations that a checker finds in a client's history. */
 const said = (
   checker: Checker.Checker,
   program: (client: Simulation.Client) => Program,
@@ -54,7 +54,7 @@ const finds = (
   model?: Partial<Simulation.LockModel>
 ) => Effect.map(said(checker, program, model), (text) => assert.match(text, what))
 
-/** Like `said`, but the server's clock is stepped occasionally. */
+/** Like `said`, but with occasional steps of the server's clock. */
 const saidUnder = (by: number, program: (client: Simulation.Client) => Program) =>
   Effect.map(
     Simulation.run({
@@ -106,10 +106,10 @@ describe("workNeverOverlaps", () => {
       note(last, first)
     })
 
-  it.effect("finds work that takes a step after other work has started", () =>
+  it.effect("finds work that continues after other work has started", () =>
     finds(Checker.rules.workNeverOverlaps, /^b starts work on m while a has worked on it/, overlapping("step")))
 
-  it.effect("accepts work that takes no further step, however late it is interrupted", () =>
+  it.effect("accepts work that does not continue, however late it is interrupted", () =>
     accepts(Checker.rules.workNeverOverlaps, overlapping("stopped")))
 
   it.effect("accepts running finalizers and work on other resources", () =>
@@ -131,7 +131,7 @@ describe("ensureIsTruthful", () => {
   const forced = (args: ReadonlyArray<string>) =>
     args[0] === "DEL" && args.length === 2 ? { resource: "m", id: "a" } : undefined
 
-  it.effect("finds a lease that the server no longer knows", () =>
+  it.effect("finds a client that relies on a lease that the server no longer knows", () =>
     finds(
       Checker.rules.ensureIsTruthful,
       /^a passed ensure while m belonged to nobody/,
@@ -143,7 +143,7 @@ describe("ensureIsTruthful", () => {
         )
     ))
 
-  it.effect("accepts a lease that was taken by force only until it would have ended", () =>
+  it.effect("accepts a lease that was released by force, but only until it would have expired", () =>
     Effect.gen(function*() {
       const history = (left: number) => (client: Simulation.Client) =>
         Effect.andThen(take("a", 5000), send("DEL", "owner")).pipe(
@@ -156,7 +156,7 @@ describe("ensureIsTruthful", () => {
       })
     }))
 
-  it.effect("accepts what a step forward of the server's clock causes, but not what follows a step back", () =>
+  it.effect("accepts the effects of stepping the server's clock forward, but not those of stepping it back", () =>
     Effect.gen(function*() {
       const history = (client: Simulation.Client) =>
         take("a", 1000).pipe(Effect.andThen(Effect.sleep("50 seconds")), Effect.andThen(pass(client)))
@@ -190,7 +190,7 @@ describe("writesAreFenced", () => {
       (client) => Effect.andThen(write(client, 5, () => true), write(client, 4, () => true))
     ))
 
-  it.effect("finds a write that was refused while its lease was valid", () =>
+  it.effect("finds a write that was rejected while its lease was valid", () =>
     finds(
       Checker.rules.writesAreFenced,
       /a write of a was stale for m/,
@@ -201,7 +201,7 @@ describe("writesAreFenced", () => {
         )
     ))
 
-  it.effect("accepts refused writes of previous holders, and growing tokens", () =>
+  it.effect("accepts rejected writes from previous holders, and growing tokens", () =>
     accepts(Checker.rules.writesAreFenced, (client) =>
       Effect.gen(function*() {
         yield* send("SET", "fenced", "5")
@@ -211,7 +211,7 @@ describe("writesAreFenced", () => {
         yield* write(client, 6, () => true)
       })))
 
-  it.effect("finds a late write that arrives after its sender gave up", () =>
+  it.effect("finds a late write that arrives after its sender has given up", () =>
     finds(
       Checker.rules.writesAreFenced,
       /accepted a write with token 4 after one with 5/,
@@ -230,14 +230,14 @@ describe("writesAreFenced", () => {
 describe("noFlapping", () => {
   const checker = Checker.rules.noFlapping({ recovery: "1 second" })
 
-  it.effect("finds a grant that its owner did not use", () =>
+  it.effect("finds a grant that its owner never used", () =>
     finds(
       checker,
       /m was granted to a, which never used it; consecutive wasted grants without a reason: 1/,
       () => take("a", 100)
     ))
 
-  it.effect("finds more consecutive unused grants than are allowed", () =>
+  it.effect("finds too many consecutive unused grants", () =>
     Effect.gen(function*() {
       const twice = (client: Simulation.Client, between: string | undefined) =>
         Effect.forEach(["a", "b"], (id, index) =>
@@ -304,7 +304,7 @@ describe("servedInTurn", () => {
       listening
     ))
 
-  it.effect("ignores a waiter whose client has reported a failed wait, until the next request", () =>
+  it.effect("ignores a waiter from the time when its client reports a failed wait until its next request", () =>
     Effect.gen(function*() {
       const failed = ({ note }: Simulation.Client) => Effect.andThen(wait("a"), Effect.sync(() => note("failed")))
       yield* accepts(checker(), (client) => Effect.andThen(failed(client), barge(3)), listening)
@@ -316,7 +316,7 @@ describe("servedInTurn", () => {
       )
     }))
 
-  it.effect("does not ignore a waiter whose client ends a wait without a fault, because its release arrives", () =>
+  it.effect("does not ignore a waiter whose client gives up without a fault, because its release arrives", () =>
     finds(
       checker(),
       /^3 others were granted m since .* when 0 were ahead of a/,
@@ -328,14 +328,14 @@ describe("servedInTurn", () => {
       listening
     ))
 
-  it.effect("counts only foreign contenders that would queue behind the waiter", () =>
+  it.effect("counts foreign contenders only if they would queue behind the waiter", () =>
     Effect.gen(function*() {
       const history = () => Effect.andThen(Effect.andThen(wait("a"), barge(3)), take("a"))
       yield* accepts(checker({ foreignPlace: () => 0 }), history, listening)
       yield* finds(checker({ foreignPlace: () => 2 }), /^3 others were granted m/, history, listening)
     }))
 
-  it.effect("does not count waiters that are ahead in the queue", () =>
+  it.effect("does not count waiters ahead in the queue", () =>
     Effect.gen(function*() {
       const inTurn = Effect.andThen(
         wait("a", "b"),
@@ -357,7 +357,10 @@ describe("servedInTurn", () => {
       listening
     ))
 
-  /** Contenders take the mutex `count` times. Each time, the notified waiter requests it `late` milliseconds later. */
+  /**
+   * Contenders take the mutex `count` times. Each time, the notified waiter sends its request `late` milliseconds
+   * later.
+   */
   const races = (count: number, late: number | undefined, by = "foreign") =>
     Effect.forEach(Array.from({ length: count }, (_, index) => `${by}${index}`), (id) =>
       Effect.gen(function*() {
@@ -370,7 +373,7 @@ describe("servedInTurn", () => {
         yield* unlock(id)
       }), { discard: true })
 
-  it.effect("does not count races that the notified waiter lost", () =>
+  it.effect("does not count races lost by the notified waiter", () =>
     accepts(checker({ race: 10 }), () => Effect.andThen(wait("a"), races(30, 1)), listening))
 
   it.effect.each(
@@ -381,7 +384,11 @@ describe("servedInTurn", () => {
         /^3 others were granted m since .* when 0 were ahead of a/
       ],
       ["a waiter that always comes too late", races(5, 20), /^3 others were granted m since .* when 0 were ahead of a/],
-      ["a waiter that other waiters repeatedly pass", races(5, 1, "b"), /^3 others were granted m since .* ahead of a/],
+      [
+        "a waiter that is repeatedly passed by others",
+        races(5, 1, "b"),
+        /^3 others were granted m since .* ahead of a/
+      ],
       [
         "a waiter that never wins a race",
         races(60, 1),
@@ -404,7 +411,7 @@ describe("inOrderWithinLines", () => {
   const ask = (note: Simulation.Client["note"], wait: string, more = {}) =>
     note("waiting", { resource: "m", wait, ...more })
 
-  it.effect("finds a waiter that is served before an earlier one of its process", () =>
+  it.effect("finds a waiter that is served before an earlier one in its process", () =>
     finds(Checker.rules.inOrderWithinLines, /^c1#1\/2 was served before c1#1\/1/, ({ note }) =>
       Effect.gen(function*() {
         ask(note, "1")
@@ -414,14 +421,14 @@ describe("inOrderWithinLines", () => {
         yield* send("PING")
       })))
 
-  it.effect("accepts waiters that give up, and waiters for other resources", () =>
+  it.effect("accepts waiters that give up and waiters for other resources", () =>
     accepts(Checker.rules.inOrderWithinLines, ({ note }) =>
       Effect.gen(function*() {
         ask(note, "1")
         note("waiting", { resource: "n", wait: "other" })
         ask(note, "2")
         note("waited", { resource: "m", wait: "2", served: 1 })
-        // One step later, but at the same instant
+        // One step later but at the same instant
         note("waited", { resource: "m", wait: "1" })
         yield* Effect.sleep("1 second")
         yield* send("PING")
@@ -437,7 +444,7 @@ describe("firstComeFirstServed", () => {
   })
   const listening = { channel: () => "all" }
 
-  it.effect("finds a waiter that is served before an earlier one, unless both are in one line", () =>
+  it.effect("finds a waiter that is served before an earlier one unless both are in one line", () =>
     Effect.gen(function*() {
       const overtaken = () => Effect.andThen(first, take("line:b"))
       yield* finds(
@@ -469,7 +476,7 @@ describe("tokensGrow", () => {
       note("granted", { resource: "m", id: "id13", token: 13 })
     })
 
-  it.effect("accepts the spare tokens of a grant in order, but no other tokens", () =>
+  it.effect("accepts the reserved tokens of a grant in order, but no other tokens", () =>
     Effect.gen(function*() {
       const reserving = { ...model, spareTokens: () => 2 }
       yield* accepts(Checker.rules.tokensGrow, holders(10, 11, 12), reserving)

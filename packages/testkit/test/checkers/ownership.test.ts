@@ -1,4 +1,4 @@
-/** The checkers of owners and tokens, with one hand-written history for each way to be wrong. */
+/** The checkers for owners and tokens, with a hand-written history for each kind of violation. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -21,7 +21,7 @@ describe("one owner at a time", () => {
     assert.strictEqual(replacedAfter(1200), "")
   })
 
-  it("accepts a release, or a forced release, of this owner and this resource only", () => {
+  it("accepts releases and forced releases, but only those of this owner and resource", () => {
     assert.strictEqual(owners((history) => history.send("DEL", "owner:m", "a")), "")
     assert.strictEqual(owners((history) => history.send("UNLINK", "owner:m", "a")), "")
     assert.strictEqual(owners((history) => history.send("DEL", "owner:m", "b")), early("nobody"))
@@ -70,7 +70,7 @@ describe("tokens grow", () => {
     assert.strictEqual(second(9, 99), "b was granted m with token 9, after 10")
   })
 
-  it("does not count owners that a loss of data, or a step of the clock, has restored", () => {
+  it("does not count owners that were restored by a loss of data or a clock step", () => {
     const restored = (lossAt: number, command: boolean) =>
       tokens((history) => {
         grant(history, "a", 10)
@@ -93,12 +93,12 @@ describe("tokens grow", () => {
     const smaller = "c was granted m with token 7, after 10"
     assert.strictEqual(restored(-Infinity, false), smaller)
     assert.strictEqual(restored(-Infinity, true), "b was granted m with token 5, after 10")
-    // The loss is later than the grant of 10, so 7 is accepted
+    // 7 is accepted because the loss is later than the grant of 10
     assert.strictEqual(restored(200, true), "")
     assert.strictEqual(restored(199, true), "")
   })
 
-  it("finds an owner that receives another token, unless data was lost", () => {
+  it("finds an owner that receives a different token, unless data was lost", () => {
     const received = (token: number, lossAt = -Infinity, id = "a") =>
       tokens((history) => {
         grant(history, "a", 10)
@@ -113,14 +113,14 @@ describe("tokens grow", () => {
     assert.strictEqual(received(0, -Infinity, "b"), "b received token 0, but the server granted none")
   })
 
-  it("ignores grants of programs that know no token", () => {
+  it("ignores grants to programs that do not use tokens", () => {
     assert.strictEqual(
       tokens((history) => (grant(history, "a", 10), history.note("granted", { resource: "m", id: "a" }))),
       ""
     )
   })
 
-  it("counts the reserved tokens that the owner has used, and no others", () => {
+  it("counts only the reserved tokens that the owner has used", () => {
     const then = (used: (history: History) => void, next: number) =>
       tokens((history) => {
         grant(history, "a", 10)
@@ -136,7 +136,7 @@ describe("tokens grow", () => {
       granted(history, "a", token)
     }
     assert.strictEqual(then(unknown(13), 12), "")
-    // An owner that has a successor
+    // An owner with a successor
     const replaced = (history: History) => {
       grant(history, "c", 13)
       granted(history, "a", 12)
@@ -146,7 +146,7 @@ describe("tokens grow", () => {
     assert.strictEqual(then(replaced, 13), "b was granted m with token 13, after 13")
   })
 
-  it("accepts the token of an earlier grant to the same id only if the client is excused", () => {
+  it("accepts the token from an earlier grant to the same id only if the client is excused", () => {
     const twice = (resumed: boolean, serverForwardAt = -Infinity) =>
       tokens((history) => {
         history.state.serverForwardAt = serverForwardAt

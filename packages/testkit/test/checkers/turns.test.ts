@@ -1,4 +1,4 @@
-/** The checkers of grants and turns, with one hand-written history for each way to be wrong. */
+/** The checkers for grants and turns, with a hand-written history for each kind of violation. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -11,7 +11,7 @@ const queue = (history: History, id = "a", place = 5, client = "c1", resource = 
 describe("no grant is wasted", () => {
   const found = "m was granted to a, which never used it; consecutive wasted grants without a reason: 1"
 
-  /** `a` queues after `before`, is granted the mutex at 10 s, and does not use it until `after` a second later. */
+  /** `a` queues after `before` and is granted the mutex at 10 s, but does not use it before `after`, a second later. */
   const wasted = (
     before: (history: History) => void = () => {},
     after: (history: History) => void = () => {},
@@ -43,7 +43,7 @@ describe("no grant is wasted", () => {
     assert.strictEqual(wasted(() => {}, (history) => history.enter("liveness")), found)
   })
 
-  it("excuses a loss, a step of the server's clock, and a fault of the owner shortly before the grant", () => {
+  it("excuses losses of data, steps of the server's clock, and faults of the owner shortly before the grant", () => {
     for (const what of ["lossAt", "serverStepAt"] as const) {
       const at = (at: number) => wasted((history) => void (history.state[what] = at))
       assert.strictEqual(at(10_000), "")
@@ -59,7 +59,7 @@ describe("no grant is wasted", () => {
     assert.strictEqual(wasted(() => {}, (history) => void (history.client().process.state = "paused")), "")
   })
 
-  it("excuses owners without a running process, and requests that may be those of a dead process", () => {
+  it("excuses owners without a running process, and requests that may come from a dead process", () => {
     assert.strictEqual(wasted(() => {}, () => {}, { asked: () => [] }), "")
     const gone = (how: (history: History, name: string) => void) => {
       const at = (millis: number, name = "c1") => wasted((history) => (history.wait(millis), how(history, name)))
@@ -73,7 +73,7 @@ describe("no grant is wasted", () => {
     gone((history, name) => history.note("crashed", {}, name))
     assert.strictEqual(wasted(() => {}, (history) => history.fault("pause")), found)
     assert.strictEqual(wasted(() => {}, (history) => history.note("failed")), found)
-    // The first process that asks for an id is behind it
+    // An id belongs to the first process that requests it
     const first = wasted((history) => {
       queue(history, "a", 5, "c2")
       history.client().disturbedAt = 10_000
@@ -81,21 +81,21 @@ describe("no grant is wasted", () => {
     assert.strictEqual(first, found)
   })
 
-  it("excuses owners whose grant or release an earlier fault may have undone", () => {
+  it("excuses owners whose grant or release may have been undone by an earlier fault", () => {
     const early = (history: History) => void (history.client().disturbedAt = 0)
     const excused = (before: (history: History) => void, also = {}) => {
       assert.strictEqual(wasted(before, () => {}, also), found)
       assert.strictEqual(wasted((history) => (before(history), early(history)), () => {}, also), "")
     }
     assert.strictEqual(wasted(early), found)
-    // Left, or reported an earlier grant
+    // Has left, or has reported an earlier grant
     excused((history) => history.send("ZREM", "queue:m", "a"))
     excused((history) => {
       take(history, "a", 100)
       history.note("granted", { resource: "m", id: "a" })
       history.wait(1000)
     })
-    // Does not listen
+    // Is not subscribed
     excused(unsubscribe)
     excused(() => {}, { queued: () => [] })
     const listening = (history: History) => {
@@ -125,7 +125,7 @@ describe("everybody is served in turn", () => {
       play(history)
     })
 
-  /** Others take the mutex this often, for 100 ms each, and leave it free for as long. */
+  /** Others take the mutex this many times. Each holds it for 100 ms, then leaves it free for another 100 ms. */
   const others = (history: History, count: number, name = "b") => {
     for (let i = 0; i < count; i++) {
       const id = `${name}${history.now}`
@@ -138,7 +138,7 @@ describe("everybody is served in turn", () => {
   const found = (ahead = 0, since = "10.000") =>
     `${ahead + 2} others were granted m since ${since} s, when ${ahead} were ahead of a`
 
-  it("allows as many grants as were ahead, and the barges", () => {
+  it("allows as many grants as there were waiters ahead, and barges", () => {
     assert.strictEqual(played((history) => (queue(history), others(history, 1))), "")
     assert.strictEqual(played((history) => (queue(history), others(history, 2))), found())
     const ahead = (before: (history: History) => void, count: number) =>
@@ -157,7 +157,7 @@ describe("everybody is served in turn", () => {
     assert.strictEqual(ahead(silent(waiter(4, "n")), 2), found())
   })
 
-  it("counts turns of this resource only, until the waiter is served, leaves, or its process ends", () => {
+  it("counts only turns for this resource, until the waiter is served or leaves, or its process ends", () => {
     const then = (play: (history: History) => void) =>
       played((history) => {
         queue(history)
@@ -188,7 +188,7 @@ describe("everybody is served in turn", () => {
     ) assert.match(then(play), /others were granted m since 10.000 s, when 0 were ahead of a/)
   })
 
-  it("counts only the last wait of a line", () => {
+  it("counts only the last wait in a line", () => {
     const line = { line: (id: string) => id.split("/")[0]!, channel: undefined }
     const queuedTwice = (resource: string) =>
       played(
@@ -205,7 +205,7 @@ describe("everybody is served in turn", () => {
     assert.match(queuedTwice("n"), /^2 others were granted m since 10.000 s, when 0 were ahead of a\/1$/)
   })
 
-  it("finds a waiter that waits longer than the turns take", () => {
+  it("finds a waiter that waits for longer than the turns take", () => {
     const waits = (millis: number, turns = 0) =>
       played((history) => {
         queue(history)
@@ -220,7 +220,7 @@ describe("everybody is served in turn", () => {
     assert.strictEqual(waits(15_250, 1), "a has waited for m for 15.250 s, while others had 2 turns")
   })
 
-  it("counts from the beginning again after the waiter did not listen, or a fault", () => {
+  it("starts counting again after a fault, or after the waiter was not subscribed", () => {
     const after = (disturb: (history: History) => void, calm: (history: History) => void, count: number) =>
       played((history) => {
         queue(history)
@@ -258,7 +258,7 @@ describe("everybody is served in turn", () => {
     assert.strictEqual(owned(3), found(1, "11.250"))
   })
 
-  it("excuses waits of which the client reported the end during a fault, until the next request", () => {
+  it("excuses a wait that the client ended during a fault, until the next request", () => {
     const ended =
       (fields: Record<string, string | number>, at: number | undefined, client = "c1") => (history: History) => {
         if (at !== undefined) history.client(client).disturbedAt = at
@@ -286,7 +286,7 @@ describe("everybody is served in turn", () => {
     assert.strictEqual(then((history) => (twice(history), ended({ wait: 1 }, 9100)(history))), "")
   })
 
-  it("excuses a late request of an id that was granted the mutex before", () => {
+  it("excuses a late request by an id that was granted the mutex before", () => {
     const late = (wasGranted: boolean, disturbedAt: number) =>
       played((history) => {
         if (wasGranted) {
@@ -304,7 +304,7 @@ describe("everybody is served in turn", () => {
     assert.match(late(true, 9000), /others were granted/)
   })
 
-  it("does not count a barge shortly after a release while there are faults", () => {
+  it("does not count a barge shortly after a release during faults", () => {
     const barges = (pause: number, phase: "safety" | "liveness", name = "foreign") =>
       played((history) => {
         history.enter(phase)

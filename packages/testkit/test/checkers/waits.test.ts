@@ -1,4 +1,4 @@
-/** The checkers of waiters, with one hand-written history for each way to be wrong. */
+/** The checkers for waiters, with a hand-written history for each kind of violation. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -12,14 +12,14 @@ describe("nobody sleeps while the lock is free", () => {
     verdict(Checker.rules.nobodyOversleeps({ bound: 1000, afterLoss: 5000, recovery }), lock)(play)
   const slept = (name: string, seconds: string) => `${name} has slept for ${seconds} s although m is free`
 
-  it("finds a sleeper, in checks that are 250 ms apart", () => {
+  it("finds a sleeper through checks that are 250 ms apart", () => {
     const sleeper = (millis: number) => sleeps((history) => (wait(history), history.wait(millis)))
     // The first check finds the lock free
     assert.strictEqual(sleeper(1499), "")
     assert.strictEqual(sleeper(1500), slept("c1", "1.250"))
   })
 
-  it("counts from the release, the end of the lease, or the beginning of the wait", () => {
+  it("measures from the release, the end of the lease, or the start of the wait", () => {
     const after = (play: (history: History) => void, millis: number) =>
       sleeps((history) => {
         wait(history)
@@ -41,7 +41,7 @@ describe("nobody sleeps while the lock is free", () => {
     )
   })
 
-  it("restarts when the lock is granted between two checks", () => {
+  it("starts over when the lock is granted between two checks", () => {
     assert.strictEqual(
       sleeps((history) => {
         wait(history)
@@ -54,7 +54,7 @@ describe("nobody sleeps while the lock is free", () => {
     )
   })
 
-  it("ignores waiters of another resource, and of processes that are not running or are gone", () => {
+  it("ignores waiters for another resource, and waiters in processes that are not running or are gone", () => {
     const gone = (play: (history: History) => void) =>
       sleeps((history) => {
         wait(history)
@@ -69,7 +69,7 @@ describe("nobody sleeps while the lock is free", () => {
     assert.match(gone((history) => history.fault("pause")), /^c1 has slept/)
     assert.match(gone((history) => history.note("crashed", {}, "c2")), /^c1 has slept/)
     assert.match(gone((history) => history.note("granted", { wait: 1 })), /^c1 has slept/)
-    // The same number of another process
+    // The same number in another process
     assert.match(gone((history) => waited(history, "c2")), /^c1 has slept/)
     assert.match(
       gone((history) => (history.client().generation++, waited(history), history.client().generation--)),
@@ -77,7 +77,7 @@ describe("nobody sleeps while the lock is free", () => {
     )
   })
 
-  it("counts from the recovery of a disturbed waiter, or its resumption", () => {
+  it("measures from when a waiter has recovered from a fault or was resumed", () => {
     const disturbed = (set: (history: History) => void, millis: number, more = {}, recovery?: number) =>
       sleeps((history) => {
         wait(history, more)
@@ -96,7 +96,7 @@ describe("nobody sleeps while the lock is free", () => {
     assert.match(disturbed(resumed, 2250), /1\.250 s/)
   })
 
-  it("allows more time after a loss of data, or a step of the server's clock", () => {
+  it("allows more time after a loss of data or a step of the server's clock", () => {
     for (const what of ["lossAt", "serverStepAt"] as const) {
       const after = (at: number, millis: number) =>
         sleeps((history) => {
@@ -106,7 +106,7 @@ describe("nobody sleeps while the lock is free", () => {
         })
       assert.strictEqual(after(500, 5250), "")
       assert.strictEqual(after(500, 5500), slept("c1", "5.250"))
-      // The limit is the bound again after five seconds
+      // After five seconds, the normal limit applies again
       assert.strictEqual(after(-3500, 1500), "")
       assert.strictEqual(after(-3501, 1500), slept("c1", "1.250"))
     }
@@ -127,7 +127,7 @@ describe("nobody sleeps while the lock is free", () => {
     const disturbed = (at: number) => (history: History) => {
       for (const name of ["c2", "c3"]) history.client(name).disturbedAt = at
     }
-    // The lock has been free since the first check, at 250
+    // The lock has been free since the first check, at 250 ms
     assert.strictEqual(silent(disturbed(-750)), "")
     assert.match(silent(disturbed(-751)), /c1 has slept/)
     assert.strictEqual(silent(disturbed(-1250), 500), "")
@@ -157,7 +157,7 @@ describe("everybody is served", () => {
   const enter = (history: History) => (history.wait(500), history.enter("liveness"))
   const found = "c1 has waited for m since 0.500 s, and faults ended at 1.000 s"
 
-  it("finds who waits since before the faults ended", () => {
+  it("finds clients that have been waiting since before the faults ended", () => {
     assert.strictEqual(served((history) => (wait(history), enter(history))), found)
     assert.strictEqual(served((history) => (wait(history), enter(history), waited(history))), "")
     assert.strictEqual(served((history) => (enter(history), history.wait(1), wait(history))), "")
@@ -168,7 +168,7 @@ describe("everybody is served", () => {
     assert.strictEqual(served((history) => (wait(history), enter(history), history.fault("kill"))), "")
   })
 
-  it("counts from the beginning of the liveness phase, not of another one", () => {
+  it("measures from the start of the liveness phase, not of another phase", () => {
     assert.strictEqual(
       served((history) => {
         wait(history)

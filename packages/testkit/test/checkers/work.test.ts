@@ -1,4 +1,4 @@
-/** The checkers of protected work and fenced writes, with one hand-written history for each way to be wrong. */
+/** The checkers for protected work and fenced writes, with a hand-written history for each kind of violation. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -8,7 +8,7 @@ describe("work never overlaps", () => {
     history.note(kind, { resource, id }, client)
   const found = "b starts work on m while a has worked on it since 0.100 s"
 
-  /** The work of `a` begins at 100, in `c1`, and that of `b` at 500, in `c2`. */
+  /** Work by `a` starts at 100 in `c1`, and work by `b` at 500 in `c2`. */
   const overlap = (between: (history: History) => void = () => {}, resource = "m") =>
     verdict(Checker.rules.workNeverOverlaps, lock)((history) => {
       history.wait(100)
@@ -19,7 +19,7 @@ describe("work never overlaps", () => {
       note(history, "begin", "b", "c2", resource)
     })
 
-  it("finds work that starts while other work runs", () => {
+  it("finds work that starts while other work is running", () => {
     assert.strictEqual(overlap(), found)
     assert.strictEqual(overlap((history) => note(history, "step", "a")), found)
     assert.strictEqual(overlap((history) => note(history, "end", "c")), found)
@@ -29,7 +29,7 @@ describe("work never overlaps", () => {
     assert.strictEqual(overlap((history) => note(history, "end", "a")), "")
   })
 
-  it("ignores processes that were killed or do not run", () => {
+  it("ignores processes that were killed or are not running", () => {
     assert.strictEqual(overlap((history) => history.fault("kill")), "")
     assert.strictEqual(overlap((history) => history.fault("kill", "c2")), found)
     assert.strictEqual(overlap((history) => history.fault("pause")), found)
@@ -37,7 +37,7 @@ describe("work never overlaps", () => {
     assert.strictEqual(overlap((history) => (history.client("c2").process.state = "paused")), found)
   })
 
-  it("excuses both owners after a pause, for longer after a suspension", () => {
+  it("excuses both owners after a pause, and for longer after a suspension", () => {
     for (const name of ["c1", "c2"]) {
       const paused = (ago: number, wasSuspended: boolean) =>
         overlap((history) =>
@@ -53,7 +53,7 @@ describe("work never overlaps", () => {
   it("excuses an owner whose data was lost", () => {
     const lost = (at: number) => overlap((history) => void (history.state.lossAt = at))
     assert.strictEqual(lost(100), "")
-    // The id b was never granted, so any loss excuses it
+    // Any loss excuses `b`, because that id was never granted the mutex
     assert.strictEqual(lost(0), "")
     const granted = (at: number) =>
       overlap((history) => {
@@ -70,7 +70,7 @@ describe("writes are fenced", () => {
   const fenced = verdict(Checker.rules.writesAreFenced, lock)
   const stale = "a write of a was stale for m, although its lease was valid when it was sent"
 
-  it("finds a smaller token in Redis, unless the larger one was lost", () => {
+  it("finds a smaller token in Redis unless the larger one was lost", () => {
     const tokens = (first: string, second: string, lossAt = -Infinity) =>
       fenced((history) => {
         history.wait(100)
@@ -95,7 +95,7 @@ describe("writes are fenced", () => {
       fenced((history) => (history.send("SET", "fenced:m", "5"), history.send("SET", "fenced:n", "4"))),
       ""
     )
-    // After it was lost, the smaller token counts
+    // After the loss, the smaller token counts
     assert.strictEqual(
       fenced((history) => {
         history.send("SET", "fenced:m", "5")
@@ -120,7 +120,7 @@ describe("writes are fenced", () => {
     assert.match(tokens(5, 4, 4), /4 after one with 5\n.* 4 after one with 5$/)
   })
 
-  /** `a` owns the mutex from 100, sends a write at 200 after `before`, and it is refused at 300. */
+  /** `a` owns the mutex from 100 and sends a write at 200, after `before`. The write is rejected at 300. */
   const refused = (before: (history: History) => void, after: (history: History) => void = () => {}) =>
     fenced((history) => {
       history.wait(100)
@@ -133,7 +133,7 @@ describe("writes are fenced", () => {
       written(history, 5, 0)
     })
 
-  it("finds a refused write whose owner held the lease when it was sent", () => {
+  it("finds a rejected write whose owner held the lease when sending it", () => {
     assert.strictEqual(refused(() => {}), stale)
     assert.strictEqual(refused(() => {}, (history) => history.send("DEL", "owner:m", "a")), stale)
     assert.strictEqual(refused((history) => history.send("DEL", "owner:m", "a")), "")
@@ -142,7 +142,7 @@ describe("writes are fenced", () => {
     assert.strictEqual(fenced((history) => (take(history, "a"), history.note("any"), written(history, 5, 0, 2))), "")
   })
 
-  it("excuses a forced release, and a loss or a step since the write was sent", () => {
+  it("excuses a forced release, and losses of data or clock steps since the write was sent", () => {
     assert.strictEqual(
       refused(() => {}, (history) => history.send("UNLINK", "owner:m", "a")),
       ""

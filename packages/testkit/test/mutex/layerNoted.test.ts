@@ -1,4 +1,4 @@
-/** Tests what `layerNoted` notes about a process's use of mutexes. */
+/** Tests what `layerNoted` records about a process's use of mutexes. */
 import { Mutex } from "@effect-simba/core"
 import { type Simulation, TestMutex } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,14 +11,14 @@ const noting = () => {
 }
 
 describe("layerNoted", () => {
-  it.effect("notes the wait for a lock and the work under it", () =>
+  it.effect("records waiting for a lock and working under it", () =>
     Effect.gen(function*() {
       const { layer, notes } = noting()
       yield* Effect.void.pipe(Mutex.withLock("m"), Effect.provide(layer))
       assert.deepStrictEqual(notes, ["waiting", "waited", "granted", "begin", "stopped", "end", "waited"])
     }))
 
-  it.effect("notes the work of a contender", () =>
+  it.effect("records the work of a contender", () =>
     Effect.gen(function*() {
       const { layer, notes } = noting()
       yield* Effect.gen(function*() {

@@ -1,4 +1,4 @@
-/** Runs Effect's own modules that use `Redis` on the fake, unchanged. */
+/** Runs Effect's own Redis-based modules, unchanged, on the fake server. */
 import { FakeRedis, TestRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Schema } from "effect"
@@ -50,7 +50,7 @@ describe("PersistedQueue", () => {
     Layer.provideMerge(TestRedis.layer())
   )
 
-  it.effect("delivers in order and redelivers after a failure", () =>
+  it.effect("delivers in order, and redelivers after a failure", () =>
     Effect.gen(function*() {
       const queue = yield* PersistedQueue.make({ name: "jobs", schema: Schema.String })
       yield* queue.offer("a", { id: "1" })

@@ -5,7 +5,7 @@ import { Context, Effect, Fiber, Layer, Queue, type Scope } from "effect"
 import * as Redis from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 
-/** Runs all fibers until each of them waits for something. */
+/** Runs all fibers until each one is waiting for something. */
 const settled = Effect.repeat(Effect.yieldNow, { times: 50 })
 
 const servicesOf = (options?: FakeRedis.ClientOptions) =>
@@ -27,7 +27,7 @@ const serverTest = (name: string, body: Effect.Effect<void, unknown, FakeRedis.F
 
 describe("time", () => {
   test(
-    "a key expires on time, and its `expired` event follows shortly afterwards",
+    "a key expires on time, and its `expired` event follows shortly after",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -50,7 +50,7 @@ describe("time", () => {
   )
 
   test(
-    "TIME returns a current epoch, and no two commands share a timestamp",
+    "TIME returns seconds since 1970, and no two commands share a timestamp",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -81,7 +81,7 @@ describe("time", () => {
 
 describe("clients", () => {
   serverTest(
-    "share data within a database, and appear by name in the trace",
+    "share data within a database, and appear in the trace by name",
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const a = yield* servicesOf({ name: "a" })
@@ -99,7 +99,7 @@ describe("clients", () => {
   )
 
   test(
-    "run scripts with EVALSHA, and load them again when the server has lost them",
+    "run scripts with EVALSHA, and reload them if the server has lost them",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -124,7 +124,7 @@ describe("clients", () => {
   )
 
   test(
-    "block on reserved connections, and are served in order of arrival",
+    "use reserved connections to block, and are served in order of arrival",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -155,7 +155,7 @@ describe("clients", () => {
   )
 
   test(
-    "receive nil when a blocking read times out",
+    "receive nil if a blocking read times out",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const read = yield* redis.reserve.pipe(
@@ -191,7 +191,7 @@ describe("clients", () => {
 
 describe("subscriptions", () => {
   test(
-    "receive all messages that are published after the server has acknowledged the subscription",
+    "receive all messages that are published after the server has acknowledged their subscription",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const subscriber = yield* Subscriber
@@ -206,7 +206,7 @@ describe("subscriptions", () => {
   )
 
   test(
-    "deliver a Gap after a reconnect, and lose the messages sent meanwhile",
+    "deliver a Gap after a reconnect, and lose messages that are sent in the meantime",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const subscriber = yield* Subscriber
@@ -237,7 +237,7 @@ describe("subscriptions", () => {
   )
 
   test(
-    "deliver messages to subscribers of Effect's own Redis service, too",
+    "deliver messages to subscribers of Effect's own Redis service",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const messages = yield* redis.subscribe("news")
@@ -249,7 +249,7 @@ describe("subscriptions", () => {
 
 describe("server faults", () => {
   test(
-    "a restart keeps or drops the data, and disconnects all clients briefly",
+    "a restart keeps or drops the data, and briefly disconnects all clients",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -283,7 +283,7 @@ describe("server faults", () => {
   )
 
   test(
-    "error states refuse commands, and keys can be expired or evicted by force",
+    "the server can refuse commands with an error, and keys can be made to expire or be evicted",
     Effect.gen(function*() {
       const redis = yield* Redis.Redis
       const server = yield* FakeRedis.FakeRedis
@@ -319,7 +319,7 @@ describe("network faults", () => {
 
   const fork = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
-  linked("a delayed command runs after the request delay", (link, redis, server) =>
+  linked("a delayed command runs once the request delay has passed", (link, redis, server) =>
     Effect.gen(function*() {
       yield* link.set({ requestDelay: [10, 10], replyDelay: [20, 20] })
       const get = yield* fork(redis.send("SET", "a", "1"))
@@ -333,7 +333,7 @@ describe("network faults", () => {
     }))
 
   linked(
-    "a command times out if its request or reply is lost, but it runs if only the reply is lost",
+    "a command times out if its request or its reply is lost, but runs in the latter case",
     (link, redis, server) =>
       Effect.gen(function*() {
         yield* link.set({ loseRequest: 1 })
@@ -351,7 +351,7 @@ describe("network faults", () => {
   )
 
   linked(
-    "commands that were held back arrive in order when they are released",
+    "held-back commands arrive in order when they are released",
     (link, redis, server) =>
       Effect.gen(function*() {
         yield* link.clog("requests")
@@ -367,7 +367,7 @@ describe("network faults", () => {
   )
 
   linked(
-    "a partition breaks the connection, which is restored after the partition heals",
+    "a partition breaks the connection, which is restored when the partition heals",
     (link, redis, server, subscriber) =>
       Effect.gen(function*() {
         const notices = yield* subscriber.subscribe("news")
@@ -385,7 +385,7 @@ describe("network faults", () => {
       })
   )
 
-  linked("published messages have their own delay", (link, redis, _server, subscriber) =>
+  linked("published messages have a separate delay", (link, redis, _server, subscriber) =>
     Effect.gen(function*() {
       const notices = yield* subscriber.subscribe("news")
       yield* link.set({ messageDelay: [50, 50] })
@@ -397,7 +397,7 @@ describe("network faults", () => {
     }))
 
   linked(
-    "commands sent on a broken connection may arrive after those of the next connection",
+    "commands from a broken connection may arrive after commands from the next connection",
     (link, redis, server) =>
       Effect.gen(function*() {
         let late = 0
@@ -420,7 +420,7 @@ describe("network faults", () => {
 
   const onTestClock = Effect.provide(TestClock.layer(), { local: true })
 
-  it.effect("the same seed produces the same faults", () =>
+  it.effect("the same seed causes the same faults", () =>
     Effect.gen(function*() {
       const run = (seed: number) =>
         Effect.gen(function*() {

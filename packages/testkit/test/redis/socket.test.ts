@@ -1,4 +1,4 @@
-/** Tests the fake on a network socket: protocol, backpressure, faults and time. */
+/** Tests the fake server on a network socket: protocol, backpressure, faults and time. */
 import { FakeNetwork, FakeRedis } from "@effect-simba/testkit"
 import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"
 import { assert, describe, it } from "@effect/vitest"
@@ -56,7 +56,7 @@ describe("protocol", () => {
       }).pipe(withServer))
   }
 
-  it.live("closes a browser's connection without a reply", () =>
+  it.live("closes a browser's connection without replying", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const client = yield* raw
@@ -74,7 +74,7 @@ describe("protocol", () => {
       assert.strictEqual(yield* Effect.promise(() => client.rest()), "+PONG\r\n$3\r\nbye\r\n")
     }).pipe(withServer))
 
-  it.live("serves nothing to a client that disconnects while it is blocked", () =>
+  it.live("hands no element to a client that disconnects while it is blocked", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const [blocked, other] = yield* Effect.all([raw, raw])
@@ -112,7 +112,7 @@ describe("protocol", () => {
 })
 
 describe("load", () => {
-  it.live("serves a thousand connections, and closes them", () =>
+  it.live("serves and closes a thousand connections", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const server = yield* FakeRedis.FakeRedis
@@ -131,7 +131,7 @@ describe("load", () => {
       while ((yield* server.connections()) > 0) yield* Effect.sleep("5 millis")
     }).pipe(withServer), 30_000)
 
-  it.live("waits for a client that does not read, and loses no byte", () =>
+  it.live("waits for a client that does not read, without losing data", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const server = yield* FakeRedis.FakeRedis
@@ -143,7 +143,7 @@ describe("load", () => {
       client.write("GET big\r\n".repeat(gets))
       const ran = Effect.map(server.trace, (trace) => trace.filter(({ args }) => args[0] === "GET").length)
       let before = -1
-      // Commands are no longer executed while the client does not read
+      // No more commands are executed until the client reads
       while (before !== (yield* ran)) {
         before = yield* ran
         yield* Effect.sleep("100 millis")
@@ -155,7 +155,7 @@ describe("load", () => {
       assert.strictEqual(text.length, size)
     }).pipe(withServer), 30_000)
 
-  it.live("closes even if a client does not read its replies", () =>
+  it.live("closes even if a client is not reading its replies", () =>
     Effect.gen(function*() {
       const server = yield* FakeRedis.FakeRedis
       const client = yield* Effect.scoped(Effect.gen(function*() {
@@ -172,14 +172,14 @@ describe("load", () => {
 })
 
 describe("time and faults", () => {
-  it.effect("blocked clients time out and keys expire on TestClock", () =>
+  it.effect("blocked clients time out and keys expire by the TestClock", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const client = yield* raw
       client.write("SET k v EX 60\r\nBLPOP list 30\r\n")
       yield* Effect.promise(() => client.until((text) => text === "+OK\r\n"))
       const server = yield* FakeRedis.FakeRedis
-      // BLPOP appears in the trace only with its reply, so wait a little until it has arrived
+      // BLPOP appears in the trace only after its reply, so wait a little for it to arrive
       while ((yield* server.trace).length < 1) yield* Effect.yieldNow
       yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 50)))
       yield* TestClock.adjust("31 seconds")
@@ -192,7 +192,7 @@ describe("time and faults", () => {
       assert.strictEqual(text, "+OK\r\n*-1\r\n:29\r\n$-1\r\n")
     }).pipe(withServer))
 
-  it.live("a command whose reply is lost runs, and its connection breaks", () =>
+  it.live("if a reply is lost, the command still runs and its connection breaks", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const link = yield* FakeNetwork.link("socket")
@@ -204,7 +204,7 @@ describe("time and faults", () => {
       assert.deepStrictEqual(yield* server.dump("k"), { type: "string", value: "v" })
     }).pipe(withServer))
 
-  it.live("a partition holds replies back until it heals, and then they arrive in order", () =>
+  it.live("a partition holds back replies, which arrive in order when it heals", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const link = yield* FakeNetwork.link("socket")
@@ -221,7 +221,7 @@ describe("time and faults", () => {
       )
     }).pipe(withServer))
 
-  it.effect("a command that hangs runs, and its connection is silent for that time", () =>
+  it.effect("if a command hangs, it still runs, but its connection is silent in the meantime", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const [client, other] = yield* Effect.all([raw, raw])

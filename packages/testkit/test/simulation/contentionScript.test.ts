@@ -36,7 +36,7 @@ const historyOf = (...holdings: ReadonlyArray<Holding>): ContentionScript.Histor
 
 describe("ContentionScript.arbitrary", () => {
   it.effect.prop(
-    "generates scripts within its options",
+    "generates scripts within the given options",
     [ContentionScript.arbitrary({
       workers: ["a", "b"],
       mutexes: 1,
@@ -60,7 +60,7 @@ describe("ContentionScript.arbitrary", () => {
       })
   )
 
-  it.effect("draws scripts with every kind of step, every worker and every mutex", () =>
+  it.effect("generates scripts with all kinds of steps, all workers and all mutexes", () =>
     Effect.gen(function*() {
       const steps = (yield* Arbitrary.sampleEffect(ContentionScript.arbitrary(), { count: 30, seed: 1 })).flat()
       const drawn = (field: "kind" | "worker" | "mutex") => new Set(steps.map((step) => step[field])).size
@@ -68,7 +68,7 @@ describe("ContentionScript.arbitrary", () => {
       assert.isAbove(Math.max(...steps.map(({ at }) => at)), 8000)
     }))
 
-  it.effect("draws long scripts even at the start of a check, when other arbitraries draw small values", () =>
+  it.effect("generates long scripts even at the start of a check, when other arbitraries generate small values", () =>
     Effect.gen(function*() {
       const scripts = yield* Arbitrary.sampleEffect(ContentionScript.arbitrary(), { count: 200, size: 0, seed: 1 })
       const lengths = scripts.map((script) => script.length)
@@ -78,7 +78,7 @@ describe("ContentionScript.arbitrary", () => {
 
 describe("ContentionScript.run", () => {
   it.effect.prop(
-    "upholds all rules with one Mutex for all workers",
+    "passes all checks with one Mutex for all workers",
     [ContentionScript.arbitrary()],
     ([script]) =>
       Effect.gen(function*() {
@@ -89,7 +89,7 @@ describe("ContentionScript.run", () => {
   )
 
   it.effect.prop(
-    "upholds all rules with one Mutex per worker, on a shared store",
+    "passes all checks with one Mutex per worker on a shared store",
     [ContentionScript.arbitrary({ workers: 5, mutexes: 1, within: "3 seconds" })],
     ([script]) =>
       Effect.gen(function*() {
@@ -100,7 +100,7 @@ describe("ContentionScript.run", () => {
       }).pipe(Effect.provide(MutexStore.layerMemory))
   )
 
-  it.effect("reports who held what and when, and who was refused, gave up or was never served", () =>
+  it.effect("reports who held which mutex when, and who was refused, gave up or was never served", () =>
     Effect.gen(function*() {
       const script: ContentionScript.Script = [
         step(0, "a", 1000),
@@ -121,7 +121,7 @@ describe("ContentionScript.run", () => {
       assert.deepStrictEqual([refused, abandoned, unserved], [[script[1]!], [script[2]!, script[3]!], []])
     }))
 
-  it.effect("a holder that never ends leaves the others unserved", () =>
+  it.effect("if a holder never releases, the others are never served", () =>
     Effect.gen(function*() {
       const script = [step(10, "a", 50), step(20, "b", 50)]
       const history = yield* Effect.scoped(Effect.gen(function*() {
@@ -137,7 +137,7 @@ describe("ContentionScript.run", () => {
     }).pipe(Effect.provide(MutexStore.layerMemory)))
 })
 
-it.effect("the history records failures", () =>
+it.effect("the history includes failures", () =>
   Effect.gen(function*() {
     const down = Layer.effect(
       MutexStore.MutexStore,
@@ -158,7 +158,7 @@ it.effect("the history records failures", () =>
 describe("ContentionScript.problems", () => {
   const first = holding("a", 1, [0, 0, 10], [0, 1])
 
-  it("reports nothing if one holder follows another within the same millisecond", () => {
+  it("reports nothing if one holder follows another in the same millisecond", () => {
     assert.deepStrictEqual(
       ContentionScript.problems(historyOf(first, holding("b", 2, [5, 10, 20], [2, 3]))),
       []
@@ -184,7 +184,7 @@ describe("ContentionScript.problems", () => {
     assert.isTrue(holds("inOrder", historyOf(first, late, holding("c", 3, [5, 20, 30], [4, 5]))))
   })
 
-  it("inOrder lets a turn continue ahead of a waiter of another process, but only in its own order", () => {
+  it("inOrder allows a turn to continue ahead of another process's waiter, but only in the order of arrival", () => {
     const waiter = holding("b", 300, [1, 30, 40], [6, 7])
     const turn = [holding("a", 200, [0, 0, 10], [0, 1]), holding("a", 201, [6, 10, 20], [2, 3])]
     assert.isTrue(holds("inOrder", historyOf(...turn, holding("a", 202, [7, 20, 30], [4, 5]), waiter)))

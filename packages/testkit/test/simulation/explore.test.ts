@@ -1,4 +1,4 @@
-/** Tests explorations: which schedules run, in which order, and which bugs they find. */
+/** Tests explorations: which schedules run, in what order, and which bugs they find. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -34,33 +34,33 @@ const ping = Effect.ignore(Effect.flatMap(Redis, (redis) => redis.send("PING")))
 
 const twice = (client: Simulation.Client) => Effect.andThen(client.ready, Effect.andThen(ping, ping))
 
-/** Explores all schedules. Returns their counts and branches. */
+/** Explores all schedules, and returns their counts and branches. */
 const histories = Effect.fnUntraced(function*(plan: Simulation.Plan<never>, deviations: number) {
   const { branches, ...counts } = yield* Simulation.explore(plan, { deviations, all: true })
   return { ...counts, branches }
 })
 
 describe("An exploration", () => {
-  it.effect("ends when `isOver` returns true, after which events have no deviations", () =>
+  it.effect("ends when `isOver` returns true, after which there are no deviations", () =>
     Effect.gen(function*() {
       const often = (client: Simulation.Client) =>
         Effect.andThen(client.ready, Effect.forever(Effect.andThen(ping, Effect.sleep("100 millis"))))
       const lost = plan(often, { losses: true })
       const { schedules } = yield* histories(lost, 1)
       const { schedules: early } = yield* histories({ ...lost, isOver: (view) => view.now() >= 250 }, 1)
-      // The schedule without deviations, and a lost request and a lost reply for each ping
+      // One schedule without deviations, and two for each ping: with a lost request and with a lost reply
       assert.strictEqual(early, 1 + 2 * 3)
       assert.isAbove(schedules, 1 + 2 * 15)
     }))
 
-  it.effect("does not delay a process that starts after the exploration has ended", () =>
+  it.effect("does not delay processes that start after the exploration has ended", () =>
     Effect.gen(function*() {
       const long = (client: Simulation.Client) =>
         Effect.andThen(
           client.ready,
           Effect.andThen(ping, Effect.sync(() => client.note("ready in", { phase: client.phase() })))
         )
-      // The next process starts 50 to 150 ms after a kill
+      // The next process starts between 50 and 150 ms after a kill
       const killed = plan(long, { kills: true })
       const { events } = yield* Simulation.replay({ ...killed, duration: "50 millis" }, "0 c1 killed")
       const phases = events.flatMap((event) => event._tag === "Note" ? [event.fields["phase"]] : [])
@@ -77,7 +77,7 @@ describe("An exploration", () => {
         "2 c1 request lost",
         "3 c1 reply lost"
       ])
-      // No loss, one of four losses, or a loss of the first ping combined with a loss of the second
+      // No loss, one of four losses, or a loss for the first ping combined with a loss for the second
       assert.strictEqual(schedules, 1 + 4 + 4)
       assert.strictEqual(states, 9)
       assert.isTrue(isComplete)
@@ -85,7 +85,7 @@ describe("An exploration", () => {
       assert.strictEqual((yield* histories(lost, 0)).schedules, 1)
     }))
 
-  it.effect("begins when all processes are ready, and has only the requested kinds of deviations", () =>
+  it.effect("begins when all processes are ready, and includes only the requested kinds of deviations", () =>
     Effect.gen(function*() {
       const early = (client: Simulation.Client) => Effect.andThen(ping, client.ready)
       assert.deepStrictEqual((yield* histories(plan(early, { losses: true }), 1)).branches, [])
@@ -117,7 +117,7 @@ describe("An exploration", () => {
       ])
     }))
 
-  it.effect("deviates only at the places that `where` allows", () =>
+  it.effect("deviates only where `where` allows it", () =>
     Effect.gen(function*() {
       const every = { delays: [1], losses: true, pauses: [1], kills: true, setAside: [1] }
       const within = (where: NonNullable<Simulation.Plan<never>["vary"]>["where"]) =>
@@ -143,7 +143,7 @@ describe("An exploration", () => {
       assert.isTrue(fibers.every((branch) => branch.includes(" set aside ")))
     }))
 
-  it.effect("stops the monotonic clock of a suspended machine, and scales sleeps with the clock rate", () =>
+  it.effect("stops a suspended machine's monotonic clock, and scales sleeps by the clock rate", () =>
     Effect.gen(function*() {
       const sleeps = (client: Simulation.Client) =>
         Effect.andThen(
@@ -161,12 +161,12 @@ describe("An exploration", () => {
             events.flatMap((event) => event._tag === "Note" ? [`${event.kind} at ${Math.round(event.at)}`] : [])
         )
       assert.deepStrictEqual(yield* notes({}, ""), ["slept 100 at 100", "slept 200 at 200"])
-      // Both sleeps are due when the process resumes
+      // Both sleeps have ended when the process resumes
       assert.deepStrictEqual(
         yield* notes({ pauses: [500] }, "0 c1 paused for 500 ms"),
         ["slept 100 at 600", "slept 200 at 600"]
       )
-      // The second sleep has as much time left as before the suspension
+      // The remaining time of the second sleep is the same as before the suspension
       assert.deepStrictEqual(
         yield* notes({ suspensions: [500] }, "0 c1 suspended for 500 ms"),
         ["slept 100 at 600", "slept 200 at 700"]
@@ -190,17 +190,17 @@ describe("An exploration", () => {
           histories(plan((client) => Effect.ignore(Effect.andThen(client.ready, work)), { kills: true }), 1),
           ({ branches }) => branches
         )
-      // Until something is sent, a later kill has the same outcome
+      // A kill has the same outcome at any time before the next command is sent
       const slept = plan((client) => Effect.andThen(client.ready, sleeps), { kills: true })
       assert.strictEqual((yield* histories(slept, 1)).skipped, 2)
       assert.deepStrictEqual(yield* kills(sleeps), ["0 c1 killed"])
-      // One kill before the request, and one before its reply
+      // One kill before the request, and one before the reply
       assert.strictEqual((yield* kills(Effect.andThen(sleeps, ping))).length, 2)
       // The next process starts at a multiple of 100 ms
       assert.strictEqual((yield* kills(Effect.andThen(sleeps, Effect.andThen(Effect.sleep(100), sleeps)))).length, 2)
     }))
 
-  it.effect("replays each kind of deviation", () =>
+  it.effect("replays every kind of deviation", () =>
     Effect.gen(function*() {
       const noted = (client: Simulation.Client) =>
         Effect.gen(function*() {
@@ -242,7 +242,7 @@ describe("An exploration", () => {
       assert.deepStrictEqual(yield* notes(at("c1 killed")), ["set 100", "read1 200"])
     }))
 
-  it.effect("refuses a schedule whose deviations do not occur", () =>
+  it.effect("refuses a schedule with deviations that do not occur", () =>
     Effect.gen(function*() {
       const exit = yield* Effect.exit(Simulation.replay(plan(twice, { losses: true }), "0 c1 killed"))
       assert.strictEqual(exit._tag, "Failure")
@@ -251,9 +251,9 @@ describe("An exploration", () => {
       assert.include(String(late), "no such point")
     }))
 
-  it.effect("finds a waiter that checks for work before it listens, with the shortest schedule, and replays it", () =>
+  it.effect("finds a waiter that checks for work before it subscribes, with the shortest schedule, and replays it", () =>
     Effect.gen(function*() {
-      // The waiter checks for work before it listens, so work that arrives between the two wakes nobody
+      // The waiter checks for work before it subscribes, so work that arrives in the meantime wakes up nobody
       const consumer = (client: Simulation.Client) =>
         Effect.gen(function*() {
           const redis = yield* Redis

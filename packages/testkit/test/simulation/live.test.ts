@@ -1,4 +1,4 @@
-/** Tests a simulation that its caller drives, by advancing time and injecting faults. */
+/** Tests a simulation in which the caller advances time and injects faults. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,7 +7,7 @@ import { Redis } from "effect/persistence/Redis"
 
 const lock: Simulation.LockModel = { resources: ["a"], ownerKey: (resource) => `lock:${resource}` }
 
-/** Increments a counter on the server every 100 ms, and notes how each command ends. */
+/** Increments a counter on the server every 100 ms, and records how each command ends. */
 const counting = (client: Simulation.Client) =>
   Redis.use((redis) => redis.send("INCR", client.name)).pipe(
     Effect.match({
@@ -39,7 +39,7 @@ const faults = (live: Simulation.Live) =>
   live.events.flatMap((event) => event._tag === "Fault" ? [`${event.target} ${event.fault}`] : [])
 
 describe("Simulation.begin", () => {
-  it.effect("steps of any length give the same history as a run", () =>
+  it.effect("advancing in steps of any length gives the same history as a run", () =>
     Effect.gen(function*() {
       const options: Simulation.Options<never> = {
         seed: 7,
@@ -60,7 +60,7 @@ describe("Simulation.begin", () => {
       )
     }))
 
-  it.effect("time advances to the given instant, but never goes back", () =>
+  it.effect("time can be advanced to an instant, but never goes back", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       live.advance(950)
@@ -93,7 +93,7 @@ describe("Simulation.begin", () => {
       assert.deepStrictEqual(faults(live), ["c1 kill", "c1 start"])
     }))
 
-  it.effect("a process that was paused and killed can be paused again", () =>
+  it.effect("a process can be paused again after it was paused and killed", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       live.pause("c1")
@@ -107,7 +107,7 @@ describe("Simulation.begin", () => {
       assert.isAbove(count(live, "c1"), 5)
     }))
 
-  it.effect("a cut link passes nothing until it is healed, and one heal ends several cuts", () =>
+  it.effect("a cut link passes nothing until it is healed, even after several cuts", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       live.cut("c1")
@@ -121,7 +121,7 @@ describe("Simulation.begin", () => {
       assert.isAbove(count(live, "c2"), 30)
     }))
 
-  it.effect("messages in flight are listed as soon as they are sent", () =>
+  it.effect("messages are listed as in flight as soon as they are sent", () =>
     Effect.gen(function*() {
       const live = yield* begin({ clients: 1 })
       live.setLink("c1", { requestDelay: [50, 50] })
@@ -145,7 +145,7 @@ describe("Simulation.begin", () => {
       assert.isDefined(live.parcels.find(({ client }) => client === "c3"))
     }))
 
-  it.effect("the clock of a single process can be stepped", () =>
+  it.effect("the clock of an individual process can be stepped", () =>
     Effect.gen(function*() {
       const telling = (client: Simulation.Client) =>
         Effect.clockWith((clock) => clock.currentTimeMillis).pipe(

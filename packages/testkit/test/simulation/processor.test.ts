@@ -1,4 +1,4 @@
-/** Tests the processors of simulated processes: what takes time, the order of execution, and busy loops. */
+/** Tests how simulated processes execute: what takes time, in what order things run, and busy loops. */
 import { Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -33,7 +33,7 @@ const notes = ({ events }: Simulation.Result) =>
 const noted = (client: Simulation.Client, kind: string) => Effect.sync(() => client.note(kind))
 
 describe("A processor", () => {
-  it.effect("runs nothing else while a fiber computes, and then everything that became due meanwhile", () =>
+  it.effect("runs nothing else while a fiber computes, then everything that became due in the meantime", () =>
     Effect.gen(function*() {
       const result = yield* run((client) =>
         Effect.gen(function*() {
@@ -61,7 +61,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c2 done at 10.1", "c1 done at 50"])
     }))
 
-  it.effect("makes each task take time during the phase with faults", () =>
+  it.effect("makes each task take time in the phase with faults", () =>
     Effect.gen(function*() {
       const result = yield* run((client) =>
         Effect.repeat(Effect.andThen(noted(client, "task"), Effect.yieldNow), { times: 3 }).pipe(
@@ -78,7 +78,7 @@ describe("A processor", () => {
       ])
     }))
 
-  it.effect("handles timers before data, as Node does", () =>
+  it.effect("handles timers before data, like Node", () =>
     Effect.gen(function*() {
       const result = yield* run((client) =>
         Effect.all([
@@ -90,7 +90,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c1 timer at 50", "c1 data at 50"])
     }))
 
-  it.effect("runs fibers in random order in some processes, and in Effect's order in the others", () =>
+  it.effect("runs fibers in random order in some processes, and in Effect's order in others", () =>
     Effect.gen(function*() {
       const orders = new Set<string>()
       for (let seed = 1; seed <= 20; seed++) {
@@ -106,7 +106,7 @@ describe("A processor", () => {
       assert.isAbove(orders.size, 4)
     }))
 
-  it.effect("ends a fiber that is interrupted before it starts, as Effect does", () =>
+  it.effect("ends a fiber that is interrupted before it starts, like Effect", () =>
     Effect.gen(function*() {
       const result = yield* run((client) =>
         Effect.forkChild(Effect.never).pipe(
@@ -120,7 +120,7 @@ describe("A processor", () => {
       assert.deepStrictEqual(notes(result), ["c1 done at 0"])
     }))
 
-  it.effect("may switch fibers between a check and the action that depends on it", () =>
+  it.effect("may switch between fibers after a check and before the action that depends on the check", () =>
     Effect.gen(function*() {
       const entered = (yieldAfter: number) =>
         Effect.map(
@@ -144,7 +144,7 @@ describe("A processor", () => {
       assert.isAbove(yield* entered(2), 0)
     }))
 
-  it.effect("finds a busy loop, whether its tasks take time or not", () =>
+  it.effect("finds a busy loop, whether or not its tasks take time", () =>
     Effect.gen(function*() {
       for (const task of [0, 0.001]) {
         const result = yield* run(() => Effect.forever(Effect.yieldNow), { task: [task] })
@@ -155,7 +155,7 @@ describe("A processor", () => {
       assert.include(without.violations[0]?.message, "it has a busy loop")
     }))
 
-  it.effect("runs nothing while its process is paused, and is deterministic for each seed", () =>
+  it.effect("runs nothing while its process is paused, and is deterministic for a given seed", () =>
     Effect.gen(function*() {
       const program = (client: Simulation.Client) =>
         Effect.andThen(client.compute([1, 20]), noted(client, "computed")).pipe(

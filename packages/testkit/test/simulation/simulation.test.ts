@@ -1,4 +1,4 @@
-/** Runs a small lock, correct and with mistakes: each mistake must be caught by its checker. */
+/** Runs a small lock with and without mistakes. Each mistake must be caught by its checker. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { Checker, Simulation } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -133,7 +133,7 @@ describe("Simulation", () => {
       }
     }))
 
-  it.effect("gives the same trace a hundred times for the same seed", () =>
+  it.effect("gives the same trace a hundred times for a given seed", () =>
     Effect.gen(function*() {
       const traces = new Set<string>()
       for (let i = 0; i < 100; i++) {
@@ -145,7 +145,7 @@ describe("Simulation", () => {
       assert.isFalse(traces.has(Simulation.report(other, { format: "trace" })))
     }), { tags: ["long"] })
 
-  it.effect("omitting one fault does not change when the others happen", () =>
+  it.effect("still injects the other faults at the same times if one is omitted", () =>
     Effect.gen(function*() {
       const faultsOf = (enabled: ReadonlyArray<Simulation.Result["enabled"][number]>) =>
         Effect.map(
@@ -177,7 +177,7 @@ describe("Checkers catch a lock that", () => {
   const caught = (mistake: Mistake, ...checkers: ReadonlyArray<string>) =>
     it.effect(mistake, () =>
       Effect.gen(function*() {
-        // Run only this mistake's checkers, because another checker might report it first
+        // Run only the checkers for this mistake, because others might report it first
         const asked = options(1, mistake)
         const alone = asked.checkers.filter(({ name }) => checkers.includes(name))
         const result = yield* Simulation.run({ ...asked, checkers: alone })

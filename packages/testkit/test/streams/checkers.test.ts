@@ -1,5 +1,5 @@
 /**
- * Tests that each checker of stream ownership finds its violation in a history made for it, and none in a correct
+ * Tests that each stream ownership checker finds its violation in a tailored history, and no violation in a correct
  * history.
  */
 import type { Simulation } from "@effect-simba/testkit"
@@ -74,9 +74,9 @@ describe("messagesInOrder", () => {
       for (const id of ids) note("processed", { resource: "s", id: "s#1", message: id })
     })
 
-  it.effect("finds a message that is skipped", () => finds(checker, /^s#1 processed 3-0, and skipped 2-0/, run("3-0")))
+  it.effect("finds a skipped message", () => finds(checker, /^s#1 processed 3-0, and skipped 2-0/, run("3-0")))
 
-  it.effect("finds processed messages that were already committed", () =>
+  it.effect("finds messages that are processed after they were committed", () =>
     finds(checker, /^s#1 processed 1-0 again/, run("1-0")))
 
   it.effect("finds messages that are processed twice", () =>
@@ -84,7 +84,7 @@ describe("messagesInOrder", () => {
 
   it.effect("accepts messages that are processed in order", () => accepts(checker, run("2-0", "3-0")))
 
-  it.effect("finds processed messages that an external offset had already passed", () =>
+  it.effect("finds messages that are processed although an external offset has passed them", () =>
     finds(checker, /^s#1 processed 2-0 again/, (client) => {
       client.note("kept", { resource: "s", message: "2-0" })
       return run("2-0")(client)
@@ -110,7 +110,7 @@ describe("nothingIsForgotten", () => {
         yield* remove("1-0")
       })))
 
-  it.effect("finds an announcement that nobody finishes", () =>
+  it.effect("finds an announcement that is never finished", () =>
     finds(checker, /^1-0 \(s\) is not finished,s was never finished/, announced))
 
   it.effect("finds a lost announcement", () =>
@@ -146,10 +146,10 @@ describe("nothingIsForgotten", () => {
         return yield* Effect.forever(Effect.andThen(Effect.ignore(remove("1-0")), present))
       })
 
-    it.effect("accepts the same handler removing the announcement again", () =>
+    it.effect("accepts that the same handler removes the announcement again", () =>
       accepts(checker, twice(() => undefined), {}, faults))
 
-    it.effect("finds a handler that started after the loss and removed the announcement", () =>
+    it.effect("finds a handler that starts after the loss and removes the announcement", () =>
       finds(
         checker,
         /^1-0 of s is gone, but was only committed up to its beginning/,
@@ -159,7 +159,7 @@ describe("nothingIsForgotten", () => {
       ))
   })
 
-  it.effect("accepts an end that only an external system has stored", () =>
+  it.effect("accepts an end that is stored only in an external system", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* announced(client)
@@ -167,7 +167,7 @@ describe("nothingIsForgotten", () => {
         yield* remove("1-0")
       })))
 
-  it.effect("accepts an announcement that was finished or became a dead letter", () =>
+  it.effect("accepts an announcement that was finished or dead-lettered", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* announced(client)
@@ -233,7 +233,7 @@ describe("noPingPong", () => {
     resources: ["s", "t"],
     released: (args) => args[0] === "EVAL" ? { resource: "s", id: `s#${args[5]}` } : undefined
   }
-  /** `before` runs three seconds before the first hand-over, and `between` before the second. */
+  /** `before` runs three seconds before the first hand-over, and `between` before the second one. */
   const moves = (between: Program, before: Program = Effect.void) => () =>
     Effect.gen(function*() {
       yield* join("a")
@@ -256,14 +256,14 @@ describe("noPingPong", () => {
       yield* finds(checker, what, moves(Effect.void, taken), also)
     }))
 
-  it.effect("finds a data stream that is handed over again later although nothing has changed", () =>
+  it.effect("finds a data stream that is handed over again later even though nothing has changed", () =>
     Effect.gen(function*() {
       const what = /^s was handed over at 8\..*, and again later, although nothing had changed$/
       yield* finds(checker, what, moves(stays), also)
       yield* finds(checker, what, moves(stays, taken), also)
     }))
 
-  it.effect("accepts a second hand-over after a member joined, or later if a share has changed", () =>
+  it.effect("accepts a second hand-over after a member has joined, or later if a share has changed", () =>
     Effect.gen(function*() {
       yield* accepts(checker, moves(join("b")), also)
       yield* accepts(checker, moves(Effect.andThen(taken, stays)), also)
@@ -318,7 +318,7 @@ describe("goConsumersHaveTime", () => {
   it.effect("accepts taking an entry that no consumer has locked for a long time", () =>
     accepts(checker, untouched("41 seconds")))
 
-  it.effect("accepts taking an entry that was locked and whose lock has expired", () =>
+  it.effect("accepts taking an entry whose lock has expired", () =>
     accepts(checker, () =>
       Effect.gen(function*() {
         yield* passed
@@ -337,7 +337,7 @@ describe("goConsumersHaveTime", () => {
         yield* lockedBy("ours")
       })))
 
-  it.effect("accepts taking an entry that a Go consumer claimed but did not lock within a lease's duration", () =>
+  it.effect("accepts taking an entry that a Go consumer claimed but did not lock within the duration of a lease", () =>
     accepts(checker, () =>
       Effect.gen(function*() {
         yield* passed
@@ -388,7 +388,7 @@ describe("deadLettersAreEarned", () => {
         yield* send("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "checkpoint:s", "2-0", "1-0")
       })))
 
-  it.effect("finds a dead letter that was made too early", () =>
+  it.effect("finds a data stream that is dead-lettered too early", () =>
     finds(checker, /^1-0 \(s\) is a dead letter after only 1 of 2 failures/, (client) =>
       Effect.gen(function*() {
         yield* announce("1-0")

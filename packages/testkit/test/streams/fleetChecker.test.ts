@@ -1,4 +1,6 @@
-/** The checkers of failures, dead letters and dead consumers, with one hand-written history for each way to be wrong. */
+/**
+ * The checkers for failures, dead letters and dead consumers, with a hand-written history for each kind of violation.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as fleet from "../../src/streams/internal/checkers/fleet.ts"
 import { type History, verdict } from "../support/handwritten.ts"
@@ -20,7 +22,7 @@ describe("dead letters are earned", () => {
   const clear = script("redis.call('HDEL', KEYS[2], ARGV[1])")
   const found = "1-0 (s) has a failure count of 1, but only 0 happened"
 
-  it("finds a count that a command has set, even if it is removed afterwards", () => {
+  it("finds a count that a command sets, even if it is removed afterwards", () => {
     const counted = (play: (history: History) => void) => failures((history) => (begin(history), play(history)))
     assert.strictEqual(counted((history) => (setCount(1)(history), history.note("any"), clear(history))), found)
     assert.strictEqual(counted((history) => (fail(history), setCount(1)(history), history.wait(2000))), "")
@@ -31,14 +33,14 @@ describe("dead letters are earned", () => {
     assert.match(counted((history) => (fail(history, "9-0"), setCount(1)(history), history.note("any"))), /count of 1/)
     // Fields of other kinds
     assert.strictEqual(counted((history) => (history.send("HSET", "failures", "a:b", "5"), history.wait(2000))), "")
-    // A check each second finds counts that no command has named
+    // Checks once a second find counts that no command has named
     const unnamed = (millis: number) =>
       counted((history) => (history.send("HSET", "failures", "1-0", "1|x"), history.wait(millis)))
     assert.strictEqual(unnamed(899), "")
     assert.strictEqual(unnamed(900), found)
   })
 
-  it("counts leases that expire, not those that are granted or ended by their owner", () => {
+  it("counts leases that expire, but not leases that are granted or ended by their owners", () => {
     const counted = (play: (history: History) => void) =>
       failures((history) => {
         begin(history)
@@ -53,7 +55,7 @@ describe("dead letters are earned", () => {
     assert.strictEqual(counted((history) => (own(history), history.send("DEL", "owner:s", "2"))), "")
   })
 
-  it("finds early dead letters, and failures after a commit, unless data was lost", () => {
+  it("finds early dead letters and failures that survive a commit, unless data was lost", () => {
     const bury = (history: History) => {
       history.send("XADD", "dead", "*", "id", "1-0", "stream", "s")
       history.send("XLEN", "input")
@@ -79,7 +81,7 @@ describe("dead letters are earned", () => {
     )
   })
 
-  it("finds a count that a commit has not reset", () => {
+  it("finds a count that a commit did not reset", () => {
     const commit = (history: History, id: string, ...entries: ReadonlyArray<string>) =>
       history.send("EVAL", "redis.call('SET', KEYS[1], ARGV[1])", "1", "checkpoint:s", id, ...entries)
     const committed = (play: (history: History) => void) =>
@@ -124,7 +126,7 @@ describe("consumers are reaped", () => {
   const leave = (history: History) => history.note("left", {}, "c2")
   const remove = (history: History) => history.send("XGROUP", "DELCONSUMER", "input", "group", "b")
 
-  it("finds a consumer without a process, in checks that are a second apart", () => {
+  it("finds a consumer without a process through checks that are a second apart", () => {
     const after = (end: (history: History) => void, millis: number) =>
       reaped((history) => {
         history.enter("liveness")
@@ -138,7 +140,7 @@ describe("consumers are reaped", () => {
       (history: History) => history.note("crashed", {}, "c2")
     ]
     for (const end of ends) {
-      // The first check that finds it is at 10 s, the first one that is late at 15 s
+      // The first check that finds it is at 10 s, and the first check at which it is late is at 15 s
       assert.deepStrictEqual(after(end, 5499), none)
       assert.strictEqual(after(end, 5500).text, found.text)
     }
@@ -150,7 +152,7 @@ describe("consumers are reaped", () => {
     for (const end of others) assert.deepStrictEqual(after(end, 20_000), none)
   })
 
-  it("counts from the end of the faults, and from its last pending entry", () => {
+  it("measures from the end of the faults, and from when the consumer last had a pending entry", () => {
     const faults = (millis: number) =>
       reaped((history) => {
         leave(history)
@@ -176,7 +178,7 @@ describe("consumers are reaped", () => {
     assert.strictEqual(pending(4500).text, found.text)
   })
 
-  it("has not converged while such a consumer remains, and reports it at the end if it is late", () => {
+  it("has not converged while such a consumer exists, and reports it at the end if it is late", () => {
     assert.deepStrictEqual(reaped(leave), { hasConverged: false, text: "" })
     assert.deepStrictEqual(reaped(() => {}), none)
     assert.deepStrictEqual(reaped((history) => (leave(history), remove(history))), none)

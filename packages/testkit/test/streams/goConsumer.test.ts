@@ -1,6 +1,6 @@
 /**
- * Tests that the model of a Go consumer behaves like the original, including its mistakes, because interop is tested
- * against it.
+ * Tests that the model of a Go consumer behaves like the original, including its mistakes, because interop tests rely
+ * on it.
  */
 import { FakeRedis } from "@effect-simba/testkit"
 import * as GoConsumer from "@effect-simba/testkit/streams/GoConsumer"
@@ -14,7 +14,7 @@ const group = "svc-group"
 
 const admin = Effect.map(Layer.build(FakeRedis.layerClient({ name: "admin" })), Context.get(Redis))
 
-/** Lets ten milliseconds pass, so that work without delays can finish. */
+/** Lets ten milliseconds pass, in which work without delays finishes. */
 const settled = Effect.repeat(TestClock.adjust("1 millis"), { times: 9 })
 
 /** Starts a consumer on a separate connection. `kill` ends it without a release. */
@@ -73,7 +73,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "receives no announcements that are older than the group, and takes all new ones in one read",
+    "receives no announcements that are older than the group, and reads all new ones at once",
     test((redis) =>
       Effect.gen(function*() {
         yield* announcing(redis)("early")
@@ -95,7 +95,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "takes over another consumer's entry when it is notified that its lock has expired",
+    "takes over another consumer's entry when notified that the entry's lock has expired",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -114,7 +114,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "takes over nothing without a notification, unless it starts 40 seconds later",
+    "takes over nothing without a notification unless it starts 40 seconds later",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -137,7 +137,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "claims another consumer's locked entry when it starts, and its recovery stops there",
+    "claims another consumer's locked entry when it starts, and stops its recovery there",
     test((redis) =>
       Effect.gen(function*() {
         yield* consumer("a")
@@ -174,7 +174,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "stops its reader permanently at the first lock that it does not get, but continues to renew",
+    "permanently stops reading at the first lock that it does not get, but continues to renew",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -194,7 +194,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "stops its reader permanently at an entry that it cannot parse",
+    "permanently stops reading at an entry that it cannot parse",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -208,7 +208,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "configures the server's keyspace events, and refuses to overwrite other settings unless it is forced",
+    "configures the server's keyspace events, and refuses to overwrite other settings unless forced to",
     test((redis) =>
       Effect.gen(function*() {
         const flags = Effect.map(
@@ -228,7 +228,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "may claim an entry without ever renewing it, so that another consumer takes over while it works",
+    "may claim an entry without ever renewing the lock, so that another consumer takes over while it is working",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -249,7 +249,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "shares a stream with another consumer if it is announced twice",
+    "shares a stream with another consumer if the stream is announced twice",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -266,7 +266,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "recreates a lock that has vanished, but gives up an entry that another consumer has locked",
+    "recreates a vanished lock, but gives up an entry that another consumer has locked",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -304,7 +304,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "acknowledges and deletes unfinished streams when it is shut down",
+    "acknowledges and deletes unfinished streams on shutdown",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -321,7 +321,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "takes a yielded entry that is old enough as soon as its lock expires, but no younger entry",
+    "takes a yielded entry as soon as its lock expires, but only if the entry is old enough",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")
@@ -335,7 +335,8 @@ describe("a Go consumer", () => {
           yield* redis.send("XCLAIM", input, group, "simba-consumer-ours", "0", entry, ...aged, "JUSTID")
           yield* redis.send("PEXPIRE", key, "1")
         })
-        // The reader stops at this entry, which it cannot lock. From here on, the consumer only receives notifications
+        // The reader stops at this entry because it cannot lock it. From here on, the consumer only receives
+        // notifications.
         yield* redis.send("SET", "locked<MUTEX_KEY_SEP>99999999998000-0", "somebody")
         yield* redis.send("XADD", input, "99999999998000-0", "lbs-input", "{\"DataStreamName\":\"locked\"}")
         yield* TestClock.adjust("1 second")

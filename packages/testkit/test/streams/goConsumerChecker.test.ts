@@ -1,4 +1,4 @@
-/** The checker of the time that Go consumers have to lock and to finish entries, with one history for each bound. */
+/** The checker for how long Go consumers may take to lock and finish entries, with a history for each bound. */
 import { assert, describe, it } from "@effect/vitest"
 import * as ownership from "../../src/streams/internal/checkers/ownership.ts"
 import { type History, verdict } from "../support/handwritten.ts"
@@ -6,7 +6,7 @@ import { lock, model } from "../support/streamHistory.ts"
 
 const key = "entry:s:1-0"
 
-/** An entry is delivered to the Go consumer `stock-a` at 100, and an effect-simba consumer takes it after `play`. */
+/** An entry is delivered to the Go consumer `stock-a` at 100. An effect-simba consumer takes it after `play`. */
 const taken = (play: (history: History) => void, consumer = "stock-a") =>
   verdict(ownership.goConsumersHaveTime(model), lock)((history) => {
     history.send("XGROUP", "CREATE", "input", "group", "0", "MKSTREAM")
@@ -32,7 +32,7 @@ describe("a Go consumer has time", () => {
     assert.strictEqual(taken((history) => history.wait(39_999)), notLocked("39.999"))
     assert.strictEqual(taken((history) => history.wait(40_000)), "")
     assert.strictEqual(taken(() => {}, "a"), "")
-    // Other commands and expiries change nothing
+    // Other commands and expiries have no effect
     const meanwhile = (history: History) => {
       history.send("SET", "any", "1", "PX", "10")
       history.send("XADD", "input", "2-0", "x", "y")
@@ -43,12 +43,12 @@ describe("a Go consumer has time", () => {
     assert.strictEqual(taken((history) => history.send("XDEL", "input", "1-0")), "")
   })
 
-  it("to lock an entry again for the length of a lease", () => {
+  it("to lock an entry again for the duration of a lease", () => {
     const claimed = (play: (history: History) => void) =>
       taken((history) => (claim(history, "stock-b"), play(history)), "a")
     assert.strictEqual(claimed((history) => history.wait(1999)), notLocked("1.999", "stock-b"))
     assert.strictEqual(claimed((history) => history.wait(2000)), "")
-    // A client that was disturbed may act on a late message
+    // After a fault, a client may act on a late message
     const late = (what: (history: History, at: number) => void, ago: number) =>
       claimed((history) => (history.wait(1900), what(history, history.now - ago)))
     const disturbed = (history: History, at: number) => void (history.client().disturbedAt = at)
@@ -58,10 +58,10 @@ describe("a Go consumer has time", () => {
       assert.strictEqual(late(what, 2000), notLocked("1.900", "stock-b"))
     }
     assert.strictEqual(taken((history) => void (history.client().disturbedAt = 100)), notLocked("0.000"))
-    // A delivery that is not counted is the first one
+    // A delivery without a count is the first one
     const uncounted = taken((history) => (claim(history, "stock-b", "JUSTID"), history.wait(2000)), "a")
     assert.strictEqual(uncounted, notLocked("2.000", "stock-b"))
-    // The entry was locked before another consumer claimed it, and before the one after that
+    // The entry was locked before another consumer claimed it, and also before the next consumer did
     const twice = (millis: number) =>
       taken((history) => {
         goLock(history, "stock-a", 100)
@@ -74,7 +74,7 @@ describe("a Go consumer has time", () => {
     assert.strictEqual(twice(2000), "")
   })
 
-  it("until another consumer's lock has refused it 32 times", () => {
+  it("until it has been refused 32 times because of another consumer's lock", () => {
     const refused = (times: number, command = "SET") =>
       taken((history) => {
         goLock(history, "stock-b")
@@ -88,7 +88,7 @@ describe("a Go consumer has time", () => {
     assert.strictEqual(refused(32), "")
     assert.strictEqual(refused(31), notLocked("1.000"))
     assert.strictEqual(refused(40, "GET"), notLocked("1.000"))
-    // Others' refusals, and locks that succeed
+    // Refusals of other consumers, and successful locks
     const others = taken((history) => {
       goLock(history, "stock-b")
       for (let i = 0; i < 40; i++) goLock(history, "stock-c")
@@ -98,15 +98,15 @@ describe("a Go consumer has time", () => {
     assert.strictEqual(others, notLocked("1.000"))
   })
 
-  it("to finish an entry that it has unlocked, but not one whose lock has expired", () => {
+  it("to finish an entry that it has unlocked, but not an entry whose lock has expired", () => {
     const after = (millis: number) =>
       taken((history) => (goLock(history), history.wait(500), unlock(history), history.wait(millis)))
     assert.strictEqual(after(199), unlocked("0.199"))
     assert.strictEqual(after(200), "")
     assert.strictEqual(taken((history) => (goLock(history), history.wait(1200))), "")
-    // The key was deleted when it had expired already
+    // The key was deleted after it had expired
     assert.strictEqual(taken((history) => (goLock(history), history.wait(1000), unlock(history))), "")
-    // A renewal extends the lock, so it was unlocked and did not expire
+    // The lock was renewed, so it did not expire before it was released
     const renewed = taken((history) => {
       goLock(history)
       history.wait(500)
@@ -116,7 +116,7 @@ describe("a Go consumer has time", () => {
       history.wait(50)
     })
     assert.strictEqual(renewed, unlocked("0.050"))
-    // A lock that has expired once does not count, even if it is restored
+    // A lock that has expired does not count, even if it is restored
     const restored = taken((history) => {
       goLock(history)
       history.wait(1200)
@@ -124,14 +124,14 @@ describe("a Go consumer has time", () => {
       unlock(history)
     })
     assert.strictEqual(restored, "")
-    // An announcement does not restart the time to lock
+    // Announcing again does not restart the time to lock
     const announced = taken((history) => {
       goLock(history)
       history.send("XADD", "input", "2-0", "x", "y")
       history.wait(1200)
     })
     assert.strictEqual(announced, "")
-    // The lock existed when the entry was claimed
+    // The lock already existed when the entry was claimed
     const early = taken((history) => {
       goLock(history, "stock-b")
       claim(history, "stock-b")
@@ -140,7 +140,7 @@ describe("a Go consumer has time", () => {
     assert.strictEqual(early, "")
   })
 
-  it("unless data was lost, or the server's clock was stepped, since the delivery", () => {
+  it("unless data was lost or the server's clock was stepped after the delivery", () => {
     for (const what of ["lossAt", "serverStepAt"] as const) {
       const since = (at: number) => taken((history) => void (history.state[what] = at))
       assert.strictEqual(since(100), "")

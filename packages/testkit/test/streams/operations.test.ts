@@ -1,6 +1,6 @@
 /**
- * Tests the checkers on what operators and producers do to data streams: each finds its violation, and none in a
- * correct history.
+ * Tests the checkers for what operators and producers do with data streams. Each finds its violation, and no violation
+ * in a correct history.
  */
 import type { StreamChecker } from "@effect-simba/testkit/streams"
 import { describe, it } from "@effect/vitest"
@@ -24,18 +24,18 @@ const model: StreamChecker.Model = {
 
 const all = (...commands: ReadonlyArray<Effect.Effect<void, unknown, Redis>>) => Effect.all(commands, { discard: true })
 const messages = all(message("1-0"), message("2-0"), message("3-0"))
-/** Moves the checkpoint, as an operator does. */
+/** Moves the checkpoint, like an operator. */
 const seek = (id: string) => send("SET", "checkpoint:s", id, "XX")
 const noted = ({ note }: Client, kind: string, fields: NonNullable<Parameters<Client["note"]>[1]>) =>
   Effect.sync(() => note(kind, { resource: "s", id: "s#1", ...fields }))
 const processed = (client: Client, id: string) => noted(client, "processed", { message: id })
 
-describe("checkers of seeks and drafts", () => {
+describe("checkers for seeks and drafts", () => {
   const grow = progress.checkpointsGrow(model)
   const upTo = (client: Client, id: string) =>
     all(messages, processed(client, "1-0"), processed(client, "2-0"), commit(id))
 
-  it.effect("accepts a checkpoint that an operator moves back or forward", () =>
+  it.effect("accepts that an operator moves a checkpoint back or forward", () =>
     accepts(grow, (client) => all(upTo(client, "2-0"), seek("1-0"), seek("3-0"))))
 
   it.effect("finds messages that are not processed again after a seek back", () =>
@@ -56,7 +56,7 @@ describe("checkers of seeks and drafts", () => {
       )
     }))
 
-  it.effect("does not apply a seek to an owner that began before it", () =>
+  it.effect("does not apply a seek to an owner that started before the seek", () =>
     accepts(progress.messagesInOrder(model), (client) =>
       all(
         messages,
@@ -67,7 +67,7 @@ describe("checkers of seeks and drafts", () => {
       )))
 })
 
-describe("checkers of concurrent messages", () => {
+describe("checkers for concurrent messages", () => {
   const checker = progress.messagesInOrder(model)
   const run = (...ids: ReadonlyArray<string>) => (client: Client) =>
     all(
@@ -92,21 +92,21 @@ describe("deadMessagesAreEarned", () => {
   const die = (id: string, ...fields: ReadonlyArray<string>) => send("XADD", "dead:s", "*", "id", id, ...fields)
   const tried = (client: Client, id: string) => noted(client, "tried", { message: id })
 
-  it.effect("finds a message that became a dead letter too early, not counting another owner's attempts", () =>
+  it.effect("finds a message that is dead-lettered too early, not counting another owner's attempts", () =>
     finds(
       checker,
       /^1-0 of s is a dead letter after only 1 of 2 attempts/,
       (client) => all(tried(client, "1-0"), noted(client, "tried", { id: "s#2", message: "1-0" }), die("1-0"))
     ))
 
-  it.effect("finds a message that becomes a dead letter twice", () =>
+  it.effect("finds a message that is dead-lettered twice", () =>
     finds(
       checker,
       /^1-0 of s became a dead letter twice/,
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("1-0"))
     ))
 
-  it.effect("accepts dead letters of malformed messages, and after all attempts", () =>
+  it.effect("accepts that messages are dead-lettered if they are malformed or after all attempts", () =>
     accepts(
       checker,
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("2-0", "rubbish", "1"))
@@ -119,7 +119,7 @@ describe("gapsAreReported", () => {
     noted(client, "gap", { after: "0-0", until: "3-0", reason: "Deleted", missed })
   const trimmed = all(messages, send("XDEL", "s", "1-0", "2-0"))
 
-  it.effect("finds messages that were deleted before they were read, but not reported", () =>
+  it.effect("finds messages that were deleted before they were read but are not reported as a gap", () =>
     finds(
       checker,
       /^1-0 of s was deleted before it was read, and no gap is reported,2-0 of s/,
@@ -162,18 +162,21 @@ describe("gapsAreReported", () => {
           )
       ],
       [
-        "a message that became a dead letter before it was deleted",
+        "a message that was dead-lettered before it was deleted",
         () => all(messages, send("XADD", "dead:s", "*", "id", "1-0"), send("XDEL", "s", "1-0"), commit("3-0"))
       ],
       [
-        "a message that became a dead letter after it was deleted",
+        "a message that was dead-lettered after it was deleted",
         () => all(messages, send("XDEL", "s", "1-0"), send("XADD", "dead:s", "*", "id", "1-0"), commit("3-0"))
       ],
       [
         "messages that were processed after they were deleted",
         (client: Client) => all(trimmed, processed(client, "1-0"), processed(client, "2-0"), commit("3-0"))
       ],
-      ["messages that an operator's seek skips", () => all(trimmed, commit("0-0"), seek("2-0"), commit("3-0"))],
+      [
+        "messages that are skipped by an operator's seek",
+        () => all(trimmed, commit("0-0"), seek("2-0"), commit("3-0"))
+      ],
       ["drafts", () => all(message("1001-0"), send("DEL", "s"), message("1-0"), commit("1-0"))]
     ] as const
   )("accepts %s", ([, program]) => accepts(checker, program))
@@ -191,20 +194,20 @@ describe("pausedRest", () => {
         noted(client, "begin", {})
       )
 
-  it.effect("finds work that starts on a data stream that is paused by name or with its service", () =>
+  it.effect("finds work that starts on a data stream that is paused individually or with its service", () =>
     Effect.gen(function*() {
       yield* finds(checker, /^s#1 started although s is paused/, begin(["s"], 1500))
       yield* finds(checker, /^s#1 started although s is paused/, begin([""], 1500))
     }))
 
-  it.effect("accepts work that starts right after the pause begins or after it ends, and work on other data streams", () =>
+  it.effect("accepts work that starts right after a pause begins or after it ends, and work on other data streams", () =>
     Effect.gen(function*() {
       yield* accepts(checker, begin(["s"], 500))
       yield* accepts(checker, begin(["s"], 1500, send("HDEL", "paused", "s")))
       yield* accepts(checker, begin(["t"], 1500))
     }))
 
-  it.effect("does not expect paused streams to be taken", () =>
+  it.effect("does not expect consumers to take paused streams", () =>
     accepts(ownership.noOrphans(model, { own: 1000, go: 1000 }, 0), ({ note }) =>
       all(
         send("HSET", "paused", "s", "1"),
@@ -227,6 +230,6 @@ describe("onlyReadIsTrimmed", () => {
         all(messages, trim))
     }))
 
-  it.effect("accepts the trimming of processed messages", () =>
+  it.effect("accepts that processed messages are trimmed", () =>
     accepts(checker, () => all(messages, commit("2-0"), send("XTRIM", "s", "MINID", "3-0"))))
 })

@@ -1,4 +1,4 @@
-/** The checkers of what operators and producers do, with one hand-written history for each way to be wrong. */
+/** The checkers for what operators and producers do, with a hand-written history for each kind of violation. */
 import { assert, describe, it } from "@effect/vitest"
 import * as operations from "../../src/streams/internal/checkers/operations.ts"
 import { type History, verdict } from "../support/handwritten.ts"
@@ -19,7 +19,7 @@ const seek = (history: History, id: string) => history.send("SET", "checkpoint:s
 const kept = (history: History, message: string) => history.note("kept", { resource: "s", message })
 
 describe("a history with operators is correct if", () => {
-  it("a message becomes a dead letter once, after all attempts, unless data was lost", () => {
+  it("a message is dead-lettered once, after all attempts, unless data was lost", () => {
     const dead = (attempts: number, letters: number, lossAt = -Infinity) =>
       verdict(operations.deadMessagesAreEarned(model, 2), lock)((history) => {
         history.state.lossAt = lossAt
@@ -34,7 +34,7 @@ describe("a history with operators is correct if", () => {
     assert.strictEqual(dead(2, 2, -1), "1-0 of s became a dead letter twice")
   })
 
-  it("a data stream rests from a while after its pause, and after a fault of the consumer", () => {
+  it("no work starts on a paused data stream, except shortly after the pause or after a fault of the consumer", () => {
     const begun = (play: (history: History) => void) =>
       verdict(operations.pausedRest(model, 1000), lock)((history) => {
         history.wait(5000)
@@ -58,7 +58,7 @@ describe("a history with operators is correct if", () => {
       })
     assert.strictEqual(disturbed(9000), "")
     assert.strictEqual(disturbed(8999), found)
-    // A fault may have undone the pause, which no command shows
+    // A fault may have undone the pause without a command
     const undone = (isReported: boolean) =>
       begun((history) => {
         pause(history)
@@ -72,7 +72,7 @@ describe("a history with operators is correct if", () => {
     assert.strictEqual(undone(false), found)
   })
 
-  it("missing messages are reported: all of them, once, and no others", () => {
+  it("every missing message is reported once, and no others", () => {
     const gaps = (play: (history: History) => void, lossAt = -Infinity) =>
       verdict(operations.gapsAreReported(model), lock)((history) => {
         history.state.lossAt = lossAt
@@ -100,14 +100,14 @@ describe("a history with operators is correct if", () => {
     assert.strictEqual(removed((history) => gap(history, "1-0", "2-0", 1)), missing("2-1", "3-0"))
     assert.strictEqual(removed((history) => gap(history, "2-0", "3-0", 2)), missing("2-0"))
     assert.strictEqual(removed((history) => gap(history, "1-0", "3-0", 3, "Lost")), missing("2-0", "2-1", "3-0"))
-    // Messages before the gap are those that an earlier owner passed, as many as are counted
+    // An earlier owner passed the messages before the gap, as many as are counted
     assert.strictEqual(removed((history) => gap(history, "2-1", "3-0", 2)), missing("2-1"))
     assert.strictEqual(removed((history) => gap(history, "3-0", "4-0", 2)), missing("3-0"))
     assert.strictEqual(removed((history) => gap(history, "2-0", "2-1", 3)), missing("3-0"))
     const more = "4 messages of s are reported as missing, but 3 were deleted"
     assert.strictEqual(removed((history) => gap(history, "1-0", "3-0", 4)), more)
     assert.strictEqual(removed((history) => gap(history, "1-0", "3-0", 4), 0), "")
-    // The checkpoint is the position; the last committed message has been read
+    // The checkpoint is the position, and the last committed message has been read
     assert.strictEqual(gaps((history) => (commit(history, "2-0"), remove(history, "2-0"), commit(history, "3-0"))), "")
     assert.strictEqual(
       gaps((history) => (commit(history, "2-0"), remove(history, "2-1"), commit(history, "2-1"))),
@@ -117,7 +117,7 @@ describe("a history with operators is correct if", () => {
     assert.strictEqual(gaps((history) => (remove(history, "2-0"), kept(history, "2-0"))), missing("2-0"))
   })
 
-  it("a seek skips what was deleted up to its target, or before the first remaining message", () => {
+  it("a seek skips messages that were deleted before its target or before the first remaining message", () => {
     const sought = (removed: ReadonlyArray<string>, to: string) =>
       verdict(operations.gapsAreReported(model), lock)((history) => {
         write(history, "1-0", "2-0", "2-1", "3-0")
@@ -135,7 +135,7 @@ describe("a history with operators is correct if", () => {
     assert.strictEqual(sought(["1-0", "2-0", "2-1", "3-0"], "0-1"), "")
   })
 
-  it("trimming what was read is no gap", () => {
+  it("trimming messages that were read causes no gap", () => {
     const trimmed = (upTo: string) =>
       verdict(operations.gapsAreReported(model), lock)((history) => {
         write(history, "1-0", "2-0", "3-0")

@@ -1,4 +1,4 @@
-/** The checkers of owners of data streams, with one hand-written history for each way to be wrong. */
+/** The checkers for data stream owners, with a hand-written history for each kind of violation. */
 import { assert, describe, it } from "@effect/vitest"
 import * as ownership from "../../src/streams/internal/checkers/ownership.ts"
 import { type History, verdict } from "../support/handwritten.ts"
@@ -13,7 +13,7 @@ const read = (history: History, consumer: string) =>
   history.send("XREADGROUP", "GROUP", "group", consumer, "STREAMS", "input", ">")
 
 describe("orphans are taken", () => {
-  /** Consumer `a` of `c1` joins and `s` is announced at 10 s. The checker looks every 100 ms. */
+  /** Consumer `a` in `c1` joins and `s` is announced at 10 s. The checker runs every 100 ms. */
   const orphans = (play: (history: History) => void, capacity = 1) =>
     verdict(ownership.noOrphans(model, { own: 5000, go: 7000 }, 1000), lock)((history) => {
       history.send("XGROUP", "CREATE", "input", "group", "0", "MKSTREAM")
@@ -23,7 +23,7 @@ describe("orphans are taken", () => {
       play(history)
     })
   const found = (since = "10.100") => `1-0 (s) has had no owner since ${since} s, but c1 is not full`
-  /** Requires that a violation is found exactly at an instant, in milliseconds. */
+  /** Asserts that a violation is found exactly at this instant, in milliseconds. */
   const foundAt = (at: number, play: (history: History) => void, since?: string, capacity?: number) => {
     assert.strictEqual(orphans((history) => (play(history), history.wait(at - 1 - history.now)), capacity), "")
     assert.strictEqual(
@@ -34,7 +34,7 @@ describe("orphans are taken", () => {
   const never = (play: (history: History) => void, capacity?: number) =>
     assert.strictEqual(orphans((history) => (play(history), history.wait(20_000)), capacity), "")
 
-  it("finds an announcement without an owner, again only after the same time", () => {
+  it("finds an announcement without an owner, and finds it again only after the same time", () => {
     foundAt(15_200, () => {}, "10.100")
     assert.strictEqual(orphans((history) => history.wait(10_200)), found())
     never((history) => history.send("SET", "owner:s", "b", "PX", "60000"))
@@ -46,7 +46,7 @@ describe("orphans are taken", () => {
     never((history) => (history.send("XDEL", "input", "1-0"), history.send("XADD", "input", "2-0", "x", "y")))
   })
 
-  it("counts from the end of a pause, of a lease, and of a loss with the time to recover", () => {
+  it("measures from the end of a pause or lease, or from a loss of data plus the time to recover", () => {
     foundAt(18_200, (history) => {
       history.send("HSET", "paused", "s", "1")
       history.wait(3050)
@@ -57,7 +57,7 @@ describe("orphans are taken", () => {
       history.wait(2950)
       history.send("DEL", "owner:s")
     }, "13.000")
-    // The last owner changed between two checks
+    // The owner last changed between two checks
     foundAt(18_000, (history) => {
       history.wait(2950)
       history.send("SET", "owner:s", "b", "PX", "60000")
@@ -66,7 +66,7 @@ describe("orphans are taken", () => {
     foundAt(18_100, (history) => void (history.state.lossAt = 12_000), "13.000")
   })
 
-  it("expects only running consumers with free capacity, which have had the time to recover", () => {
+  it("expects takeovers only by running consumers with free capacity that have had time to recover", () => {
     never((history) => history.note("left"))
     never((history) => history.fault("kill"))
     never((history) => history.note("crashed"))
@@ -75,7 +75,7 @@ describe("orphans are taken", () => {
     never(own)
     foundAt(15_200, own, "10.100", 2)
     foundAt(15_200, (history) => own(history, "b"), "10.100")
-    // The lease of the other data stream ends at 12 s
+    // The other data stream's lease ends at 12 s
     foundAt(17_200, (history) => own(history, "a", 2000), "12.100")
     foundAt(18_100, (history) => void (history.client().disturbedAt = 12_000), "13.000")
     foundAt(18_200, (history) => {
@@ -96,7 +96,7 @@ describe("orphans are taken", () => {
     }, "13.000")
   })
 
-  it("reads leases again after a fault, which no command reports", () => {
+  it("rereads leases after a fault, because faults change them without commands", () => {
     const lost = (isReported: boolean) => (history: History) => {
       history.send("SET", "owner:s", "b", "PX", "60000")
       history.wait(2950)
@@ -107,7 +107,7 @@ describe("orphans are taken", () => {
     never(lost(false))
   })
 
-  it("starts again when the entry is delivered, and allows more time for Go consumers", () => {
+  it("starts over when the entry is delivered, and allows more time for Go consumers", () => {
     const claim = (history: History, consumer: string) => history.send("XCLAIM", "input", "group", consumer, "0", "1-0")
     const delivered = (consumer: string) => (history: History) => (history.wait(2950), read(history, consumer))
     foundAt(18_100, delivered("a"), "13.000")
@@ -115,7 +115,7 @@ describe("orphans are taken", () => {
     const go = (history: History) => delivered("stock-a")(history)
     foundAt(20_100, go, "13.000")
     foundAt(22_100, (history) => (delivered("a")(history), history.wait(2000), claim(history, "stock-a")), "15.000")
-    // After a loss, a consumer that the server has forgotten counts as a Go consumer
+    // A consumer that the server has forgotten in a loss of data counts as a Go consumer
     const lost = (at: number) => (history: History) => (delivered("a")(history), history.state.lossAt = at)
     foundAt(20_100, lost(11_950), "13.000")
     foundAt(18_100, lost(11_949), "13.000")
@@ -151,14 +151,14 @@ describe("no ping-pong", () => {
   ) => (history.wait(millis - history.now), act(history))
   const taken = (history: History) => history.send("SET", "owner:t", "1")
 
-  it("has one bound for a hand-over without a change of the members, and one for a change of the shares", () => {
+  it("has one bound for a hand-over without a membership change, and one for a change of shares", () => {
     assert.strictEqual(moves((history) => history.wait(9999)), found)
     assert.strictEqual(moves((history) => history.wait(10_000)), later)
     assert.strictEqual(moves((history) => (taken(history), history.wait(9999))), found)
     assert.strictEqual(moves((history) => (taken(history), history.wait(10_000))), "")
   })
 
-  it("accepts changes that precede the first hand-over by the time to settle", () => {
+  it("accepts changes that happened up to the settling time before the first hand-over", () => {
     const changed = (act: (history: History) => void, millis: number, wait: number) =>
       moves((history) => history.wait(wait), at(millis, act))
     const joins = (history: History) => join(history, "9|0")
@@ -168,7 +168,7 @@ describe("no ping-pong", () => {
     assert.strictEqual(changed(taken, 18_999, 10_000), later)
   })
 
-  it("counts as changes of the members only who they are and their capacity, also when their keys expire", () => {
+  it("counts only changes to the set of members and their capacities, including those by expiring keys", () => {
     assert.strictEqual(moves((history) => join(history, "9|0")), "")
     assert.strictEqual(moves((history) => join(history, "8|1")), found)
     assert.strictEqual(moves((history) => history.send("SET", "any", "1")), found)
@@ -180,13 +180,13 @@ describe("no ping-pong", () => {
     )
   })
 
-  it("forgets a hand-over when the data stream is taken or lost otherwise", () => {
+  it("forgets a hand-over when the data stream is then taken or lost in another way", () => {
     assert.strictEqual(
       moves((history) => (history.send("DEL", "owner:s"), history.send("SET", "owner:s", "2"))),
       ""
     )
     assert.strictEqual(moves((history) => history.send("SET", "owner:s", "2")), found)
-    // A release without a successor, and an owner that replaces one that did not release
+    // A release without a successor, and a new owner that replaces one that did not release
     assert.strictEqual(
       moves((history) => history.send("EVAL", "redis.call('DEL', KEYS[1])", "1", "owner:s", "", "2")),
       ""
@@ -211,7 +211,7 @@ describe("live Go consumers are left alone", () => {
   const found = (left = "1.000") => `c1 took ${key} from stock-a, ${left} s before it expired`
   const take = (history: History, client = "c1") => history.sendAs(client, "SET", key, "b", "PX", "2000")
 
-  it("finds a lease that is taken or deleted before it expires, by another consumer", () => {
+  it("finds a lease that another consumer takes or deletes before it expires", () => {
     assert.strictEqual(alone(take), found())
     assert.strictEqual(alone((history) => history.send("DEL", key)), found())
     assert.strictEqual(alone((history) => take(history, "stock")), "")
@@ -223,7 +223,7 @@ describe("live Go consumers are left alone", () => {
       alone((history) => (history.wait(1500), take(history), history.send("SET", key, "c", "PX", "9"))),
       ""
     )
-    // After it was deleted, the lease is forgotten
+    // The lease is forgotten after it was deleted
     assert.strictEqual(
       alone((history) => (history.sendAs("stock", "DEL", key), history.wait(100), take(history))),
       ""
@@ -238,7 +238,7 @@ describe("live Go consumers are left alone", () => {
     )
   })
 
-  it("excuses a loss and a step of the clock since the lease began, not since its last renewal", () => {
+  it("excuses losses of data and clock steps since the grant, not just since the last renewal", () => {
     for (const what of ["lossAt", "serverStepAt"] as const) {
       const since = (at: number) =>
         alone((history) => {
@@ -251,7 +251,7 @@ describe("live Go consumers are left alone", () => {
     }
   })
 
-  it("finds work under the lease of a Go consumer, unless the owner was suspended", () => {
+  it("finds work under a Go consumer's lease, unless the owner was suspended", () => {
     const works = (kind: string, play: (history: History) => void = () => {}, entry = "1-0") =>
       alone((history) => {
         play(history)
@@ -267,7 +267,7 @@ describe("live Go consumers are left alone", () => {
       void Object.assign(history.client().process, { resumedAt: history.now - ago, wasSuspended: true })
     assert.strictEqual(works("step", suspended(1101)), "")
     assert.strictEqual(works("step", suspended(1102)), working)
-    // A loss since the grant excuses it too
+    // A loss of data since the grant also excuses it
     const lost = (at: number) => (history: History) => {
       history.send("SET", "owner:s", "1")
       history.state.lossAt = at

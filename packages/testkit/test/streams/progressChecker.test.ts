@@ -1,4 +1,4 @@
-/** The checkers of checkpoints, messages and announcements, with one hand-written history for each way to be wrong. */
+/** The checkers for checkpoints, messages and announcements, with a hand-written history for each kind of violation. */
 import { assert, describe, it } from "@effect/vitest"
 import * as progress from "../../src/streams/internal/checkers/progress.ts"
 import { type History, verdict } from "../support/handwritten.ts"
@@ -29,7 +29,7 @@ describe("checkpoints advance only past processed messages", () => {
   const skipped = (id: string, message: string) => `s is committed up to ${id}, and ${message} was not processed`
   const back = (from: string, to: string) => `the checkpoint of s went from ${from} back to ${to}`
 
-  it("finds skipped messages, also within a millisecond", () => {
+  it("finds skipped messages, even within a millisecond", () => {
     const all = (history: History) => processed(history, "1-0", "1-1", "2-0")
     assert.strictEqual(checkpoints((history) => (all(history), commit(history, "2-0"))), "")
     assert.strictEqual(
@@ -48,7 +48,7 @@ describe("checkpoints advance only past processed messages", () => {
     )
   })
 
-  it("finds a checkpoint that goes back, and keeps that of an external system apart", () => {
+  it("finds a checkpoint that moves back, and keeps external checkpoints separate", () => {
     const all = (history: History) => processed(history, "1-0", "1-1", "2-0")
     assert.strictEqual(
       checkpoints((history) => (all(history), commit(history, "2-0"), commit(history, "1-1"))),
@@ -65,7 +65,7 @@ describe("checkpoints advance only past processed messages", () => {
     )
   })
 
-  it("excuses a loss since the last commit, after which a commit may be known that the server has lost", () => {
+  it("excuses a loss of data since the last commit, because the client may know a commit that the server has lost", () => {
     const lost = (at: number) =>
       checkpoints((history) => {
         processed(history, "1-0", "1-1", "2-0")
@@ -74,7 +74,7 @@ describe("checkpoints advance only past processed messages", () => {
         history.state.lossAt = at
         commit(history, "1-0")
         history.wait(100)
-        // From there on, only the messages after 2-0 must be processed
+        // Only messages after 2-0 must be processed from here on
         processed(history, "3-0")
         commit(history, "3-0")
       })
@@ -94,7 +94,7 @@ describe("checkpoints advance only past processed messages", () => {
       })
     assert.strictEqual(next("3-0"), "")
     assert.strictEqual(next("2-0"), skipped("3-0", "3-0"))
-    // Read from the beginning again
+    // Reading has started over from the beginning
     const reread = (at: number) =>
       checkpoints((history) => {
         history.state.lossAt = at
@@ -106,7 +106,7 @@ describe("checkpoints advance only past processed messages", () => {
     assert.strictEqual(reread(-1), back("2-0", "0-0"))
   })
 
-  it("expects messages after a seek again, and only those", () => {
+  it("expects messages after the target of a seek again, and no others", () => {
     const sought = (to: string, ...later: ReadonlyArray<string>) =>
       checkpoints((history) => {
         processed(history, "1-0", "1-1", "2-0")
@@ -130,7 +130,7 @@ describe("messages come in order", () => {
     })
   const begin = (history: History) => history.note("begin", { resource: "s", id: "s#1" })
 
-  it("finds work that has not begun, and messages that are skipped or come twice", () => {
+  it("finds messages that are processed before work has started, skipped, or processed twice", () => {
     assert.strictEqual(order((history) => processed(history, "1-0")), "s#1 processed 1-0 before it started")
     assert.strictEqual(
       order((history) => (begin(history), processed(history, "1-0", "3-0"))),
@@ -143,7 +143,7 @@ describe("messages come in order", () => {
     assert.strictEqual(order((history) => (begin(history), processed(history, "1-0", "2-0", "3-0"))), "")
   })
 
-  it("continues after a checkpoint that moved before the first message only", () => {
+  it("continues after a checkpoint only if it moved before the first message", () => {
     assert.strictEqual(order((history) => (begin(history), commit(history, "2-0"), processed(history, "3-0"))), "")
     assert.strictEqual(
       order((
@@ -151,7 +151,7 @@ describe("messages come in order", () => {
       ) => (begin(history), processed(history, "1-0"), commit(history, "2-0"), processed(history, "3-0"))),
       "s#1 processed 3-0, and skipped 2-0"
     )
-    // The position in an external system counts if it is ahead
+    // The position in an external system takes precedence if it is ahead
     assert.strictEqual(
       order((history) => (commit(history, "1-0"), kept(history, "2-0"), begin(history), processed(history, "3-0"))),
       ""
@@ -162,7 +162,7 @@ describe("messages come in order", () => {
     )
   })
 
-  it("excuses a loss or a seek since the work began", () => {
+  it("excuses a loss of data or a seek since the work started", () => {
     const since = (lossAt: number) =>
       order((history) => {
         begin(history)
@@ -223,7 +223,7 @@ describe("nothing is forgotten", () => {
   const never = "s was never finished"
   const gone = (upTo: string) => `1-0 of s is gone, but was only committed up to ${upTo}`
 
-  it("finds announcements that are gone or remain, although their data stream is not at its end", () => {
+  it("finds announcements that are gone or left even though their data stream has not reached its end", () => {
     assert.strictEqual(forgotten(() => {}), `1-0 (s) is not finished\n${never}`)
     assert.strictEqual(forgotten((history) => (commit(history, "1-9"), finish(history))), `${gone("1-9")}\n${never}`)
     assert.strictEqual(forgotten((history) => (commit(history, "2-0"), finish(history))), "")
@@ -243,7 +243,7 @@ describe("nothing is forgotten", () => {
     )
   })
 
-  it("accepts what Go consumers finish or acknowledge, and dead letters until they are redriven", () => {
+  it("accepts announcements that Go consumers finish or acknowledge, and dead letters until they are redriven", () => {
     assert.strictEqual(forgotten((history) => finish(history, "stock")), "")
     const acknowledged = (client: string) =>
       forgotten((history) => {
@@ -270,7 +270,7 @@ describe("nothing is forgotten", () => {
     assert.strictEqual(buried(true), `${gone("its beginning")}\n${never}`)
   })
 
-  it("excuses an announcement that was lost with the server's data, but expects its data stream to be finished", () => {
+  it("excuses an announcement that was lost with the server's data, but still expects its data stream to be finished", () => {
     const lost = (at: number, upTo = "1-9") =>
       forgotten((history) => {
         commit(history, upTo)

@@ -1,6 +1,6 @@
 /**
- * Plays hand-written histories to a checker, without programs: the commands run on a real server, time passes only in
- * `wait`, and the test says which faults have happened.
+ * Plays hand-written histories to a checker without programs. Commands run on fake-redis, time passes only in `wait`,
+ * and the test says which faults have happened.
  */
 import { sharedLua } from "@effect-simba/fake-redis/Engine"
 import type { Event, Fields, Phase } from "../../src/internal/simulation/history.ts"
@@ -12,7 +12,7 @@ import { viewOf } from "../../src/internal/simulation/view.ts"
 
 const lua = await sharedLua()
 
-/** What a test may say about a process. */
+/** The state of a process that a test may set. */
 interface Client {
   state: "running" | "dead" | "paused"
   resumedAt: number
@@ -45,7 +45,7 @@ const slot = (name: string): Slot => ({
   }
 })
 
-/** A history of the clients `c1`, `c2` and `c3`. */
+/** A history with the clients `c1`, `c2` and `c3`. */
 export class History {
   readonly state: RunState
   private readonly checks: ReturnType<Checker["start"]>
@@ -92,7 +92,7 @@ export class History {
     return this.slots.get(name)!
   }
 
-  /** Runs a command of `c1`. */
+  /** Runs a command from `c1`. */
   send(...args: ReadonlyArray<string>): void {
     this.sendAs("c1", ...args)
   }
@@ -106,7 +106,7 @@ export class History {
     session.execute(args, () => {})
   }
 
-  /** Runs a command that no event reports, as a fault changes the data. */
+  /** Runs a command without an event, because faults change data without commands. */
   lose(...args: ReadonlyArray<string>): void {
     this.state.server.engine.connect(() => {}).execute(args, () => {})
   }
@@ -132,7 +132,7 @@ export class History {
     this.state.enter(phase)
   }
 
-  /** Ends the liveness phase; returns whether the checker agrees that the program has recovered. */
+  /** Ends the liveness phase. Returns whether the checker agrees that the program has recovered. */
   converge(): boolean {
     const isConverged = this.checks.isConverged?.() ?? true
     this.checks.onConverged?.()
@@ -161,8 +161,8 @@ const party = (verb: string, length: number) => (args: ReadonlyArray<string>) =>
     : []
 
 /**
- * A lock for two resources. `SET owner:m a` takes one, `DEL owner:m a` and `ZREM queue:m a` release it, and
- * `UNLINK owner:m a` releases it by force. `ZADD queue:m 1 a` queues. The key `fence:m` has the token.
+ * A lock for two resources. `SET owner:m a` takes one, `DEL owner:m a` and `ZREM queue:m a` release it, and `UNLINK
+ * owner:m a` releases it by force. `ZADD queue:m 1 a` queues. The key `fence:m` contains the token.
  */
 export const lock: LockModel = {
   resources: ["m", "n"],

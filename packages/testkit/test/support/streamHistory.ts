@@ -1,4 +1,4 @@
-/** Builds a history of one client on data stream "s" from raw commands, and asserts what a checker reports. */
+/** Builds one client's history on data stream "s" from raw commands, and asserts what a checker reports. */
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import { type Checker, Simulation } from "@effect-simba/testkit"
 import type { StreamChecker } from "@effect-simba/testkit/streams"
@@ -17,7 +17,7 @@ const valueOf = (fields: ReadonlyArray<string>, name: string) => {
   return at === -1 ? undefined : fields[at + 1]
 }
 
-/** The leases are at the keys `owner:<stream>` and `entry:<stream>:<entry>`. Their value is the consumer's name. */
+/** Leases have the keys `owner:<stream>` and `entry:<stream>:<entry>`. Their value is the consumer's name. */
 export const model: StreamChecker.Model = {
   streams: ["s"],
   input: "input",
