@@ -19,7 +19,7 @@ import { installed } from "./peers/install.ts"
 const { values: options } = commandLine({ options: { quick: { type: "boolean", default: false } } })
 const seconds = options.quick ? 1 : 3
 
-/** The methods of a client that the suite needs, which ioredis-mock also has. */
+/** The client methods that the suite needs. ioredis-mock has them, too. */
 interface Client {
   readonly set: (key: string, value: string) => Promise<unknown>
   readonly get: (key: string) => Promise<unknown>
@@ -41,7 +41,7 @@ const rate = async (call: (at: number) => Promise<unknown>): Promise<number> => 
     while (performance.now() < end) {
       await call(at)
       calls++
-      // Without a socket, nothing else yields to the event loop
+      // If there is no socket, nothing else yields to the event loop
       if (calls % 1000 === 0) await new Promise((resolve) => setImmediate(resolve))
     }
   }))
@@ -68,9 +68,7 @@ const cpuOf = async (pid: number): Promise<number> => {
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/**
- * Measures `redis-benchmark` on 50 connections with pipelines of 16: requests per second, and per second of CPU time.
- */
+/** Runs `redis-benchmark` on 50 connections with pipelines of 16. Measures requests per second and per CPU second. */
 const pipelined = async (command: "set" | "get", port: number, pid: number) => {
   const requests = options.quick ? 100_000 : 500_000
   const run = (count: number) =>
@@ -95,7 +93,7 @@ const program = ["dist/bin/fakeRedis.js", "src/bin/fakeRedis.ts"]
   .map((path) => new URL(`../packages/fake-redis/${path}`, import.meta.url).pathname)
   .find(existsSync)!
 
-/** Starts a server. Resolves once a line of its output reports that it is ready, with the startup time. */
+/** Starts a server. Resolves with the startup time once the server's output reports that it is ready. */
 const start = (command: string, args: ReadonlyArray<string>, ready: RegExp) =>
   new Promise<{ readonly child: ChildProcess; readonly millis: number }>((resolve, reject) => {
     const started = performance.now()
@@ -106,7 +104,7 @@ const start = (command: string, args: ReadonlyArray<string>, ready: RegExp) =>
     })
   })
 
-/** Measures the memory per key, in bytes, with a hundred thousand keys whose values have 20 bytes. */
+/** Measures the memory per key, in bytes, with a hundred thousand keys and values of 20 bytes. */
 const memory = async (client: Redis, pid: number): Promise<number> => {
   const resident = async () =>
     Number(/VmRSS:\s+([0-9]+)/.exec(await output("cat", [`/proc/${pid}/status`]))?.[1]) * 1024
@@ -149,8 +147,8 @@ const mocked = async () => {
 }
 
 /**
- * Measures how long `createFakeRedis` takes in a running process: first when it loads the Lua VM, then when that is
- * loaded.
+ * Measures how long `createFakeRedis` takes in a running process: when it has to load the Lua VM, and when the VM is
+ * already loaded.
  */
 const listening = async (): Promise<readonly [first: number, second: number]> => {
   const once = async () => {

@@ -1,5 +1,5 @@
 /**
- * Measures how long after its deadline the last body ends, while all bodies keep the process busy and the server does
+ * Measures how long after the deadline the last body ends, while the bodies keep the process busy and the server does
  * not reply.
  *
  *     pnpm bench:lateness [--repetitions n] [--only 300,1000,10000,streams] [--save]
@@ -20,7 +20,7 @@ export interface LatenessRow {
   readonly title: string
   /** The median length of the event-loop turn in which a deadline passed, in milliseconds. */
   readonly turn: number
-  /** The median lateness of the last body, in milliseconds; `spread` is the minimum and the maximum. */
+  /** The median lateness of the last body, in milliseconds. `spread` contains the minimum and the maximum. */
   readonly millis: number
   readonly spread: readonly [number, number]
   /** The maximum number of event-loop turns that started between the deadline and the end of the last body. */
@@ -32,13 +32,13 @@ export interface LatenessRow {
 /** How long all bodies together compute per turn, in milliseconds. */
 const computing = 300
 
-/** Long enough that leases end seconds after the last possible renewal. */
+/** So long that leases end seconds after the last possible renewal. */
 const periods = { ttl: "2 seconds", transition: "14 seconds", commandTimeout: "1 second" } as const
 const lease = "16 seconds"
 
 const now = () => performance.now()
 
-/** Runs one step per turn of the event loop. `Effect.forever` would yield once more. */
+/** Runs one step per event-loop turn. `Effect.forever` would yield once more. */
 const endless = <A>(step: Effect.Effect<A>) => Effect.whileLoop({ while: () => true, body: () => step, step: () => {} })
 
 /** Creates bodies that compute in turn, and records their deadlines and when they end. */
@@ -66,7 +66,7 @@ const crowd = (count: number) => {
         )
       )
     })
-  /** Reads all deadlines in one step, because a yield would take a turn of the event loop. */
+  /** Read all deadlines in one step, because a yield would take an event-loop turn. */
   const readDeadlines = Effect.sync(() =>
     readers.forEach((timeLeft, index) => {
       const left = Duration.toMillis(Effect.runSync(timeLeft))
@@ -74,7 +74,7 @@ const crowd = (count: number) => {
       deadlines[index] = now() + left
     })
   )
-  /** The start of each turn of the event loop. The fiber below runs one step per turn. */
+  /** The start of each event-loop turn. The fiber below runs one step per turn. */
   const turns: Array<number> = []
   const watch = endless(Effect.andThen(Effect.sync(() => turns.push(now())), Effect.yieldNow))
   const measured = () => {
@@ -92,7 +92,7 @@ const crowd = (count: number) => {
   return { begun: Deferred.await(begun), body, readDeadlines, watch, measured }
 }
 
-/** Suspends the server, and lets each body run to the end of its lease. */
+/** Suspends the server, and lets each body run until its lease ends. */
 const untilOver = (
   server: Server,
   { begun, measured, readDeadlines, watch }: ReturnType<typeof crowd>,
@@ -103,7 +103,7 @@ const untilOver = (
     yield* Effect.forkScoped(watch)
     yield* Effect.sleep("1 second")
     yield* server.pause
-    // After this, no renewal can succeed
+    // From now on, no renewal can succeed
     yield* Effect.sleep("1500 millis")
     yield* readDeadlines
     yield* Effect.exit(over)

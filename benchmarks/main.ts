@@ -1,6 +1,6 @@
 /**
- * Measures effect-simba side by side with its peers, which are other lock libraries, and with raw, which is ioredis
- * alone, doing the minimum that a lock needs. `README.md` explains the rows and the method.
+ * Measures effect-simba side by side with its peers (other lock libraries) and with raw (ioredis alone, doing the
+ * minimum that a lock needs). `README.md` explains the rows and the method.
  *
  *     pnpm bench --compare <commit> <commit> [--quick] [--only id,id] [--repetitions n]
  *     pnpm bench --profile id,id

@@ -1,6 +1,6 @@
 /**
- * Writes the tables and charts of the last full run into `docs/performance.md`, between the page's markers. If there is
- * no full run, it uses the last quick run. The quick run, the bounds and data streams have their own tables.
+ * Writes the tables and charts from the last full run into `docs/performance.md`, between the page's markers. If there
+ * was no full run, uses the last quick run. The quick run, the bounds and data streams have their own tables.
  *
  *     pnpm bench:page
  */
@@ -18,7 +18,7 @@ import { markdownOf, markdownOfProfile } from "./lib/table.ts"
 import { verdict } from "./lib/verdict.ts"
 import type { StreamRow } from "./streams/rows.ts"
 
-/** Replaces "ours", as this library is called in the results, by its name. */
+/** Replaces "ours", which stands for this library in the results, with the library's name. */
 const named = (text: string): string => text.replace(/\bours\b/g, "effect-simba")
 
 commandLine({ options: {} })
@@ -35,7 +35,7 @@ const results = parse(
 
 const circumstances = () => {
   const { at, machine, peers } = results
-  // Omit this library's version, because it is the code of this checkout
+  // Omit this library's version, because the run measures this checkout's code
   const { "effect-simba": _, ...versions } = results.versions
   const named = (versions: Readonly<Record<string, string>>) =>
     Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")
@@ -174,7 +174,7 @@ const soak = async () => {
   ].join(" ")
 }
 
-/** A table that compares effect-simba with raw, with one line per row. */
+/** A table that compares effect-simba with raw, one line per row. */
 const summary = (rows: ReadonlyArray<Row>) => {
   const middle = (quartiles: readonly [number, number] | undefined) => quartiles?.join(" to ") ?? ""
   const both = (row: Row, column: string) => {
@@ -204,7 +204,7 @@ const summary = (rows: ReadonlyArray<Row>) => {
 }
 
 /**
- * Returns how much longer effect-simba takes than raw per operation, in microseconds; undefined if the row does not
+ * Returns how much longer effect-simba takes than raw per operation, in microseconds, or undefined if the row does not
  * time single operations.
  */
 const addedMicros = ({ id, ours, raw, unit }: Row): number | undefined =>
@@ -219,9 +219,7 @@ const addedCpu = ({ columns }: Row): number | undefined => {
   return values?.["ours"] === undefined || values["raw"] === undefined ? undefined : values["ours"] - values["raw"]
 }
 
-/**
- * A table of the absolute overhead. A faster machine speeds up raw, but hardly reduces what effect-simba adds to it.
- */
+/** A table of the absolute overhead. A faster machine speeds up raw, but hardly reduces effect-simba's overhead. */
 const added = () => {
   const lines = results.rows.filter((row) => row.against === undefined && !isForCharts.has(row.id)).flatMap((row) => {
     const [micros, cpu] = [addedMicros(row), addedCpu(row)]
@@ -232,8 +230,8 @@ const added = () => {
 }
 
 /**
- * The table of the quick run that is the baseline for later ones. It is updated with every change to the hot path,
- * because full runs are rare.
+ * The table for the quick run that is the baseline for later quick runs. It is updated with every change to the hot
+ * path, because full runs are rare.
  */
 const quick = async () => {
   const text = await read("quick.json").catch(() => undefined)
@@ -242,7 +240,7 @@ const quick = async () => {
   return `Run of ${at.slice(0, 10)} on ${machine.cores} cores of ${machine.cpu}.\n\n${summary(rows)}`
 }
 
-/** The table of the last run of the rows that have bounds. */
+/** The table for the last run of the rows that have bounds. */
 const bounds = async () => {
   const text = await read("bounds.json").catch(() => undefined)
   if (text === undefined) return "Not run yet: `pnpm bench --bounds --save`."
@@ -256,7 +254,7 @@ const bounds = async () => {
   ].join("\n\n")
 }
 
-/** Draws the charts of a run, and removes those of earlier runs. */
+/** Draws the charts for a run, and removes those from earlier runs. */
 const draw = async () => {
   const ofRows = rowCharts.flatMap((chart) => drawn(chart, results.rows) ?? [])
   const ids = new Set(ofRows.map(({ id }) => id))

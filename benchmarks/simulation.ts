@@ -1,6 +1,6 @@
 /**
  * Measures how fast virtual time passes with twenty contenders for one mutex, and checks that a seed always produces
- * the same history. Each contender holds the mutex for 0.1 to 1 second, and then rests for up to a second.
+ * the same history. Each contender holds the mutex for 0.1 to 1 second and then rests for up to one second.
  */
 import { Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"

@@ -1,6 +1,6 @@
 /**
- * Measures stream ownership: how fast data streams are taken, how soon they are taken over after a crash, and the cost
- * of owning many.
+ * Measures stream ownership: how fast a consumer takes data streams, how soon they are taken over after a crash, and
+ * how much it costs to own many of them.
  *
  *     pnpm bench:streams [--quick] [--json] [--only assignments,takeover,owning,close,burst,trickle,join] [--save]
  */
@@ -17,7 +17,7 @@ import { burst, close, join, trickle } from "./streams/scale.ts"
 
 const { values: options } = commandLine({
   options: {
-    /** Repeats less, so that a run takes a minute or two. */
+    /** Repeats less, for a run of a minute or two. */
     quick: { type: "boolean", default: false },
     /** Prints one line of JSON, and nothing else, to standard output. */
     json: { type: "boolean", default: false },
@@ -33,7 +33,7 @@ const wanted = options.only?.split(",")
 
 const program = Effect.gen(function*() {
   const { quick } = options
-  // Each benchmark gets its own server, because leftovers of one would distort the next
+  // Each benchmark gets its own server, because leftovers from one would distort the next
   const alone = <A, E>(work: (server: Server) => Effect.Effect<A, E>) =>
     Effect.scoped(Effect.flatMap(RedisServer.start(), work))
   const takeovers = (kind: Parameters<typeof takeover>[1]) => alone((server) => takeover(server, kind, quick ? 3 : 15))

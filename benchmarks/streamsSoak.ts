@@ -1,11 +1,11 @@
 /**
  * Runs a fleet that owns 10,000 data streams for a long time, while its processes are killed, closed and restarted. The
- * soak fails unless every message is processed, leases are lost only by kills, and the memory of Redis and of the
- * surviving process stays flat. Memory is judged only in runs of ten minutes or more.
+ * soak fails if a message is not processed, if a lease is lost without a kill, or if the memory of Redis or of the
+ * surviving process grows. Memory is judged only in runs of ten minutes or more.
  *
  *     pnpm soak:streams [--minutes 60] [--streams 10000] [--seconds 30] [--save]
  *
- * It prints one line of JSON at the end, which `--save` stores for `pnpm bench:page`.
+ * At the end, prints one line of JSON, which `--save` stores for `pnpm bench:page`.
  */
 import { Effect, Random } from "effect"
 import { Redis } from "ioredis"
@@ -30,8 +30,8 @@ const minutes = Number(options.minutes)
 const count = Number(options.streams)
 const perSecond = 200
 /**
- * The number of messages kept per data stream. More than arrive while an owner is replaced, but few enough that the
- * memory of Redis levels off early.
+ * The number of messages kept per data stream. Larger than the number that arrive while an owner is replaced, but small
+ * enough for Redis's memory to level off early.
  */
 const kept = 10
 /** The number of messages that a killed process may have processed since its last report. */
@@ -45,7 +45,7 @@ interface Sample {
   readonly redisMegabytes: number
 }
 
-/** Returns the relative growth of a figure after the warm-up, from a line fitted to its samples. */
+/** Returns the relative growth of a figure after the warm-up, according to a line fitted to its samples. */
 const growth = (samples: ReadonlyArray<Sample>, figure: (sample: Sample) => number) => {
   const warm = samples.filter(({ minute }) => minute >= warmUp * minutes)
   const mean = (of: (sample: Sample) => number) => warm.reduce((sum, sample) => sum + of(sample), 0) / warm.length

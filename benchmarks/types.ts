@@ -1,6 +1,6 @@
 /**
- * Measures how long the compiler takes for a program that only locks, and for one that imports effect and ioredis but
- * not this library.
+ * Measures how long the compiler takes for a program that only locks, and for a program that imports effect and ioredis
+ * but not this library.
  *
  *     pnpm bench:types
  */

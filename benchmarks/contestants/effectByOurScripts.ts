@@ -1,6 +1,6 @@
 /**
- * The protocol of `rawByOurScripts` in Effect fibers that acquire in a scope. It shows the minimum cost of a hand-off
- * in Effect, without deadlines, timeouts, metrics or interruption.
+ * The protocol from `rawByOurScripts`, in Effect fibers that acquire in a scope. Shows the minimum cost of a hand-off
+ * in Effect: there are no deadlines, timeouts, metrics or interruption.
  */
 import { Effect } from "effect"
 import { contend } from "../lib/contention.ts"

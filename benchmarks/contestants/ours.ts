@@ -1,6 +1,6 @@
 /**
- * The effect-simba contestant, used as in an application: `Mutex.acquire` in a scope, `Mutex.withLock`, one Redis layer
- * per process.
+ * The effect-simba contestant. Uses the library like an application: `Mutex.acquire` in a scope, `Mutex.withLock`, one
+ * Redis layer per process.
  */
 import { Mutex } from "@effect-simba/core"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
@@ -29,7 +29,7 @@ const periods = ({ leaseMillis, localTurn }: Connect) => {
 const once = (name: string, variant: string) =>
   variant === "withLock" ? Mutex.withLock(name)(Effect.void) : Effect.scoped(Mutex.acquire(name))
 
-/** Keeps the latest spans, as an exporter does until it sends them. */
+/** Keeps the latest spans, like an exporter that has not sent them yet. */
 const tracer = () => {
   let spans: Array<Tracer.Span> = []
   return Tracer.make({
@@ -69,7 +69,7 @@ const pairsOf = Effect.fnUntraced(function*({ inFlight, millis, oneName, variant
   return { pairs, failures: 0 }
 })
 
-/** Holds each lease in its own scope, as if separate work held it. */
+/** Holds each lease in its own scope, as if each protected separate work. */
 const hold = Effect.fnUntraced(function*(names: ReadonlyArray<string>) {
   const kept: Array<readonly [Scope.Closeable, unknown]> = []
   yield* Effect.addFinalizer(() =>

@@ -1,4 +1,4 @@
-/** The `raw` contestant: ioredis alone, doing the minimum that a lock needs. It shows the practical speed limit. */
+/** The `raw` contestant: ioredis alone, doing the minimum that a lock needs. Shows the practical speed limit. */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
 import { type Connect, type Contestant, namesFor, type PairsRequest } from "../lib/contestant.ts"
@@ -89,7 +89,7 @@ const open = async ({ leaseMillis, protocol, url }: Connect): Promise<Locks> => 
   const unused: Array<string> = []
   let count = 0
 
-  /** Returns an id that is already subscribed to its channel. Ids are reused, so that a waiter subscribes only once. */
+  /** Returns an id whose channel is already subscribed. Ids are reused, so a waiter subscribes only once. */
   const subscribed = async () => {
     const free = unused.pop()
     if (free !== undefined) return free

@@ -1,6 +1,6 @@
 /**
- * The `raw` contestant with effect-simba's scripts and messages. It shows the cost of a hand-off in that protocol,
- * without the library and Effect.
+ * The `raw` contestant with effect-simba's scripts and messages. Shows what a hand-off in that protocol costs without
+ * the library and Effect.
  */
 import { Redis } from "ioredis"
 import { createHash } from "node:crypto"
@@ -12,7 +12,7 @@ const sha = createHash("sha1").update(acquireAndRelease).digest("hex")
 const confirmMillis = 2000
 
 /**
- * Connects, and returns the operations of a contender: `enter` queues and calls back on the grant. Also used by
+ * Connects, and returns a contender's operations: `enter` queues and calls back on the grant. Also used by
  * `effectByOurScripts`.
  */
 export const connect = async ({ leaseMillis, url }: Connect) => {
@@ -21,7 +21,7 @@ export const connect = async ({ leaseMillis, url }: Connect) => {
   await Promise.all([client.connect(), subscriber.connect()])
   await client.script("LOAD", acquireAndRelease)
 
-  /** Callbacks for grants, by the counter in the id. They receive the token. */
+  /** Callbacks for grants, by the counter in the id. Each receives the token. */
   const waiting = new Map<string, (token: string, period: number) => void>()
   subscriber.on("message", (_channel: string, message: string) => {
     const [counter, kind, token, , period] = message.split("@@") as [string, ...Array<string>]

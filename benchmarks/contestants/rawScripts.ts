@@ -7,8 +7,9 @@ export const take = "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV
 export const drop = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
 /**
- * KEYS key, queue. ARGV id, lease ms. Returns -1 if granted. Otherwise queues the id, and returns the milliseconds until
- * it should poll. The first in the queue polls when the key expires, and each one behind it 10 ms after the one ahead.
+ * KEYS key, queue. ARGV id, lease ms. Returns -1 if granted. Otherwise queues the id, and returns the milliseconds
+ * until it should poll. The first waiter polls when the key expires, and each further waiter 10 ms after the one ahead
+ * of it.
  */
 export const enter = `
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
@@ -22,7 +23,7 @@ redis.call('ZADD', KEYS[2], 'NX', redis.call('TIME')[1], ARGV[1])
 return redis.call('PTTL', KEYS[1]) + 10 * redis.call('ZRANK', KEYS[2], ARGV[1])
 `
 
-/** KEYS key, queue. ARGV id, lease ms. Hands the lock to the first in the queue, and notifies it. */
+/** KEYS key, queue. ARGV id, lease ms. Hands the lock to the first waiter, and notifies it. */
 export const handOver = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0

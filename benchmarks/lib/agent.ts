@@ -1,4 +1,4 @@
-/** The suite's side of a contestant's process: starts it, sends it requests, and ends it. */
+/** The suite's side of a contestant's process: starts the process, sends it requests, and ends it. */
 import { Deferred, Effect, Schema, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -21,15 +21,15 @@ export interface Agent {
   /** Connects, unless it is already connected with the same options. */
   readonly connect: (request: Connect) => Effect.Effect<void, AgentError>
   readonly disconnect: Effect.Effect<void, AgentError>
-  /** Sets the agents to notify when one of this agent's contenders is granted a mutex. */
+  /** Sets the agents that are notified when one of this agent's contenders is granted a mutex. */
   readonly introduce: (others: ReadonlyArray<Agent>) => void
   readonly hear: () => void
   readonly kill: Effect.Effect<void>
 }
 
 /**
- * Returns the program that the process runs. Each commit runs its own program, because its version of Effect may
- * differ.
+ * Returns the program that the process runs. If commits are compared, each runs its own program, because their versions
+ * of Effect may differ.
  */
 const fileIn = (root: string | undefined) =>
   fileURLToPath(
@@ -38,7 +38,7 @@ const fileIn = (root: string | undefined) =>
       : new URL("benchmarks/lib/agentProcess.ts", root)
   )
 
-/** Starts the process of the contestant that the module exports. Closing the scope kills it. */
+/** Starts a process for the contestant that the module exports. Closing the scope kills the process. */
 export const start = Effect.fnUntraced(function*(
   name: string,
   module: URL,
@@ -47,7 +47,7 @@ export const start = Effect.fnUntraced(function*(
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
       spawn(process.execPath, ["--expose-gc", "--no-warnings", fileIn(root), module.href], {
-        // Drop the Node options that pnpm or a debugger has set for this process
+        // Drop Node options that pnpm or a debugger has set for this process
         env: { ...process.env, NODE_OPTIONS: "" },
         stdio: ["ignore", 2, 2, "ipc"]
       })

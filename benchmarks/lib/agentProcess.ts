@@ -1,6 +1,6 @@
 /**
- * The process of one contestant, which executes the suite's requests. Contestants run in separate processes, so that
- * they do not share a heap, optimized code or library versions.
+ * The process for one contestant. It executes the suite's requests. Contestants run in separate processes, so they do
+ * not share a heap, optimized code or library versions.
  */
 import { Cause, Effect, Exit, Scope } from "effect"
 import { monitorEventLoopDelay } from "node:perf_hooks"
@@ -39,8 +39,7 @@ const meter = ({ stalls }: MeterRequest) => {
 }
 
 /**
- * Formats a failure. Includes the cause, because the error of `Effect.tryPromise` only says that the promise was
- * rejected.
+ * Formats a failure with its cause, because the error from `Effect.tryPromise` only says that the promise was rejected.
  */
 const reasonOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
@@ -127,7 +126,7 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
     collectGarbage: () => Effect.asVoid(collectGarbage),
     heap: (request) =>
       Effect.gen(function*() {
-        // Acquire and release once beforehand, so that tables have grown and code is compiled
+        // Warm up with one acquire and release, so that tables have grown and code is compiled
         yield* hold(request).begin
         yield* end("holding")
         yield* Effect.sleep("500 millis")
@@ -153,7 +152,7 @@ const serve = Effect.fnUntraced(function*(contestant: Contestant) {
 })
 
 process.on("disconnect", () => process.exit(0))
-// Some peers report a lost lock, or a retry that nobody awaits, as an unhandled rejection
+// Some peers cause an unhandled rejection if they lose a lock or if a retry is not awaited
 process.on("unhandledRejection", (reason) => process.stderr.write(`${String(reason)}\n`))
 const { contestant } = await import(process.argv[2]!) as { readonly contestant: Contestant }
 await Effect.runPromise(serve(contestant))

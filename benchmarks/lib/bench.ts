@@ -1,4 +1,7 @@
-/** Provides what every workload needs: a server, the contestants' processes, and rounds in which they take turns. */
+/**
+ * Provides what every workload needs: a server, the contestants' processes, and rounds in which the contestants take
+ * turns.
+ */
 import { Cause, Effect, Exit, Scope } from "effect"
 import { Redis } from "ioredis"
 import { RedisServer, type Server } from "../../packages/redis/test/support/redisServer.ts"
@@ -12,14 +15,14 @@ import type { Row } from "./row.ts"
 export interface Entrant {
   readonly name: string
   readonly role: "ours" | "raw" | "variant" | "peer"
-  /** The name of the contestant whose process runs the entrant. */
+  /** The contestant whose process runs the entrant. */
   readonly contestant: string
   readonly setting: Connect["setting"]
   /** How the entrant acquires and releases: `usual`, or an alternative such as `withLock`. */
   readonly variant: string
   readonly localTurn?: number | undefined
   readonly protocol: Connect["protocol"]
-  /** The worktree of the commit, if commits are compared. */
+  /** The commit's worktree, if commits are compared. */
   readonly root?: string
 }
 
@@ -50,8 +53,8 @@ export interface Pace {
 }
 
 /**
- * The pace of workloads that yield hundreds of samples in a fraction of a second: many short turns, so that other load
- * on the machine affects all contestants equally.
+ * The pace for workloads that yield hundreds of samples in a fraction of a second: many short turns, so other load on
+ * the machine affects all contestants equally.
  */
 export const brief = ({ repetitions }: Pace) => ({ millis: 200, repetitions: 4 * repetitions, repetitionsOfPeers: 6 })
 
@@ -76,20 +79,20 @@ export interface Bench {
   readonly missing: ReadonlyArray<Outcome<never>>
   readonly note: (line: string) => Effect.Effect<void>
   /**
-   * Returns an entrant's process, connected to the server or to the proxy in front of it. `number` selects further
-   * processes of the entrant.
+   * Returns an entrant's process, connected to the server or to the proxy in front of it. `number` selects one of the
+   * entrant's processes.
    */
   readonly agent: (entrant: Entrant, connect?: Partial<Connect>, number?: number) => Effect.Effect<Agent, AgentError>
   /** Disconnects all agents. Call it before their servers and proxies stop. */
   readonly disconnectAll: Effect.Effect<void>
-  /** Starts a process that is used only once. */
+  /** Starts a process for a single use. */
   readonly freshAgent: (
     entrant: Entrant,
     connect?: Partial<Connect>
   ) => Effect.Effect<Agent, AgentError, Scope.Scope>
   /**
-   * Runs rounds in which each entrant is measured once. Each round starts with a different entrant. By default, peers
-   * are measured at most five times.
+   * Runs rounds. Each round measures every entrant once and starts with a different one. By default, peers are measured
+   * at most five times.
    */
   readonly rounds: <A>(
     entrants: ReadonlyArray<Entrant>,
@@ -132,7 +135,7 @@ const takingTurns = (drop: (entrant: Entrant) => Effect.Effect<void>): Bench["ro
           Effect.exit
         )
         if (Exit.isSuccess(exit)) samples[index]!.push(exit.value)
-        // Without effect-simba or raw, there is nothing to compare
+        // If effect-simba or raw has failed, there is nothing to compare
         else if (entrant.role === "ours" || entrant.role === "raw") return yield* Effect.die(Cause.squash(exit.cause))
         else {
           failures[index] = String(Cause.squash(exit.cause)).slice(0, 300)
@@ -149,7 +152,7 @@ const peerEntrants = ({ fast, name }: Peer, pace: Pace): ReadonlyArray<Entrant> 
   ...(pace.isQuick ? [] : [entrant(`${name} (${fast})`, "peer", name, { setting: "fast" })])
 ]
 
-/** Two commits, which are measured instead of effect-simba and raw. */
+/** Two commits to measure instead of effect-simba and raw. */
 export interface Compared {
   readonly ours: { readonly commit: string; readonly root: string }
   readonly against: { readonly commit: string; readonly root: string }
@@ -171,8 +174,8 @@ export const startServer = Effect.gen(function*() {
 })
 
 /**
- * Returns effect-simba and raw, with the three peers that were fastest in the earlier full run, each with its faster
- * settings. Returns all entrants if there was no such run, or if there are no more than three peers.
+ * Returns effect-simba, raw, and the three peers that were fastest in the earlier full run, each with its faster
+ * setting. If there was no such run, or if there are at most three peers, returns all entrants.
  */
 const closestOf = (everybody: ReadonlyArray<Entrant>, earlier: ReadonlyArray<Row>): ReadonlyArray<Entrant> => {
   const hasRoom = new Map(everybody.filter(({ role }) => role === "peer").map(({ contestant }) => [contestant, true]))
@@ -238,7 +241,7 @@ export const open = Effect.fnUntraced(function*(pace: Pace, earlier: ReadonlyArr
     closest: closestOf(everybody, earlier),
     missing,
     note,
-    // A comparison of two commits has no variants
+    // Variants are not measured when two commits are compared
     rounds: (entrants, ...rest) =>
       rounds(compared === undefined ? entrants : entrants.filter(({ root }) => root !== undefined), ...rest),
     agent: Effect.fnUntraced(function*(entrant, connect = {}, number = 1) {

@@ -1,5 +1,5 @@
 /**
- * The bounds for the mutex's figures, mostly relative to raw, and whether a run meets them. `page` writes them into the
+ * The bounds on the mutex's figures, mostly relative to raw, and whether a run meets them. `page` writes them into the
  * documentation, and `main` prints them.
  */
 import type { Profile } from "../work/profile.ts"
@@ -48,7 +48,7 @@ const free: Read = (row) => [
   { title: `${row.title}: added to raw`, unit: "us", value: 1e6 / row.ours - 1e6 / row.raw }
 ]
 
-/** The bounds, by the id of the row. */
+/** The bounds, by row id. */
 const rowBounds: Readonly<Record<string, Read>> = {
   "commands-per-handoff-2": counted,
   "commands-per-handoff-10": counted,
@@ -82,7 +82,7 @@ const rowBounds: Readonly<Record<string, Read>> = {
   ) => [{ title: `${row.title}: relative to raw`, unit: "times", value: row.ratio, most: 1.5 }]
 }
 
-/** The largest allowed ratio of Redis's time in scripts to that in raw's scripts, by the id of the profile. */
+/** The largest allowed ratio of Redis's time in our scripts to its time in raw's scripts, by profile id. */
 const profileBounds: Readonly<Record<string, number>> = { "uncontended-1": 1.6, "handoff-10": 2.5 }
 
 export const rowIds = Object.keys(rowBounds)

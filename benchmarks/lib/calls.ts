@@ -1,4 +1,4 @@
-/** The types of requests that the suite sends to the contestants' processes, and of their replies. */
+/** The types of the requests that the suite sends to the contestants' processes, and of their replies. */
 import type { Connect, Contended, ContendRequest, Pairs, PairsRequest, Stance } from "./contestant.ts"
 import type { Profiled } from "./profiler.ts"
 
@@ -6,14 +6,11 @@ import type { Profiled } from "./profiler.ts"
 export interface Spent {
   readonly millis: number
   readonly cpuMillis: number
-  /**
-   * The longest time without a turn of the event loop, not counting the millisecond between two checks. 0 if not
-   * requested.
-   */
+  /** The longest stall of the event loop, minus the millisecond between two checks. 0 if not requested. */
   readonly stallMillis: number
 }
 
-/** Requests and replies by name of the call. */
+/** Requests and replies by call name. */
 export interface Calls {
   readonly connect: readonly [Connect, void]
   readonly disconnect: readonly [void, void]
@@ -44,7 +41,7 @@ export interface StandRequest extends HoldRequest {
 }
 
 export interface MeterRequest {
-  /** Whether to detect stalls. The check every millisecond takes more CPU time than most of the measured operations. */
+  /** Whether to detect stalls. Checking every millisecond takes more CPU time than most of the measured operations. */
   readonly stalls: boolean
 }
 
@@ -56,7 +53,9 @@ export interface Asked {
   readonly request: unknown
 }
 
-/** The id of a message that is not a reply: one of the process's contenders was granted a mutex. */
+/**
+ * The id of the only message that is not a reply: it reports that one of the process's contenders was granted a mutex.
+ */
 export const grantedId = -1
 
 export type Replied =

@@ -19,7 +19,7 @@ export interface Chart {
 const width = 790
 const height = 420
 const edge = { left: 78, right: 270, top: 44, bottom: 52 }
-// Colour-blind readers can distinguish these colours; the dash patterns also help
+// Colour-blind readers can distinguish these colours, and the dash patterns help, too
 const colours = ["#0b61a4", "#d1495b", "#2e8b57", "#b8860b", "#6a4c93", "#5c6770", "#008b8b", "#a0522d"]
 const dashes = ["", "6 3", "2 3", "8 3 2 3"]
 

@@ -1,6 +1,6 @@
 /**
- * Runs contenders as Effect fibers. Each acquires the mutex with `acquire`, holds it, and releases it by closing its
- * scope. The contestants that are written with Effect use it.
+ * Runs contenders as Effect fibers, for the contestants that are written with Effect. Each contender acquires the mutex
+ * with `acquire`, holds it, and releases it by closing its scope.
  */
 import { Deferred, Effect, Exit, type Scope } from "effect"
 import { type ContendRequest, type Holding, micros, nameOf, Turns } from "./contestant.ts"

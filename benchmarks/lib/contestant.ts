@@ -1,13 +1,13 @@
 /** The operations that every contestant implements: effect-simba, raw, and the peers. */
 import type { Effect, Scope } from "effect"
 
-/** The options of a session. */
+/** The options for a session. */
 export interface Connect {
   readonly url: string
   /** effect-simba only: the server is a Cluster node. */
   readonly isCluster: boolean
   /**
-   * How long a lock lasts without renewal. The contestant converts it to its own options, such as `ttl` and
+   * How long a lock lasts if it is not renewed. The contestant converts this to its own options, such as `ttl` and
    * `transition` in effect-simba.
    */
   readonly leaseMillis: number
@@ -19,8 +19,8 @@ export interface Connect {
    */
   readonly localTurn?: number | undefined
   /**
-   * Raw only. `direct`: a waiter trusts the message that grants it the lock. `confirmed`: the waiter also asks the
-   * server. `ours`: raw uses the scripts and messages of effect-simba. `effect`: the same, in Effect fibers.
+   * Raw only. `direct`: a waiter trusts the message that grants it the lock. `confirmed`: the waiter confirms the grant
+   * with the server. `ours`: raw uses effect-simba's scripts and messages. `effect`: the same, in Effect fibers.
    */
   readonly protocol: "direct" | "confirmed" | "ours" | "effect"
 }
@@ -30,7 +30,7 @@ export interface PairsRequest {
   readonly millis: number
   /** An alternative way to acquire and release, such as `withLock`. */
   readonly variant: string
-  /** Whether all loops compete for one mutex; otherwise each loop has its own names. */
+  /** Whether all loops compete for one mutex. Otherwise, each loop has its own names. */
   readonly oneName: boolean
 }
 
@@ -43,18 +43,18 @@ export interface Pairs {
 export interface ContendRequest {
   readonly name: string
   readonly contenders: number
-  /** The number of places in the queue that the contenders share. In effect-simba, each `Mutex` layer has one. */
+  /** The number of places in the queue, which the contenders share. In effect-simba, each `Mutex` layer has one. */
   readonly places: number
   /** The number of mutexes, which all have the same number of contenders. */
   readonly mutexes: number
   readonly holdMillis: number
-  /** Whether to notify other processes of each grant, because they have contenders for the same mutex. */
+  /** Whether to notify other processes of each grant because they have contenders for the same mutex. */
   readonly announces: boolean
 }
 
 /**
- * The contender, and the instants of its grant and just before its release, in microseconds of the machine's monotonic
- * clock.
+ * The contender, the instant of its grant, and the instant just before its release, in microseconds on the machine's
+ * monotonic clock.
  */
 export type Holding = readonly [contender: number, grantedAt: number, releasedAt: number]
 
@@ -68,12 +68,9 @@ export interface Contended {
 export interface Contending {
   /** Must be called when a contender in another process is granted the mutex. */
   readonly grantedElsewhere: () => void
-  /**
-   * The instant at which one of the contenders was first granted the mutex, in microseconds of the machine's monotonic
-   * clock.
-   */
+  /** The instant of the first grant to one of the contenders, in microseconds on the machine's monotonic clock. */
   readonly first: Effect.Effect<number>
-  /** Returns what happened since the last call. */
+  /** Returns what has happened since the last call. */
   readonly taken: Effect.Effect<Contended>
 }
 
@@ -97,8 +94,8 @@ export interface Contestant {
 }
 
 /**
- * Makes a contender that has released the mutex acquire it again only after another one has been granted it. Otherwise
- * it would often be faster than the waiters, and there would be no hand-off to measure.
+ * Keeps a contender that has released the mutex from acquiring it before another contender has had it. Otherwise it
+ * would often be faster than the waiters, and there would be no hand-off to measure.
  */
 export class Turns {
   private waiting: Array<() => void> = []
@@ -122,10 +119,10 @@ export class Turns {
   }
 }
 
-/** Reads the monotonic clock that all processes of a machine share, in microseconds. */
+/** Reads the monotonic clock that all processes on a machine share, in microseconds. */
 export const micros = (): number => Number(process.hrtime.bigint()) / 1000
 
-/** Creates a few names for each of `inFlight` loops, beforehand, so that this is not measured. */
+/** Creates a few names for each of `inFlight` loops before the measurement begins. */
 export const namesFor = (inFlight: number, oneName: boolean): ReadonlyArray<ReadonlyArray<string>> =>
   Array.from(
     { length: inFlight },

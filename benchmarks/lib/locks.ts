@@ -1,4 +1,4 @@
-/** Builds a contestant from any library that returns locks as promises. The peers and raw use it. */
+/** Builds a contestant from any library that returns locks as promises. Used by the peers and raw. */
 import { Effect, Exit, Scope } from "effect"
 import {
   type Connect,
@@ -19,11 +19,11 @@ export type Release = () => Promise<unknown>
 export interface Locks {
   /** Waits for the lock. */
   readonly acquire: (name: string) => Promise<Release>
-  /** Like `acquire`, for a lock that is held for a long time. Needed if the library does not renew locks by default. */
-  readonly hold?: (name: string) => Promise<Release>
   /**
-   * Measures pairs of an acquire and a release. Set if the contestant has a faster way than `acquire` and `Release`.
+   * Like `acquire`, but for a lock that is held for a long time. Set if the library does not renew locks by default.
    */
+  readonly hold?: (name: string) => Promise<Release>
+  /** Measures acquire-release pairs. Set if the contestant has a faster way than `acquire` and `Release`. */
   readonly pairs?: (request: PairsRequest) => Promise<Pairs>
   readonly close: () => Promise<unknown> | void
 }
@@ -41,7 +41,7 @@ const pairs = (locks: Locks) => async ({ inFlight, millis, oneName }: PairsReque
         await release()
         pairs++
       } catch (error) {
-        // Some peers give up on a held mutex, but every peer must acquire a free one
+        // Some peers give up if the mutex is held, but all must succeed if it is free
         if (!oneName) throw error
         failures++
       }
@@ -92,8 +92,8 @@ const contend = (locks: Locks, request: ContendRequest, onGrant: () => void) => 
       failures = 0
       return taken
     }),
-    // Contenders that are still waiting would take turns in the next round. Abandon those that do not stop within 10
-    // seconds
+    // Stop contenders that are still waiting, or they would take part in the next round. Abandon those that do not stop
+    // within 10 seconds
     stop: Effect.promise(() => {
       isOver = true
       turns.granted()

@@ -17,7 +17,7 @@ export interface Circumstances {
 }
 
 const versionOf = async (module: string) => {
-  // A package's `exports` may lack its package.json, so find the folder by the module's path
+  // A package's `exports` may not contain its package.json, so find the folder by the module's path
   const path = new URL(import.meta.resolve(module)).pathname
   const folder = path.slice(0, path.lastIndexOf(`/node_modules/${module}/`) + `/node_modules/${module}/`.length)
   return (JSON.parse(await readFile(`${folder}package.json`, "utf8")) as { readonly version: string }).version

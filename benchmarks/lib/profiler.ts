@@ -1,5 +1,5 @@
 /**
- * Measures where this process spends its CPU time: it groups samples of the V8 profiler by part, and times writes to
+ * Measures where this process spends its CPU time. Groups samples from the V8 profiler by part, and times writes to
  * sockets.
  */
 import { Session } from "node:inspector/promises"
@@ -9,11 +9,11 @@ import { Socket } from "node:net"
 export interface Profiled {
   readonly writes: number
   readonly writeMicros: number
-  /** Microseconds by part. Native work of Node, such as reading from sockets, belongs to no part. */
+  /** Microseconds by part. Node's native work, such as reading from sockets, belongs to no part. */
   readonly parts: Readonly<Record<string, number>>
 }
 
-/** The interval between samples. It is long, because each sample stops the thread for a moment. */
+/** The interval between samples. It is long because each sample stops the thread for a moment. */
 const intervalMicros = 400
 
 /** The parts, by the path of the code. A sample belongs to the first part that matches. */
@@ -37,12 +37,12 @@ const partOf = ({ callFrame: { functionName, url } }: Node, parent: string): str
   if (functionName === "(garbage collector)") return "garbage collector"
   if (functionName === "(idle)") return "idle"
   if (functionName === "(program)" || functionName === "(root)") return "native code"
-  // Functions of V8 and libuv count towards their callers, except those that write
+  // Functions of V8 and libuv count towards their callers, except for functions that write
   if (url === "") return /^(?:write|writev|writeBuffer|write\w+String)$/.test(functionName) ? "socket" : parent
   return partsByPath.find(([, path]) => path.test(url))?.[0] ?? "benchmark"
 }
 
-/** Adds up the samples by part. Each sample has the same weight, because a busy machine delays some of them. */
+/** Adds up the samples by part. All samples have the same weight, because a busy machine delays some of them. */
 const grouped = (nodes: ReadonlyArray<Node>, samples: ReadonlyArray<number>, micros: number) => {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const partById = new Map<number, string>()
@@ -62,7 +62,7 @@ const grouped = (nodes: ReadonlyArray<Node>, samples: ReadonlyArray<number>, mic
 
 type Write = (...args: ReadonlyArray<unknown>) => void
 
-/** Counts the writes to sockets, and measures how long they take to pass their data to the system. */
+/** Counts the writes to sockets, and measures how long it takes to pass their data to the system. */
 const countWrites = () => {
   const counted = { writes: 0, micros: 0 }
   const prototype = Socket.prototype as unknown as Record<"_write" | "_writev", Write>

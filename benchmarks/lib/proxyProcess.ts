@@ -1,6 +1,6 @@
 /**
  * A TCP proxy in front of Redis, in a separate process. It counts the commands that clients send, and delays data by
- * half of the added latency in each direction.
+ * half the added latency in each direction.
  */
 import { connect, createServer, type Socket } from "node:net"
 import { micros } from "./contestant.ts"
@@ -15,12 +15,12 @@ export interface ProxyOptions {
 /** The traffic since the parent process last requested a report. */
 export interface Traffic {
   readonly commands: number
-  /** The bytes of all connections, in both directions. */
+  /** The bytes on all connections, in both directions. */
   readonly bytes: number
   readonly byName: Record<string, number>
   /**
-   * Each command with its time on the machine's monotonic clock, in microseconds. Empty unless the parent process
-   * requested a log together with the previous report.
+   * Each command with its time on the machine's monotonic clock, in microseconds. Empty unless the parent process asked
+   * for a log with the previous report.
    */
   readonly log: ReadonlyArray<readonly [at: number, text: string]>
 }
@@ -45,8 +45,8 @@ const count = (parts: ReadonlyArray<Buffer>) => {
 }
 
 /**
- * Forwards chunks when they are due. Timers have a resolution of a millisecond, so it polls the clock for the last two
- * milliseconds.
+ * Forwards chunks when they are due. Polls the clock during the last two milliseconds, because timers have a resolution
+ * of one millisecond.
  */
 class Line {
   private readonly held: Array<{ readonly due: number; readonly chunk: Buffer }> = []

@@ -22,7 +22,7 @@ export class RespCounter {
     this.rest = data.subarray(at)
   }
 
-  /** Returns the end of the command that begins at `start`; undefined while it is incomplete. */
+  /** Returns the end of the command that begins at `start`, or undefined while the command is incomplete. */
   private command(data: Buffer, start: number): number | undefined {
     const line = data.indexOf(newline, start)
     if (line < 0) return undefined

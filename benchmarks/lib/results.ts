@@ -10,11 +10,11 @@ export interface Results extends Circumstances {
   readonly sizes?: Sizes
   readonly profiles?: ReadonlyArray<Profile>
   readonly charts?: ReadonlyArray<Chart>
-  /** The time of the earlier run that some charts come from; undefined if all are from this run. */
+  /** The time of the earlier run that some charts are from. Undefined if all charts are from this run. */
   readonly chartsAt?: string
 }
 
-/** Parses results. NaN means "not measured". JSON has no NaN, so it is stored as null. */
+/** Parses results. NaN means "not measured" and is stored as null, because JSON has no NaN. */
 export const parse = (text: string): Results =>
   JSON.parse(text, (_, value: unknown) => value === null ? Number.NaN : value) as Results
 

@@ -36,7 +36,7 @@ export interface Row {
   readonly repetitions: number
   readonly others: ReadonlyArray<Other>
   readonly details: Readonly<Record<string, unknown>>
-  /** The share of the machine's CPU time that its hypervisor used for other machines during the measurement. */
+  /** The share of the machine's CPU time that the hypervisor used for other machines during the measurement. */
   readonly stolen?: number
 }
 
@@ -52,7 +52,7 @@ const quartilesOf = (values: ReadonlyArray<number>) => {
   return [rounded(lower), rounded(upper)] as const
 }
 
-/** Returns the median of the repetitions that produced a figure. */
+/** Returns the median over the repetitions that produced a figure. */
 export const overMeasured = (values: ReadonlyArray<number>): number =>
   median(values.filter((value) => !Number.isNaN(value)))
 
@@ -72,9 +72,9 @@ const spreadOf = (values: ReadonlyArray<number>) => {
 }
 
 /**
- * Builds a row from the results of each entrant's repetitions. `over` reduces them to one value, by default the median.
- * By default, the ratio is the median of the ratios within each repetition, so that a slow minute of the machine does
- * not distort it. With another `over`, it is the ratio of the two values.
+ * Builds a row from the results of each entrant's repetitions. `over` reduces an entrant's repetitions to one value.
+ * With the default, the median, the row's ratio is the median of the ratios within each repetition, so a slow minute
+ * does not distort it. With another `over`, the row's ratio is the ratio of the two values.
  */
 export const make = <A>(
   bench: Bench,

@@ -1,6 +1,6 @@
 /** Finds the source file of each piece of a bundle. `size` uses it. */
 
-/** A piece of a bundle. Its source is empty if the map names none. */
+/** A piece of a bundle. Its source is empty if the map does not name one. */
 export interface Piece {
   readonly source: string
   readonly text: string
@@ -9,8 +9,8 @@ export interface Piece {
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 /**
- * Decodes the numbers of a segment, in the base 64 of source maps: five bits per digit, least significant first, with
- * the sign in the first digit.
+ * Decodes the numbers in a segment from the base 64 of source maps: five bits per digit, least significant digit first,
+ * with the sign in the first digit.
  */
 const numbersOf = (segment: string): ReadonlyArray<number> => {
   const numbers: Array<number> = []

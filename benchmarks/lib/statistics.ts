@@ -1,6 +1,6 @@
 /** Medians, quantiles and spreads. */
 
-/** Returns the value below which this share of the values lies, by the nearest-rank method. */
+/** Returns the quantile for this share, by the nearest-rank method. */
 export const quantile = (values: ReadonlyArray<number>, part: number): number => {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(part * sorted.length) - 1))] ?? Number.NaN

@@ -1,4 +1,4 @@
-/** Measures the CPU time that the host of a virtual machine used for other machines, which slows down measurements. */
+/** Measures the CPU time that a virtual machine's host used for other machines, which slows down measurements. */
 import { Effect } from "effect"
 import { readFile } from "node:fs/promises"
 
@@ -7,7 +7,7 @@ interface Ticks {
   readonly all: number
 }
 
-/** Reads the CPU times of the machine. Only Linux reports them. */
+/** Reads the machine's CPU times. Only Linux reports stolen time. */
 const ticks = Effect.promise(async (): Promise<Ticks | undefined> => {
   const text = await readFile("/proc/stat", "utf8").catch(() => "")
   const [user, nice, system, idle, iowait, irq, softirq, stolen] =
@@ -18,7 +18,8 @@ const ticks = Effect.promise(async (): Promise<Ticks | undefined> => {
 })
 
 /**
- * Adds the share of the machine's CPU time that was stolen during the work; undefined if the system does not report it.
+ * Adds the share of the machine's CPU time that was stolen during the work, or undefined if the system does not report
+ * it.
  */
 export const withStolen = <A, E, R>(
   work: Effect.Effect<A, E, R>
@@ -31,6 +32,6 @@ export const withStolen = <A, E, R>(
     return [result, (after.stolen - before.stolen) / (after.all - before.all)] as const
   })
 
-/** Describes the stolen share; undefined below one percent. */
+/** Describes the stolen share. Returns undefined below one percent. */
 export const inWords = (stolen: number | undefined): string | undefined =>
   stolen === undefined || stolen < 0.01 ? undefined : `${(100 * stolen).toFixed(0)}% of the CPU time was stolen`

@@ -1,4 +1,4 @@
-/** Defines all workloads, in the order in which they run, and the charts of their rows. */
+/** Defines all workloads, in the order in which they run, and the charts for their rows. */
 import type { Effect, Scope } from "effect"
 import * as Commands from "../work/commands.ts"
 import * as Connections from "../work/connections.ts"
@@ -139,7 +139,7 @@ const contenders = "contenders for one mutex"
 const latency = "ms added to a round trip, 10 contenders"
 const [ms, holders] = ["ms, p50", "holders/s"]
 
-/** The charts of hand-off and throughput, for effect-simba, raw and the closest peers. */
+/** The hand-off and throughput charts for effect-simba, raw and the closest peers. */
 export const charts: ReadonlyArray<RowChart> = [
   {
     id: "handoff-by-contenders",

@@ -1,4 +1,4 @@
-/** Formats results as tables, for a terminal and in Markdown. */
+/** Formats results as tables for a terminal, and in Markdown. */
 import type { Profile } from "../work/profile.ts"
 import type { Other, Row } from "./row.ts"
 import { inWords } from "./stolen.ts"
@@ -16,7 +16,7 @@ const ratio = (value: number | undefined): string =>
 
 const range = ([least, most]: readonly [number, number]) => `${number(least)} to ${number(most)}`
 
-/** Pads columns to the width of their content. */
+/** Pads columns to the width of their longest cell. */
 export const aligned = (lines: ReadonlyArray<ReadonlyArray<string>>): string => {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
   return lines
@@ -98,8 +98,8 @@ export const markdownOfProfile = ({ each, figures, title }: Profile): string =>
   ].join("\n")
 
 /**
- * Compares the rows with those of an earlier run. It compares the ratios to raw, because the figures themselves vary
- * more with the machine.
+ * Compares the rows with those of an earlier run, by their ratios to raw, because the figures themselves depend more on
+ * the machine.
  */
 export const compared = (rows: ReadonlyArray<Row>, earlier: ReadonlyArray<Row>): string => {
   const lines = rows.map((row) => {

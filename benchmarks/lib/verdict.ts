@@ -1,7 +1,10 @@
-/** Decides whether effect-simba is ahead of another entrant, behind it or level, for the tables. */
+/** Decides whether effect-simba is ahead of, behind or level with another entrant, for the tables. */
 import type { Row } from "./row.ts"
 
-/** Returns ahead or behind, or level if the interquartile ranges overlap; undefined without quartiles. */
+/**
+ * Returns "ahead" or "behind", or "level" if the interquartile ranges overlap. Returns undefined if there are no
+ * quartiles.
+ */
 export const verdict = (
   better: Row["better"],
   ours: readonly [number, number] | undefined,

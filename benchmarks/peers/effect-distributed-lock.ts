@@ -1,10 +1,11 @@
 /**
- * The contestant for effect-distributed-lock. It runs on Effect 3, so this file must not use the suite's own Effect.
+ * The contestant for effect-distributed-lock. The library runs on Effect 3, so this file must not use the suite's own
+ * Effect.
  */
 import { fromLocks } from "../lib/locks.ts"
 import { connect, holding, load } from "./folder.ts"
 
-/** An effect, layer or schedule of Effect 3, which is not type checked. */
+/** An effect, layer or schedule from Effect 3, which is not type-checked. */
 type Opaque = { readonly pipe: (...operations: ReadonlyArray<unknown>) => Opaque }
 
 interface Semaphore {

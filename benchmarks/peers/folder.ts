@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL("../.peers/", import.meta.url))
 
 export const folderOf = (name: string): string => join(root, name)
 
-/** A file that is written into each peer's folder, because imports are resolved relative to the importing file. */
+/** A file that is written into each peer's folder because imports are resolved relative to the importing file. */
 export const loader = `export const load = (specifier) => import(specifier)\n`
 
 interface Loader {
@@ -15,15 +15,15 @@ interface Loader {
 }
 
 /**
- * Imports a module from the peer's folder. The caller states the type of its exports, because peers are not type
- * checked.
+ * Imports a module from the peer's folder. The caller declares the type of the exports, because peers are not
+ * type-checked.
  */
 export const load = async <A>(peer: string, specifier: string): Promise<A> => {
   const { load } = await import(pathToFileURL(join(folderOf(peer), "load.mjs")).href) as Loader
   return await load(specifier) as A
 }
 
-/** The methods of an ioredis client, of any version, that the suite itself needs. */
+/** The ioredis client methods, of any version, that the suite itself needs. */
 export interface Client {
   readonly ping: () => Promise<unknown>
   readonly disconnect: () => void
@@ -36,7 +36,7 @@ export const connect = async (peer: string, url: string): Promise<Client> => {
   return client
 }
 
-/** Turns a function that holds a lock while a body runs into an acquire and a release. */
+/** Turns a function that holds a lock while a body runs into separate acquire and release functions. */
 export const holding = (use: (body: () => Promise<void>) => Promise<unknown>): Promise<Release> =>
   new Promise((resolve, reject) => {
     let finish = () => {}

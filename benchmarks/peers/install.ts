@@ -37,7 +37,7 @@ const install = async (peer: Peer) => {
   await npmInstall(folder)
 }
 
-/** Installs a peer. Returns the reason if that fails; undefined otherwise. */
+/** Installs a peer. If that fails, returns the reason. */
 export const installed = (peer: Peer): Effect.Effect<string | undefined> =>
   Effect.map(
     Effect.exit(Effect.tryPromise({ try: () => install(peer), catch: (cause) => (cause as Error).message })),

@@ -22,7 +22,7 @@ export const fromRedlock = (name: string, loadRedlock: () => Promise<MakeRedlock
     const Redlock = await loadRedlock()
     const client = await connect(name, url)
     const redlock = new Redlock([client], setting === "fast" ? { retryDelay: 1, retryJitter: 1, retryCount: -1 } : {})
-    // redlock emits "error" for every refused attempt, which would end the process if nobody listened
+    // redlock emits "error" for every failed attempt, which would end the process if there were no listener
     redlock.on("error", () => {})
     return {
       acquire: async (key) => {

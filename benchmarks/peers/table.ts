@@ -1,8 +1,8 @@
-/** The peers and their versions. Each is installed in a separate folder, with the client that it needs. */
+/** The peers and their versions. Each peer is installed in a separate folder with the client that it needs. */
 export interface Peer {
   readonly name: string
   readonly dependencies: Readonly<Record<string, string>>
-  /** The options of the "fast" setting, as shown in the tables. The default setting has no options. */
+  /** The options for the "fast" setting, as shown in the tables. The default setting has no options. */
   readonly fast: string
 }
 

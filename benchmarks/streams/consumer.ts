@@ -8,8 +8,8 @@ export interface Setup {
   readonly url: string
   readonly options: StreamClient.Options
   /**
-   * The work of the handlers. `messages`: read data streams, and report when each message was received. `count`: read
-   * data streams, and only count messages. `none`: own data streams without reading them.
+   * What the handlers do. `messages`: read data streams, and report when each message was received. `count`: read data
+   * streams, and only count messages. `none`: own data streams without reading them.
    */
   readonly work: "messages" | "count" | "none"
 }
@@ -20,19 +20,19 @@ export interface Usage {
 }
 
 /**
- * The reply to the question `tally`. Fields cover the time since the previous `tally`, unless their comments say
+ * The reply to the question `tally`. Each field covers the time since the previous `tally`, unless its comment says
  * otherwise.
  */
 export interface Tally {
   readonly messages: number
-  /** Handlers started since the consumer began. */
+  /** Handlers that have started since the consumer began. */
   readonly began: number
   /** The time at which the last message was received. */
   readonly at: number
   /** The time from sending to receipt of each message. The message contains the time at which it was sent. */
   readonly latencies: ReadonlyArray<number>
   readonly longestStallMillis: number
-  /** Leases lost since the consumer began. */
+  /** Leases that have been lost since the consumer began. */
   readonly leasesLost: number
   /** Failures of the handlers since the consumer began, and those that were already counted when they started. */
   readonly failures: number
@@ -42,7 +42,7 @@ export type Question = "usage" | "tally" | "close"
 
 export type Said =
   | { readonly _tag: "Joined" }
-  /** All instants are in milliseconds, of a clock that all processes of a machine share. */
+  /** All instants are in milliseconds, on a clock that all processes on a machine share. */
   | { readonly _tag: "Began"; readonly count: number; readonly at: number }
   | { readonly _tag: "Read"; readonly at: number }
   | { readonly _tag: "Usage"; readonly usage: Usage }
@@ -60,7 +60,7 @@ const Message = Schema.Struct({ n: Schema.String })
 
 const count = { began: 0, messages: 0, at: 0, latencies: [] as Array<number>, failures: 0, longestStallMillis: 0 }
 
-/** The interval of checks for stalls, in milliseconds. Work that blocks the event loop delays a check. */
+/** The interval between checks for stalls, in milliseconds. Work that blocks the event loop delays a check. */
 const stallInterval = 2
 let lastTick = performance.now()
 const watchStalls = () => {
@@ -121,7 +121,7 @@ const main = (setup: Setup) =>
 
 if (process.env["SIMBA_BENCH_STREAMS"] !== undefined) {
   const setup = JSON.parse(process.env["SIMBA_BENCH_STREAMS"]) as Setup
-  // Other rows measure CPU time, which checking for stalls would increase
+  // Other rows measure CPU time, which the checks for stalls would increase
   if (setup.work === "count") watchStalls()
   const running = Effect.runFork(
     main(setup).pipe(Effect.tapCause((cause) =>

@@ -16,9 +16,9 @@ export interface Consumer {
   readonly until: (what: string, is: (said: Said) => boolean) => Effect.Effect<Said>
   readonly usage: Effect.Effect<Usage>
   readonly tally: Effect.Effect<Tally>
-  /** Closes the consumer normally. Returns how long that took, in milliseconds. */
+  /** Closes the consumer cleanly. Returns how long that took, in milliseconds. */
   readonly close: Effect.Effect<number>
-  /** Kills the process. Returns the instant just before that. */
+  /** Kills the process. Returns the instant just before the kill. */
   readonly kill: Effect.Effect<number>
 }
 
@@ -89,7 +89,7 @@ export const start = (setup: Setup): Effect.Effect<Consumer, never, Scope.Scope>
     }
   )
 
-/** Announces a number of data streams of a service. */
+/** Announces a number of data streams for a service. */
 export const announce = (server: Server, service: string, count: number) =>
   StreamClient.announceAll(Array.from({ length: count }, (_, index) => ({ stream: `${service} ${index}` }))).pipe(
     Effect.provide(

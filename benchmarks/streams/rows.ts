@@ -1,4 +1,4 @@
-/** The measurements of stream ownership: assignments, take-over, and the cost of owning data streams. */
+/** Measures stream ownership: assignments, take-over, and the cost of owning data streams. */
 import { Effect } from "effect"
 import type { Server } from "../../packages/redis/test/support/redisServer.ts"
 import { median, rounded, spread } from "../lib/statistics.ts"
@@ -18,7 +18,7 @@ export interface StreamRow {
   readonly seconds?: number | undefined
   /** The number of lost leases and counted failures. */
   readonly lost?: number | undefined
-  /** The longest delay of a timer in the consumer. */
+  /** The longest timer delay in the consumer. */
   readonly longestStallMillis?: number | undefined
   readonly redisMillisPerMessage?: number | undefined
 }
@@ -74,7 +74,7 @@ export const assignments = (server: Server, count: number, repetitions: number) 
 const lease = 2000
 const sweep = 2000
 
-/** Adds other keys with an expiry, like those of fences and checkpoints. */
+/** Adds other keys with an expiry, like the keys for fences and checkpoints. */
 const fill = (server: Server, count: number) =>
   server.send(
     "EVAL",
@@ -85,8 +85,8 @@ const fill = (server: Server, count: number) =>
   )
 
 /**
- * Measures the time from SIGKILL to the successor's first message. If many keys have an expiry, Redis finds an expired
- * one late, so a sweep may come before the event.
+ * Measures the time from SIGKILL to the successor's first message. If many keys have an expiry, Redis notices expired
+ * keys late, so a sweep may come before the event.
  */
 export const takeover = (server: Server, kind: "events" | "sweep" | "events-10000", repetitions: number) =>
   Effect.gen(function*() {

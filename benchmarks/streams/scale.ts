@@ -1,6 +1,6 @@
 /**
- * Measures the cost of many data streams in one process: yielding them on close, receiving one message in each at
- * the same time, receiving twenty messages a second in all, and sharing them with a consumer that joins.
+ * Measures the cost of many data streams in one process: yielding them on close, receiving one message in each at the
+ * same time, receiving twenty messages a second in total, and sharing them with a new consumer.
  */
 import { Effect } from "effect"
 import { Redis } from "ioredis"
@@ -14,7 +14,7 @@ const heartbeat = 1500
 
 const options = (count: number) => ({ capacity: count, leaseDuration: 5000, heartbeatInterval: heartbeat }) as const
 
-/** Starts a process that owns a number of data streams, whose handlers wait for messages. */
+/** Starts a process that owns a number of data streams. Their handlers wait for messages. */
 const owner = Effect.fnUntraced(function*(server: Server, service: string, count: number) {
   const consumer = yield* start(setup(server, service, "count", options(count)))
   yield* announce(server, service, count)
@@ -71,8 +71,8 @@ const scaleRow = (
 const boundOf = (count: number, bound: number) => count === 10_000 ? bound : undefined
 
 /**
- * Measures the time from the request to close until all data streams are yielded. A successor reports how many
- * failures were counted.
+ * Measures the time from the close request until all data streams are yielded. A successor reports how many failures
+ * were counted.
  */
 export const close = (server: Server, count: number) =>
   Effect.scoped(Effect.gen(function*() {
@@ -103,7 +103,7 @@ export const burst = (server: Server, count: number) =>
     const before = now()
     for (let i = 0; i < count; i++) void client.xadd(`${service} ${i}`, "*", "n", String(now()))
     const { at, longestStallMillis, lost } = yield* received(consumer, count)
-    // A lease that is lost because of the burst expires within this time
+    // If the burst costs a lease, the lease expires within this time
     yield* Effect.sleep("5 seconds")
     const after = yield* consumer.tally
     const seconds = (at - before) / 1000
@@ -133,8 +133,8 @@ const redisCpuMillis = (server: Server) =>
 const perSecond = 20
 
 /**
- * Adds twenty messages a second, each to a different data stream. The cost of equally long periods without messages,
- * before and after, is subtracted.
+ * Adds twenty messages a second, each to a different data stream. The cost of equally long idle periods before and
+ * after is subtracted.
  */
 export const trickle = (server: Server, count: number, heartbeats: number) =>
   Effect.scoped(Effect.gen(function*() {
@@ -173,7 +173,7 @@ export const trickle = (server: Server, count: number, heartbeats: number) =>
     ]
   }))
 
-/** Measures how long a third consumer needs to get its share, after it has joined two that own all data streams. */
+/** Measures how long a third consumer takes to get its share after joining two consumers that own all data streams. */
 export const join = (server: Server, count: number) =>
   Effect.scoped(Effect.gen(function*() {
     const service = freshService("join")

@@ -1,4 +1,4 @@
-/** Counts commands and bytes per hand-off between all clients and the server, including repeated queueing. */
+/** Counts the commands and bytes per hand-off between all clients and the server, including repeated queueing. */
 import { Effect } from "effect"
 import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Proxy from "../lib/proxy.ts"
@@ -9,7 +9,7 @@ import { contention, crowd, crowded, freshName, holdMillis } from "./handoff.ts"
 interface Counted {
   readonly handOffs: number
   readonly traffic: Proxy.Traffic
-  /** Script calls, as counted by the server. */
+  /** The server's count of script calls. */
   readonly scriptsServed: number
 }
 
@@ -17,8 +17,8 @@ const windows = 5
 
 /**
  * How long to wait before counting. An effect-simba contender that queues while a grant is unconfirmed polls once more,
- * up to two confirm periods of 1.5 s later. If hundreds queue at the same time, these polls are not part of the cost of
- * a hand-off.
+ * up to two confirm periods of 1.5 s later. When hundreds queue at the same time, these polls must not count towards
+ * the hand-offs.
  */
 const calmMillis = (contenders: number) => contenders > 100 ? 3000 : 0
 
@@ -29,8 +29,8 @@ const each = (of: (counted: Counted) => number) => (counted: Counted) =>
   counted.handOffs === 0 ? Number.NaN : of(counted) / counted.handOffs
 
 /**
- * Selects the entrants. All peers take part with 100 contenders. With a thousand, peers that open a connection for each
- * waiter would overload the machine.
+ * Selects the entrants. All peers take part with 100 contenders, but with a thousand, peers that open a connection for
+ * each waiter would overload the machine.
  */
 const entrantsFor = (bench: Bench, contenders: number) =>
   contenders === 100

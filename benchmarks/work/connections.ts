@@ -1,10 +1,10 @@
-/** Counts the connections of a process that holds many leases and waits for as many others. */
+/** Counts the connections that a process opens if it holds many leases and waits for as many others. */
 import { Effect } from "effect"
 import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
 import { freshName } from "./handoff.ts"
 
-/** Peers get fewer leases and waiters, because some poll or open a connection for each waiter. */
+/** Peers get fewer leases and waiters because some of them poll or open a connection for each waiter. */
 const countFor = (entrant: Entrant) => entrant.role === "peer" ? 200 : 10_000
 
 const connected = (bench: Bench) =>

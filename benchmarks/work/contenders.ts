@@ -9,7 +9,7 @@ const count = 1000
 const leaseMillis = 16_000
 /** After this time, each contender has polled once. */
 const warmUpMillis = leaseMillis
-/** The owner renews each lease once in this time. */
+/** The owner renews each lease once within this time. */
 const windowMillis = 10_000
 
 const plain: Entrant = { ...ours, name: "plain waiters", role: "raw" }

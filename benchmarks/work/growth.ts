@@ -9,8 +9,8 @@ import { handingOver, inProcessPairs, queueing } from "./inProcess.ts"
 const logarithmic = (label: string): Axis => ({ label, isLogarithmic: true })
 
 /**
- * Returns a chart with one curve for each entrant and each figure that `measure` returns. The entrants take turns at
- * each of `points`.
+ * Returns a chart with one curve per entrant and figure that `measure` returns. At each of the `points`, the entrants
+ * take turns.
  */
 export const curves = Effect.fnUntraced(function*<const Name extends string>(
   bench: Bench,

@@ -19,7 +19,7 @@ export const holdMillis = 2
 export const settling = (contenders: number): Effect.Effect<void> => Effect.sleep(150 + contenders)
 
 let round = 0
-/** Returns the name of a mutex that nobody else uses. */
+/** Returns an unused mutex name. */
 export const freshName = (label: string): string => `${label}-${++round}`
 
 export interface Contention {
@@ -39,7 +39,7 @@ export interface Contended extends HandOffs {
   readonly cpuMicros: number
 }
 
-/** Watches contenders for some milliseconds. `during` may measure something else at the start and the end. */
+/** Observes contenders for some milliseconds. `during` may take further measurements at the start and the end. */
 export type Watch = (
   millis: number,
   during?: (wait: Effect.Effect<void>) => Effect.Effect<void>
@@ -80,7 +80,7 @@ export const contention = Effect.fnUntraced(function*(
  */
 export const crowd = 1000
 
-/** Measures in a process that ends with the scope, because peers that poll cannot be stopped. */
+/** Measures in a process that ends with the scope, because polling peers cannot be stopped. */
 export const crowded = Effect.fnUntraced(function*(
   bench: Bench,
   entrant: Entrant,
@@ -124,15 +124,15 @@ const row = (bench: Bench, id: string, title: string, outcomes: ReadonlyArray<Ou
   return Row.make(bench, head, outcomes, p50, details(outcomes), Row.overMeasured, [p99(outcomes), cpu(outcomes)])
 }
 
-/** Shows the cost of the round trip with which a waiter verifies the message that grants it the lock. */
+/** Shows what it costs if a waiter verifies its grant with a round trip. */
 const confirming = variantOf(raw, "raw, confirmed by a reply", { protocol: "confirmed" })
 
-/** The difference between this variant and raw is the cost of the protocol. */
+/** The difference between this variant and raw is the protocol's cost. */
 const byOurScripts = variantOf(raw, "raw, with our scripts and messages", { protocol: "ours" })
 
 /**
- * The difference between this variant and `byOurScripts` is the minimum cost of Effect. The difference between
- * effect-simba and this variant is the cost of the library.
+ * The difference between this variant and `byOurScripts` is Effect's minimum cost. The difference between effect-simba
+ * and this variant is the library's cost.
  */
 const inEffect = variantOf(raw, "raw, with our scripts and messages, in Effect", { protocol: "effect" })
 
@@ -156,7 +156,7 @@ const watched = Effect.fnUntraced(function*(bench: Bench, setup: Setup, holdMill
   const { contenders, isShared = false, linkMillis = 0, processes = 1 } = setup
   const connect = linkMillis === 0 ? {} : { url: (yield* Proxy.start(bench.server.port, linkMillis)).url }
   if (linkMillis > 0) yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
-  // Long enough that each contender has several turns even over a slow link
+  // Long enough for each contender to have several turns even over a slow link
   const millis = bench.pace.millis + 20 * linkMillis
   const entrants = [...bench[setup.entrants], ...(isShared ? [inStrictOrder] : [confirming, byOurScripts, inEffect])]
   if (contenders >= crowd) {
@@ -195,8 +195,8 @@ export const throughput = (setup: Setup) =>
   })
 
 /**
- * Measures the use case of shared turns: work of a millisecond, and a round trip of a millisecond. Compares them with
- * strict order.
+ * Measures the use case for shared turns: one millisecond of work, and a round trip of one millisecond. Compares them
+ * with strict order.
  */
 export const sharedTurns = Effect.fnUntraced(function*(bench: Bench) {
   const { url } = yield* Proxy.start(bench.server.port, 1)
@@ -218,8 +218,8 @@ export const sharedTurns = Effect.fnUntraced(function*(bench: Bench) {
 })
 
 /**
- * Measures the cost of a Cluster, by comparing effect-simba on a Cluster and on one server. The mutexes are spread over
- * the primaries.
+ * Measures what a Cluster costs: compares effect-simba on a Cluster with effect-simba on one server. The mutexes are
+ * spread over the primaries.
  */
 export const handoffOnCluster = Effect.fnUntraced(function*(bench: Bench) {
   const { nodes } = yield* RedisServer.cluster()

@@ -1,11 +1,11 @@
-/** Measures the heap per lease that a process holds. */
+/** Measures the heap per held lease. */
 import { Effect } from "effect"
 import { atDefaults, type Bench, type Entrant } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
 import { freshName } from "./handoff.ts"
 
 export const heapPerLease = Effect.fnUntraced(function*(bench: Bench, entrant: Entrant, count: number) {
-  // Use a fresh process, so that leftovers of earlier workloads do not affect the figure
+  // Use a fresh process: leftovers from earlier workloads would affect the figure
   const agent = yield* bench.freshAgent(entrant)
   const { bytes } = yield* agent.ask("heap", { prefix: freshName("heap"), count })
   return bytes / count / 1000

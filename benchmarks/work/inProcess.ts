@@ -1,6 +1,6 @@
 /**
- * Measures many fibers of one process that contend for one mutex, and compares that with handing each lease over
- * through Redis.
+ * Measures contention for one mutex between many fibers in one process, compared with handing over each lease through
+ * Redis.
  */
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
@@ -10,8 +10,8 @@ import { cpu } from "./uncontended.ts"
 const fibers = 64
 
 /**
- * Measures pairs of an acquire and a release, on one mutex. The variant `free`, which shows how fast Redis is without
- * waiters, uses many mutexes.
+ * Measures acquire-release pairs on one mutex. The variant `free` uses many mutexes, to show how fast Redis is without
+ * waiters.
  */
 export const inProcessPairs = Effect.fnUntraced(function*(
   bench: Bench,
@@ -25,7 +25,7 @@ export const inProcessPairs = Effect.fnUntraced(function*(
   return yield* agent.ask("pairs", asked)
 })
 
-/** effect-simba with default options: the fibers of a turn pass the lease on to one another. */
+/** effect-simba with default options: during a turn, fibers pass the lease on to one another. */
 export const handingOver: Entrant = ours
 
 /**

@@ -22,8 +22,7 @@ interface Manifest {
 }
 
 /**
- * Builds the packages as for publishing, outside of the working tree's output, where they are resolved like installed
- * packages.
+ * Builds the packages as for publishing, but into a separate folder, where they are resolved like installed packages.
  */
 export const pack = async () => {
   const target = join(folder, "node_modules/@effect-simba")

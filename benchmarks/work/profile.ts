@@ -1,4 +1,4 @@
-/** Measures where the time of a hand-off or of an acquire with its release is spent, for effect-simba and for raw. */
+/** Measures where effect-simba and raw spend their time during a hand-off or an acquire-release pair. */
 import { Effect, type Scope } from "effect"
 import type { Redis } from "ioredis"
 import type { Agent, AgentError } from "../lib/agent.ts"
@@ -39,7 +39,7 @@ const handOff = { each: "hand-off", entrant: ours }
 const pair = { each: "pair", entrant: ours }
 const withLock = variantOf(ours, "ours, withLock", { variant: "withLock" })
 
-/** The profiled workloads, by the id of the row. */
+/** The profiled workloads, by row id. */
 const profiled: Readonly<Record<string, Work>> = {
   "uncontended-1": { ...pair, title: "acquire + release of an uncontended mutex, 1 in flight", run: free(1) },
   "uncontended-64": { ...pair, title: "acquire + release of an uncontended mutex, 64 in flight", run: free(64) },
@@ -64,7 +64,7 @@ export interface Profile {
   readonly figures: ReadonlyArray<readonly [name: string, ours: number, raw: number]>
 }
 
-/** Matches script calls and subscription commands. The time of a script includes the commands that it calls. */
+/** Matches script calls and subscription commands. A script's time includes the commands that it calls. */
 const commandLine = /^cmdstat_(?:evalsha|eval|subscribe|unsubscribe):calls=(\d+),usec=(\d+)/gm
 const cpuLine = /^used_cpu_(?:sys|user):([\d.]+)/gm
 

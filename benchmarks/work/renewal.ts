@@ -11,7 +11,7 @@ const leaseMillis = 1600
 const count = 10_000
 
 interface Plan {
-  /** Long enough for V8 to compile code that runs once a second, as in a long-running process. */
+  /** Long enough for V8 to compile code that runs only once a second, as it would in a long-running process. */
   readonly warmUpMillis: number
   readonly windows: number
   readonly windowMillis: number
@@ -41,8 +41,8 @@ const renewals = (admin: Redis) =>
   )
 
 /**
- * Measures Node's CPU time for renewing each lease once: the CPU time of a window, divided by the number of renewals of
- * all leases in it. The longest stall is measured in a separate window. The repetitions are windows of one long run.
+ * Measures Node's CPU time for renewing each lease once: the CPU time of a window, divided by how often all leases are
+ * renewed in it. The longest stall is measured in a separate window. The repetitions are windows of one long run.
  */
 const renew = Effect.fnUntraced(function*(
   bench: Bench,
@@ -58,7 +58,7 @@ const renew = Effect.fnUntraced(function*(
   })
   yield* agent.ask("hold", { prefix: freshName("renewal"), count })
   yield* Effect.sleep(warmUpMillis)
-  // Collect the garbage of the acquires, which is not part of the cost of renewals
+  // Collect the garbage from the acquires, because it is not part of the cost of renewals
   yield* agent.ask("collectGarbage")
   const { stallMillis } = yield* spend(2 * windowMillis, true)
   return yield* Effect.forEach(
@@ -79,7 +79,7 @@ const renew = Effect.fnUntraced(function*(
 const sideBySide = Effect.fnUntraced(function*(bench: Bench) {
   const samples = yield* Effect.forEach([ours, raw], (entrant, index) =>
     Effect.gen(function*() {
-      // Start half a period apart, so that the two do not renew at the same time
+      // Start them half a period apart, so that they do not renew at the same time
       yield* Effect.sleep(index * 500)
       return yield* renew(bench, entrant, yield* startServer)
     }), { concurrency: 2 })
@@ -91,7 +91,7 @@ const sideBySide = Effect.fnUntraced(function*(bench: Bench) {
 }, Effect.scoped)
 
 export const renewal = Effect.fnUntraced(function*(bench: Bench) {
-  // Use the peers' default settings: the faster settings change only how they wait
+  // Use the peers' default settings, because the faster settings change only how they wait
   const peers = atDefaults(bench).filter(({ role }) => role === "peer")
   const outcomes = [
     ...yield* sideBySide(bench),

@@ -1,4 +1,4 @@
-/** Measures what the mutex adds to an application: import time and bytes in a bundle. */
+/** Measures what the mutex adds to an application: import time and bundle size. */
 import { Effect, Schema } from "effect"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -18,7 +18,7 @@ export interface Bundle {
 }
 
 /**
- * A part of a bundle, with its bytes and its size when compressed alone, which is slightly larger than in the bundle.
+ * A part of a bundle: its bytes, and its size when compressed alone, which is slightly larger than within the bundle.
  */
 export interface Part {
   readonly part: string
@@ -28,10 +28,10 @@ export interface Part {
 
 export interface Sizes {
   readonly at?: string
-  /** Milliseconds to import the modules for mutexes on Redis, once effect and ioredis are loaded. */
+  /** The time to import the modules for mutexes on Redis once effect and ioredis are loaded, in milliseconds. */
   readonly importMillis: number
   readonly importSpread: readonly [number, number]
-  /** Milliseconds to import the barrels of both packages, once effect and ioredis are loaded. */
+  /** The time to import both packages' barrels once effect and ioredis are loaded, in milliseconds. */
   readonly barrelsMillis: number
   /** The bundle of a program that only locks. */
   readonly mutexOnly: Bundle
@@ -43,12 +43,12 @@ export interface Sizes {
   /** A program that only locks, on another provider of Effect's `Redis` service, and in memory. */
   readonly otherProvider?: Bundle
   readonly inMemory?: Bundle
-  /** The indexes of both packages, with and without those for streams. */
+  /** Both packages' indexes, with and without the indexes for streams. */
   readonly everything: Bundle
   readonly withoutStreams: Bundle
   /**
-   * Modules that the indexes do not export: the API for programs without Effect, and the fence for SQL, each with
-   * everything that it needs.
+   * Modules that the indexes do not export, each with everything that it needs: the API for programs without Effect,
+   * and the fence for SQL.
    */
   readonly promise: Bundle
   readonly sqlFence: Bundle

@@ -16,7 +16,7 @@ const waiters = 100
 
 interface TakeOver {
   readonly beyondMillis: number
-  /** Commands of all waiters for this mutex, since the expiry of the key and since the kill of the owner. */
+  /** The commands that all waiters for this mutex have sent since the key's expiry and since the owner was killed. */
   readonly commands: number
   readonly commandsSinceKill: number
 }
@@ -36,8 +36,8 @@ const keyOf = (contestant: string, name: string): string => {
 }
 
 /**
- * Several mutexes give several samples per wait. Peers get only one, because those that poll would be too busy with
- * more.
+ * Several mutexes yield several samples per wait. Peers get only one mutex, because polling peers would be too busy
+ * with more.
  */
 const mutexesFor = (entrant: Entrant) => entrant.role === "peer" ? 1 : 8
 

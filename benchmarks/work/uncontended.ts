@@ -48,8 +48,8 @@ export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: n
 })
 
 /**
- * Measures the cost of observability: compares effect-simba with a tracer that keeps the latest spans, and metrics that
- * are read every second, with effect-simba without either.
+ * Measures the cost of observability: compares plain effect-simba with effect-simba under a tracer that keeps the
+ * latest spans, with metrics that are read every second.
  */
 export const traced = Effect.fnUntraced(function*(bench: Bench) {
   const { millis, repetitions } = brief(bench.pace)
