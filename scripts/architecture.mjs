@@ -1,5 +1,5 @@
-// Draws docs/architecture.svg from the imports of packages/*/src: a box for each folder, an arrow for each use.
-// Refuses cycles of modules.
+// Draws docs/architecture.svg from the imports of packages/*/src: a box for each folder, an arrow for each use. Fails
+// if modules import each other in a cycle.
 //
 //   node scripts/architecture.mjs            write
 //   node scripts/architecture.mjs --check    fail if the picture is out of date
@@ -195,7 +195,7 @@ columns.forEach((column, index) => {
 const bottom = Math.max(...[...boxes.values()].map(({ height, y }) => y + height))
 
 /**
- * The path of an arrow. It starts at the side that faces the other box; within a column, it runs along the left side.
+ * The path of an arrow. It starts at the side that faces the other box. Within a column, it runs along the left side.
  */
 const curve = (a, b) => {
   const [ay, by] = [a.y + a.height / 2, b.y + b.height / 2]
@@ -224,8 +224,8 @@ const betweenPackages = new Set(
   )
 )
 /**
- * Private folders use the models of their package's public modules. The caption says so; arrows would clutter the
- * picture.
+ * Private folders use the models in their package's public modules. The caption says so, because arrows would clutter
+ * the picture.
  */
 const isShown = ({ from, to }) => packageOf(from) === packageOf(to) && (isPublic(from) || !isPublic(to))
 const arrows = [

@@ -1,4 +1,4 @@
-// Generates packages/*/src/index.ts and packages/*/src/streams/index.ts. Each exports the modules of its folder as
+// Generates packages/*/src/index.ts and packages/*/src/streams/index.ts. Each barrel exports its folder's modules as
 // namespaces, with the modules' header comments.
 //
 //   node scripts/barrels.mjs            write

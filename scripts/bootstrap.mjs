@@ -1,7 +1,7 @@
-// Lets the root's npm scripts run on a machine that has only Node (20 or newer) and npm.
+// Runs the root's npm scripts on a machine that has only Node (20 or newer) and npm.
 //
 // Installs the pinned pnpm into .bootstrap/, then all dependencies (including the Node that the tools run on), then
-// runs the requested task. Finished steps are skipped, so a second run starts at once.
+// runs the requested task. Finished steps are skipped, so a second run starts the task immediately.
 import { spawn, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -102,7 +102,7 @@ const serverAdvice = `The tests start servers of their own: Redis, with \`redis-
   Alpine            apk add redis postgresql
   macOS             brew install redis postgresql`
 
-/** The Debian packages of the servers that are not installed. */
+/** The Debian packages for the servers that are not installed. */
 const missingServers = () =>
   [["redis-server", "redis-server"], ["postgresql", postgresProgram("postgres")]]
     .filter(([, program]) => output(program, ["--version"]) === undefined)
@@ -135,7 +135,7 @@ const ensureBrowser = () => {
   installed("chromium")
 }
 
-/** Installing a server on Debian starts it as a service, unless Debian's policy-rc.d hook forbids that. */
+/** Debian starts a newly installed server as a service unless its policy-rc.d hook forbids that. */
 const withoutStartingServices = (install) => {
   const policy = "/usr/sbin/policy-rc.d"
   if (existsSync(policy)) return install()
@@ -149,11 +149,11 @@ const withoutStartingServices = (install) => {
 
 let child
 const forward = (signal) => {
-  // In a terminal, Ctrl-C already reaches the whole process group. A second signal would make the child abort at once.
+  // In a terminal, Ctrl-C already reaches the whole process group. A second signal would abort the child immediately.
   if (signal !== "SIGINT" || !process.stdin.isTTY) child?.kill(signal)
 }
 
-/** Runs the task in the foreground, passes signals on to it, and returns its exit code. */
+/** Runs the task in the foreground and forwards signals to it. Returns its exit code. */
 const hand = (script) => {
   child = spawn("pnpm", ["run", script, ...rest], { cwd: root, env, stdio: "inherit", shell: windows })
   child.on("error", (error) => stop(`pnpm could not be started: ${error.message}`))
@@ -166,7 +166,7 @@ if (!Object.hasOwn(tasks, task ?? "")) {
   stop(`usage: node scripts/bootstrap.mjs ${Object.keys(tasks).join("|")} [arguments]`)
 }
 checkNode()
-// Installed early, so that a signal does not abort an installation halfway.
+// Installed early: a signal must not abort an installation halfway.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, forward)
 ensurePnpm()
 ensureDependencies()

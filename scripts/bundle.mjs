@@ -3,8 +3,8 @@
 //   node scripts/bundle.mjs            # into packages
 //   node scripts/bundle.mjs folder     # into folder/core/dist and so on
 //
-// Resolving and reading files dominates the cost of an import, so modules are bundled. Each public module keeps a file
-// of its own name, and shared code goes into a few files in dist/internal.
+// An import mostly spends its time on resolving and reading files, so modules are bundled. Each public module keeps its
+// own file, and shared code goes into a few files in dist/internal.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join, relative, resolve } from "node:path"
 import { rolldown } from "rolldown"
@@ -12,8 +12,9 @@ import { annotatePure } from "./lib/annotate-pure.mjs"
 import { barrelFolders, filesBelow, packageFolders, publicModules, root } from "./lib/workspace.mjs"
 
 /**
- * The files in dist/internal, by package. A file gets the modules that match its pattern, with everything they import.
- * A module that matches several patterns goes into the first file; one that matches none goes where its importers are.
+ * The files in dist/internal, by package. Each file contains the modules that match its pattern, with everything that
+ * they import. A module that matches several patterns goes into the first of these files. A module that matches no
+ * pattern goes into its importers' files.
  */
 const files = {
   core: { mutex: /src[\\/]Mutex\.ts$/, streams: /streams[\\/]StreamClient\.ts$/ },
@@ -31,7 +32,7 @@ const files = {
   cli: {}
 }
 
-/** Keeps barrels as lists of re-exports, instead of bundling the public modules into them. */
+/** Keeps barrels as lists of re-exports instead of bundling the public modules into them. */
 const barrels = {
   name: "barrels",
   resolveId: (source, importer) =>
@@ -51,7 +52,7 @@ const indexes = (folder) =>
 
 const packageOf = (specifier) => /^(?:@[^/]+\/)?[^/]+/.exec(specifier)[0]
 
-/** Everything that `start` reaches, including itself. */
+/** Everything that `start` reaches, including `start` itself. */
 const reached = (start, importsOf, known = new Set()) => {
   if (known.has(start)) return known
   known.add(start)
@@ -65,11 +66,14 @@ const unbundled = /^wasmoon-lua5\.1$/
 /** The folder of the third-party package that a module belongs to; undefined for this repository's modules. */
 const foreignFolder = (id) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id)?.[0]
 
-/** The script behind package.json's `bin`. It makes Node cache the compiled program for the next start. */
+/** The script for package.json's `bin`. It makes Node cache the compiled program for the next start. */
 const launcher = (name) =>
   `#!/usr/bin/env node\nimport module from "node:module"\nmodule.enableCompileCache?.()\nawait import("./${name}.main.js")\n`
 
-/** A program is one self-contained file, because resolving and reading modules would dominate its start. */
+/**
+ * A program is one self-contained file, because it would otherwise start slowly: resolving and reading modules takes
+ * most of the time.
+ */
 const bundlePrograms = async (folder, dist) => {
   const paths = filesBelow(join(folder, "src/bin"), (name) => name.endsWith(".ts"))
   if (paths.length === 0) return

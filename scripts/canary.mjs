@@ -1,5 +1,5 @@
-// Runs type checks, tests, contracts, programs and simulator seeds of the packed packages with the newest `effect` on
-// npm, even if their peer range excludes it. Needs a finished `pnpm build` and a redis-server on the PATH.
+// Runs type checks, tests, contracts, programs and simulator seeds on the packed packages with the newest `effect` on
+// npm, even if the packages' peer range excludes it. Needs a finished `pnpm build` and a redis-server on the PATH.
 //
 //   node scripts/canary.mjs            the newest release
 //   node scripts/canary.mjs 4.2.0      another version, or a tag such as `next`

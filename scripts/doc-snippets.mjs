@@ -16,7 +16,7 @@ import { undocumented } from "./lib/documented.mjs"
 import { unknownNames } from "./lib/prose-names.mjs"
 import { outsideBarrels, packageFolders, ports, publicModules, root, shown, unstable } from "./lib/workspace.mjs"
 
-// From here, packages resolve as they do in an application that uses effect-simba
+// In this folder, packages resolve as they do in an application that uses effect-simba
 const folder = join(root, "examples/node_modules/.cache/doc-snippets")
 
 rmSync(folder, { recursive: true, force: true })
@@ -72,7 +72,7 @@ console.log(
 
 const documentedModules = (folder) => publicModules(folder).filter((module) => !unstable.has(module))
 const { called, names, problems } = undocumented(packageFolders, documentedModules)
-/** The documented modules that the package's index exports. */
+/** The documented modules that a package's index exports. */
 const onIndex = (folder) => documentedModules(folder).filter((module) => !outsideBarrels.has(basename(module)))
 const indexed = undocumented(
   packageFolders.filter((folder) => /^(?:core|redis|testkit)$/.test(basename(folder))),
@@ -91,8 +91,8 @@ for (const path of pages) {
   if (!isUnpublished && text.includes("#not-on-npm-yet")) {
     problems.push(`${shown(path)} says that the packages are not on npm`)
   }
-  // `fake-redis` is a command of another package: without `--no`, npx downloads any package published under the name.
-  // Without `--`, npm takes the flags that follow.
+  // `fake-redis` is a command in a package with a different name. Without `--no`, npx would download any package
+  // published as `fake-redis`. Without `--`, npm would take the flags that follow.
   for (const [call] of text.matchAll(/\bnpx (?!--no -- )(?:--no |fake-redis\b).*/g)) {
     problems.push(`${shown(path)}: ${call}: npx --no --`)
   }
@@ -105,7 +105,7 @@ for (const folder of packageFolders) {
   }
 }
 
-/** Each name is one more to learn, so a new one should replace an old one. Raise this number only on purpose. */
+/** Users have to learn each name, so a new name should replace an old one. Raise this number only on purpose. */
 const mostNames = 220
 const { members, names: stable } = undocumented(
   packageFolders,

@@ -1,5 +1,5 @@
 // Checks that a forgotten `yield*` is a compiler error. Only the patched compiler detects an Effect that is neither
-// yielded nor used, so this also checks that the patch is applied.
+// yielded nor used, so this check also fails if the patch is missing.
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

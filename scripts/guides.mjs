@@ -1,5 +1,5 @@
-// Copies the users' guides and the examples to packages/core/docs. They are published with core, because every user
-// installs it.
+// Copies the users' guides and the examples to packages/core/docs. They are published with core because every user
+// installs core.
 //
 //   node scripts/guides.mjs
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"

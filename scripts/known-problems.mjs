@@ -1,6 +1,6 @@
-// Compares docs/known-problems.md with the tests. Each problem has one row, and each file that the row links to has a
-// test with the problem's number, as a tag or, in testkit's suites, in its title. Each property (H, L) has a test and a
-// row in docs/protocol.md.
+// Compares docs/known-problems.md with the tests. Each problem must have one row. Each file that the row links to must
+// contain a test with the problem's number, as a tag or, in testkit's suites, in the title. Each property (H, L) must
+// have a test and a row in docs/protocol.md.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import config from "../vitest.config.ts"

@@ -1,4 +1,4 @@
-// Mutation testing: changes the code that decides in one place at a time, and checks whether a test notices.
+// Mutation testing: changes the code that makes decisions in one place at a time, and checks whether a test fails.
 //
 //   pnpm mutants                              all mutants whose code or tests changed since their last run
 //   pnpm mutants --area lua-mutex --file handOver.lua,liveWaiters.lua
@@ -183,7 +183,7 @@ const investigate = async (area) => {
     save()
   }
   const watch = setInterval(collect, 2000)
-  /** A mutant that took its worker down with it counts as killed. */
+  /** A mutant that crashed its worker counts as killed. */
   const conclude = (worker) => {
     const lines = readLines(found)
     const last = new Map()

@@ -1,5 +1,5 @@
 // Packs the packages as they would be published and uses them as a user would: installed with npm in an empty folder
-// outside of the repository. Needs a finished `pnpm build` and a redis-server on the PATH.
+// outside the repository. Needs a finished `pnpm build` and a redis-server on the PATH.
 //
 //   node scripts/pack-check.mjs                   what `npm test` runs
 //   node scripts/pack-check.mjs --long            more seeds and compilers, all runtimes, and the install lines
@@ -66,7 +66,7 @@ const usePackages = () =>
           "runtime/plain.mjs",
           "runtime/ioredis.mjs"
         ]
-        // These programs have their own server, because they break all connections
+        // These programs have their own server because they break all connections
         await withRedis((redisUrl) => mustHold(systemNode, consumer, programs, redisUrl))
         await withRedis((redisUrl) => mustHold(systemNode, consumer, ["runtime/commandLine.mjs"], redisUrl))
       })

@@ -97,7 +97,7 @@ const broken = ({ file, from, to }) => {
 
 const passing = new Map()
 
-/** Whether the tests pass in the copy while no rule is broken. If not, their failure proves nothing. */
+/** Whether the tests pass in the copy while no rule is broken. If they do not, a later failure proves nothing. */
 const passes = async (rule) => {
   const key = rule.tests.join()
   if (!passing.has(key)) passing.set(key, !(await layers.tests(rule)).found)
@@ -156,7 +156,7 @@ const save = (key, by, result) => {
 }
 
 /**
- * A result is reused until the rule is broken in a different way. After other changes, measure again with `--repeat`.
+ * A result is reused until the rule is broken in a different way. After other changes, use `--repeat` to measure again.
  */
 const keyOf = ({ file, from, rule, to }) => hash(JSON.stringify([rule, file, from, to]))
 

@@ -1,5 +1,5 @@
-// Runs the tests on real servers on other servers than the `redis-server` on the PATH: Valkey, Redict, and newer
-// releases of Redis, from Debian's packages.
+// Runs the tests for real servers on servers other than the `redis-server` on the PATH: Valkey, Redict, and newer Redis
+// releases, from Debian's packages.
 //
 //   pnpm servers                            all servers, all parts: several minutes for each server
 //   pnpm servers --server trixie/valkey     these servers, by Debian's release and the name of the server
@@ -70,7 +70,7 @@ const versionOf = (program) => {
   return `${name} ${version}`
 }
 
-/** Runs test files on a server. Returns how many tests passed, of how many. */
+/** Runs test files on a server. Returns the number of tests, and of those that passed. */
 const runTests = (program, paths) => {
   rmSync(reportPath, { force: true })
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportPath}`]

@@ -19,8 +19,8 @@ let interruptedBy
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => {
     interruptedBy ??= signal
-    // In a terminal, Ctrl-C already reaches the whole process group. A second signal would make the children abort at
-    // once.
+    // In a terminal, Ctrl-C already reaches the whole process group. A second signal would abort the children
+    // immediately.
     if (signal !== "SIGINT" || !process.stdin.isTTY) { for (const child of children) child.kill(signal) }
   })
 }
@@ -40,7 +40,7 @@ const run = ([command, ...args]) =>
   })
 
 /**
- * Counts the results of a vitest project. An error outside of tests fails the run but no test, so it counts as one
+ * Counts the results of a vitest project. An error outside the tests fails the run but no test, so it counts as one
  * failure.
  */
 const countsOf = (report, passed) => {
@@ -83,7 +83,7 @@ const project = (name) => {
   return step(`tests: ${name}`, ["vitest", "run", "--project", name, ...reporters], report)
 }
 
-/** The tests on Redis run on another server, too. */
+/** The tests on Redis also run on another server. */
 const valkey = () =>
   step(
     "tests: Valkey",

@@ -1,5 +1,5 @@
-// Refuses numbers that are times but whose names lack the unit. Such a name must end in `Millis`, `Micros`, `Seconds`
-// or the like; the alternative is a `Duration`.
+// Finds numbers that are times but whose names lack the unit. Such a name must end in `Millis`, `Micros`, `Seconds` or
+// the like, or the value must be a `Duration`.
 //
 //   node scripts/units.mjs            all problems, and their count
 //   node scripts/units.mjs packages/core

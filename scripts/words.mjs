@@ -1,4 +1,4 @@
-// Refuses retired words in prose and in identifiers. The glossary in CONTRIBUTING.md has the word to use instead.
+// Finds retired words in prose and in identifiers. The glossary in CONTRIBUTING.md lists the words to use instead.
 //
 //   node scripts/words.mjs            all problems, and their count
 //   node scripts/words.mjs docs       the problems below a path
@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, root, shown } from "./lib/workspace.mjs"
 
-/** Phrases that are refused in comments and pages, outside of code, and what to write instead. */
+/** Phrases that are not allowed in comments and pages, outside code, and what to write instead. */
 const phrases = [
   [/\bagain and again\b|\bover and over\b/i, "repeatedly"],
   [/\ball the same\b/i, "anyway, still"],
@@ -37,8 +37,8 @@ const phrases = [
 ]
 
 /**
- * Words that are refused in identifiers, and what to write instead. Identifiers are split at camel case. A string of
- * one word counts as an identifier.
+ * Words that are not allowed in identifiers, and what to write instead. Identifiers are split at camel case. A one-word
+ * string counts as an identifier.
  */
 const words = new Map(Object.entries({
   again: "repeat, retry, second",
@@ -76,7 +76,7 @@ const words = new Map(Object.entries({
 /** Identifiers that split a single word in two. */
 const compounds = [[/failOver|FailOver/, "failover"]]
 
-/** Names that say too little on their own, refused in the packages' sources. */
+/** Names that say too little on their own. They are not allowed in the packages' sources. */
 const bare = new Map(Object.entries({
   by: "increment, writer, party, or what it is by",
   part: "release, or what it is a part of",
@@ -191,7 +191,7 @@ for (const path of files) {
     }
   }
   prose.split("\n").forEach(checkProse)
-  // Messages of the fake Redis repeat those of Redis
+  // The fake Redis repeats Redis's messages
   if (!name.startsWith("packages/fake-redis/") && !name.endsWith(".lua")) {
     texts.split("\n").forEach((line, at) => (line.match(sentence) ?? []).forEach((text) => checkProse(text, at)))
   }

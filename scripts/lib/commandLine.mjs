@@ -1,5 +1,5 @@
-// Reads the options of a script. `--help` prints the comment at the head of the script. A mistake ends the process with
-// one line and exit code 2, before any work starts.
+// Reads the options of a script. `--help` prints the comment at the head of the script. After a mistake, prints one
+// line and exits with code 2 before any work starts.
 import { readFileSync } from "node:fs"
 import { parseArgs } from "node:util"
 
@@ -25,9 +25,9 @@ const parsed = (config) => {
 }
 
 /**
- * Parses the command line. `whole` has the options that are whole numbers, `counts` those that say how much to run and
- * must not be 0, and `positive` those that may have fractions. `names` has the options that are names separated by commas, with the allowed names, and `name` those that
- * are a single name.
+ * Parses the command line. `whole` lists the options that are whole numbers, `counts` those that say how much to run
+ * and must not be 0, and `positive` those that may have fractions. `names` contains the options that are
+ * comma-separated names, with the allowed names, and `name` those that are a single name.
  */
 export const commandLine = (config, { counts = [], name = {}, names = {}, positive = [], whole = [] } = {}) => {
   const { positionals, values } = parsed(config)

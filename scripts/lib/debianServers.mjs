@@ -1,6 +1,6 @@
-// Fetches the servers of other Debian releases, so that the tests can run on them. They are unpacked into .bootstrap,
-// with the libraries of their release. apt-get works on folders of its own there: it installs nothing, needs no root,
-// and takes from the system only the address of its mirror.
+// Fetches servers from other Debian releases for the tests. They are unpacked into .bootstrap with their release's
+// libraries. apt-get works on separate folders there: it installs nothing, needs no root, and uses only the system's
+// mirror address.
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
@@ -27,7 +27,7 @@ const run = (command, args) => {
   return stdout
 }
 
-/** Returns the mirror that this system is installed from, or the one in `DEBIAN_MIRROR`. */
+/** Returns this system's mirror, or the one in `DEBIAN_MIRROR`. */
 const mirrorOf = () => {
   if (process.env.DEBIAN_MIRROR) return process.env.DEBIAN_MIRROR
   const system = existsSync("/etc/os-release") ? readFileSync("/etc/os-release", "utf8") : ""
@@ -39,12 +39,12 @@ const mirrorOf = () => {
   return target.split(" ")[1]
 }
 
-/** Downloads a package and all that it depends on. Returns the paths. */
+/** Downloads a package with all its dependencies. Returns the paths. */
 const download = (release, name, folder) => {
   const archives = join(folder, "archives")
   mkdirSync(join(archives, "partial"), { recursive: true })
   mkdirSync(join(folder, "lists/partial"), { recursive: true })
-  // No package counts as installed, so the libraries come too
+  // No package counts as installed, so the libraries are downloaded, too
   writeFileSync(join(folder, "status"), "")
   const releases = release.endsWith("-backports") ? [release.slice(0, -"-backports".length), release] : [release]
   const mirror = mirrorOf()
@@ -70,7 +70,10 @@ const download = (release, name, folder) => {
   return readdirSync(archives).filter((file) => file.endsWith(".deb")).map((file) => join(archives, file))
 }
 
-/** Returns the path of a program that starts the server. Throws with the reason if it cannot be fetched. */
+/**
+ * Returns the path of a program that starts the server. If the server cannot be fetched, throws an error with the
+ * reason.
+ */
 export const debianServer = (server) => {
   const [release, name] = server.split("/")
   const folder = join(root, ".bootstrap/servers", release, name)

@@ -1,4 +1,4 @@
-// Extracts the TypeScript of the documentation: each ```ts block in the pages and in the doc comments of the sources.
+// Extracts the TypeScript from the documentation: each ```ts block in the pages and in the sources' doc comments.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, packageFolders, root, shown } from "./workspace.mjs"
@@ -16,7 +16,7 @@ const modules = packageFolders.flatMap((path) =>
 )
 
 /**
- * The fenced blocks of a text, each with its language and the number of its first line, counted from 1. `prefix`
+ * The fenced blocks in a text, each with its language and the number of its first line, counted from 1. `prefix`
  * matches the start of each line in a comment.
  */
 export const fencedBlocks = (text, prefix = /^/) => {

@@ -55,7 +55,7 @@ const examplesOf = (comment) =>
 
 const isWord = (code, word) => new RegExp(`(?<![\\w$])${word}\\b`).test(code)
 
-/** The names that an example imports but does not use. */
+/** The names that an example imports and does not use. */
 const unused = (example) => {
   const body = example.replace(/^import .*$|\/\/.*$/gm, "")
   const imported = [...example.matchAll(/^import (?:type )?(?:\* as (\w+)|\{([^}]*)\})/gm)]

@@ -2,8 +2,8 @@
 // `lua/include`.
 //
 // A file starts with a header, whose lines begin with `---`. A line `--- @include path` is replaced with the body of
-// that file, unless the file was already included. An include within a block is local to the block, so that functions
-// are only defined when the block runs.
+// that file, unless the file was already included. An include within a block is local to the block, so its functions
+// are only defined if the block runs.
 import { parse } from "luaparse"
 import { readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"

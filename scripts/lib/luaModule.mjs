@@ -76,7 +76,7 @@ const packingOf = ({ ARGV, KEYS }) => {
   ].join("\n")
 }
 
-/** Texts shorter than this are repeated in place: a constant for them would save nothing. */
+/** Shorter texts are repeated in place, because a constant would save nothing. */
 const leastShared = 80
 
 /** Constants for texts of includes that occur in several scripts. */

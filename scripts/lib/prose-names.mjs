@@ -1,5 +1,5 @@
-// Checks names in prose: `Mutex.withLock` in a page or a comment must be an export of that module, or a member of a
-// type that the module declares.
+// Checks names in prose. For example, `Mutex.withLock` in a page or a comment must be exported by that module or be a
+// member of a type that the module declares.
 import { readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { filesBelow, packageFolders, publicModules, shown } from "./workspace.mjs"

@@ -3,8 +3,8 @@
 import { existsSync, readdirSync } from "node:fs"
 import { delimiter, join } from "node:path"
 
-// Variables that npm and pnpm set for the scripts they run. Nested npm and pnpm processes would mistake them for their
-// own settings. The user's settings (registry, proxy, certificates, cache) are kept.
+// Variables that npm and pnpm set for the scripts that they run. Nested npm and pnpm processes would mistake these for
+// the user's settings. The real settings (registry, proxy, certificates, cache) are kept.
 const ofTheRun = new RegExp(
   [
     "^npm_(?!config_)",
@@ -15,7 +15,7 @@ const ofTheRun = new RegExp(
   "i"
 )
 
-/** The environment without npm's and pnpm's additions: `node` is the system's Node, not the pinned one. */
+/** The environment without npm's and pnpm's additions. In it, `node` is the system's Node, not the pinned one. */
 export const systemEnvironment = (...firstOnPath) => {
   const kept = Object.entries(process.env).filter(([name]) => !ofTheRun.test(name))
   const path = (process.env.PATH ?? process.env.Path ?? "")

@@ -1,4 +1,5 @@
-// Measures the cost of a type check by the compiler's own counts, which are the same on every machine; times are not.
+// Measures the cost of a type check by the compiler's own counts because, unlike times, they are the same on every
+// machine.
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 

@@ -1,4 +1,4 @@
-// The layout of the repository, for the scripts: packages, their modules, and helpers for paths.
+// The repository's layout: packages, their modules, and helpers for paths.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { basename, dirname, join, posix, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -32,8 +32,8 @@ export const barrelFolders = (packageFolder) =>
   )
 
 /**
- * Modules that the barrels leave out, because they need Node, load `effect/sql`, are for tests or for programs without
- * Effect, or are ports of stores.
+ * Modules that the barrels leave out because they need Node, load `effect/sql`, are for tests or for programs without
+ * Effect, or are ports for stores.
  */
 export const outsideBarrels = new Set([
   "Engine",
@@ -55,10 +55,10 @@ export const outsideBarrels = new Set([
   "promise"
 ])
 
-/** Modules for authors of stores. They may change in any release, so their names do not count as public. */
+/** Modules for store authors. They may change in any release, so their names do not count as public. */
 export const ports = new Set(["JobStore", "MutexConfig", "MutexStore", "RedisTopology", "StreamStore", "Subscriber"])
 
-/** Modules for other packages of this repository. They re-export internals and have no documentation of their own. */
+/** Modules for other packages in this repository. They re-export internals and are not documented. */
 export const unstable = new Set(["Engine", "RedisInternals"])
 
 /** The public modules of a folder: the names of its `*.ts` files except the barrel. */

@@ -8,7 +8,7 @@ import { typescriptMutants } from "./typescriptMutants.mjs"
 const memory = "packages/redis/test/memory"
 
 /**
- * Test files that run first, because they test one script or module. Files in neither list run between `fast` and
+ * Test files that run first because they test one script or module. Files in neither list run between `fast` and
  * `slow`.
  */
 const fast = [

@@ -22,7 +22,7 @@ const silence = () => {
   for (const name of ["log", "error", "warn", "info", "debug"]) console[name] = () => {}
 }
 
-/** Kills this process if a mutant exceeds its CPU limit in a loop that lets no timer run. */
+/** Kills this process if a mutant exceeds its CPU limit in a loop that blocks all timers. */
 const watchdog = () => {
   const shared = new SharedArrayBuffer(16)
   const thread = new Worker(new URL("./watchdog.mjs", import.meta.url), { workerData: { shared, path: foundPath } })
@@ -150,7 +150,7 @@ export const campaign = async () => {
     rest()
     if (survived) return false
     if (await attempt(test, limitOf(test))) return true
-    // The original fails now too, so the mutant has left side effects behind and its failure proves nothing
+    // The original now fails, too: the mutant has left side effects behind, and its failure proves nothing
     append(foundPath, { how: "disturbed", id: mutant.id, test: test.name })
     process.kill(process.pid, "SIGKILL")
   }

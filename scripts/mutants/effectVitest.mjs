@@ -1,5 +1,5 @@
-// A replacement for `@effect/vitest` in which each test builds the layers of its block itself. A test that is repeated
-// with another mutant must not find state that the previous mutant left behind.
+// A replacement for `@effect/vitest` in which each test builds the layers of its block itself. When a test is repeated
+// with another mutant, it must not see state that the previous mutant left behind.
 import { Effect, Layer } from "effect"
 import * as V from "effect-vitest-original"
 import { TestClock, TestConsole } from "effect/testing"

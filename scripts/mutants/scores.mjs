@@ -1,4 +1,4 @@
-// Writes the table of mutation scores into docs/how-it-is-tested.md. Areas that were not run keep their row.
+// Writes the table of mutation scores into docs/how-it-is-tested.md. Areas that were not run keep their rows.
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"

@@ -17,7 +17,7 @@ const state = globalThis.__mutation ??= {
   active: undefined,
   /** The places that the original has reached; undefined unless coverage is being measured. */
   reached: undefined,
-  /** The CPU time at which the active mutant counts as one that loops forever. */
+  /** The CPU time at which the active mutant is considered to loop forever. */
   deadline: Infinity,
   activate: (mutant, millis) => {
     state.active = mutant
@@ -37,7 +37,7 @@ globalThis.__reached ??= (id) => {
 }
 
 let passed = 0
-/** Called at each place while a mutant is active. It detects loops that never wait: no timer can run in them. */
+/** Called at each place while a mutant is active. Detects loops that never wait and thus block all timers. */
 globalThis.__passed ??= () => {
   if ((++passed & 1023) === 0 && cpuMillis() > state.deadline) throw new Error("The mutant loops")
 }

@@ -1,6 +1,6 @@
-// Checks the sizes of bundles of the packed packages, and that unused code is left out. The limits are the measured
-// sizes plus one or two percent. Lower them when the code shrinks, and raise them only on purpose. `pnpm bench:size`
-// lists the parts.
+// Checks the packed packages' bundle sizes, and that bundles leave out unused code. The limits are the measured sizes
+// plus one or two percent. Lower them when the code shrinks, and raise them only on purpose. `pnpm bench:size` lists
+// the parts.
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { brotliCompressSync, constants } from "node:zlib"

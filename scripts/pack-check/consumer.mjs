@@ -1,4 +1,4 @@
-// Creates applications outside of the repository that install the tarballs with npm.
+// Creates applications outside the repository that install the tarballs with npm.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { systemEnvironment } from "../lib/system.mjs"

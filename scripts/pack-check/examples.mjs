@@ -1,5 +1,5 @@
-// Runs the examples on the packed packages, in an application that has installed their imports. It uses the
-// repository's own test of the examples, which starts each one as its header says.
+// Runs the examples on the packed packages, in an application that has installed their imports. Uses the repository's
+// own test for the examples, which starts each example as described in its header.
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesFrom, root } from "../lib/workspace.mjs"

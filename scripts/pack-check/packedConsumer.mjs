@@ -1,4 +1,4 @@
-// Packs the packages and installs them in an application outside of the repository.
+// Packs the packages and installs them in an application outside the repository.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"

@@ -13,7 +13,7 @@ export const systemNode = { name: "Node", command: "node", args: [] }
 export const writePrograms = (folder) =>
   cpSync(join(root, "scripts/pack-check/consumer/runtime"), join(folder, "runtime"), { recursive: true })
 
-/** Whether a program succeeds, and reports in its last line that everything holds. */
+/** Whether a program succeeds and its last line reports that everything holds. */
 export const holds = async (runtime, folder, program, redisUrl) => {
   const { failed, text } = await run(runtime.command, [...runtime.args, program], {
     cwd: folder,

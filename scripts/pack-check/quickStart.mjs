@@ -42,7 +42,7 @@ const application = (runtime, packed, temporary, redisUrl) => {
     install: async (wanted) => {
       const names = wanted.map((name) => tarballs.get(name) ?? name)
       const { failed, text } = await node(await npm(), "install", "--no-audit", "--no-fund", ...names)
-      // npm must not warn that a package does not support this Node or conflicts with another package
+      // npm must not warn about packages that do not support this Node or conflict with another package
       if (failed || /EBADENGINE|ERESOLVE/.test(text)) {
         problem(`npm install ${wanted.join(" ")} on Node ${runtime.version}:\n${text}`)
       }

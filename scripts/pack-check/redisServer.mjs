@@ -1,4 +1,4 @@
-// Starts a redis-server for the check, on a free port of the loopback interface.
+// Starts a redis-server for the check, on a free loopback port.
 import { createConnection, createServer } from "node:net"
 import { setTimeout } from "node:timers/promises"
 import { start } from "./processes.mjs"
@@ -12,7 +12,7 @@ const freePort = () =>
     })
   })
 
-/** Whether the server that listens on the port has this pid. */
+/** Whether the server with this pid is the one that listens on the port. */
 const replies = (port, pid) =>
   new Promise((resolve) => {
     let text = ""

@@ -21,7 +21,7 @@ const strict = {
 const modules = ["program.ts", "imports.ts"]
 const all = [...modules, "commonjs.cts", "dynamic.cts"]
 
-/** The settings of each consumer. `refused` is an error code that each import must cause. */
+/** The settings of each consumer. `refused` is the error code that each import must cause. */
 const cases = [
   // Also checks the declarations of all libraries
   { name: "nodenext", module: "nodenext", files: all, skipLibCheck: false, outDir: "out" },

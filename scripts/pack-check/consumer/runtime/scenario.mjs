@@ -13,7 +13,7 @@ const processOn = (store, processName, options) =>
     (context) => Context.get(context, Mutex.Mutex)
   )
 
-/** A release in one process wakes a waiter in another, long before the lease of 16 seconds would end. */
+/** A release in one process wakes a waiter in another process long before the 16-second lease would end. */
 export const mutexes = (storeOf) =>
   Effect.scoped(Effect.gen(function*() {
     const a = yield* processOn(storeOf("a"), "a")
@@ -32,8 +32,8 @@ export const mutexes = (storeOf) =>
   }))
 
 /**
- * All connections break while one process owns the mutex and another waits. The lease is still renewed beyond its two
- * seconds, and the release still wakes the waiter.
+ * All connections break while one process owns the mutex and another process waits. The two-second lease is still
+ * renewed, and the release still wakes the waiter.
  */
 export const outage = (storeOf) =>
   Effect.scoped(Effect.gen(function*() {

@@ -1,4 +1,4 @@
-/** Adds a message to a data stream, as a producer does. */
+/** Adds a message to a data stream, like a producer. */
 import { StreamName, type StreamState } from "@effect-simba/core/streams"
 import { Effect } from "effect"
 import { Redis } from "effect/persistence/Redis"
