@@ -27,7 +27,7 @@ export const mutexes = RedisMutex.layerRedis().pipe(Layer.provideMerge(redis))
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the mutex"))
 
 /**
- * Reads these mutexes. Mutexes whose keys were written by another program cannot be read; their errors are returned
+ * Reads these mutexes. Mutexes whose keys were written by another program cannot be read. Their errors are returned
  * separately.
  */
 export const readMutexes = (names: ReadonlyArray<string>, limit: number) =>

@@ -86,7 +86,7 @@ it.effect("a loss immediately ends running handlers", () =>
     assert.deepStrictEqual(observed, [])
   }))
 
-it.effect("if a data stream is recreated and revoked, the checkpoint moves back once the running handler has ended, even if other messages have not started", () =>
+it.effect("after a data stream was recreated and revoked, the checkpoint moves back as soon as the running handler has ended", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(51), numbered(52), numbered(53))

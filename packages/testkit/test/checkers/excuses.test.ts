@@ -195,8 +195,11 @@ describe("nothing is left behind", () => {
       history.send("SET", "y", "1", "PX", "60000")
       history.disconnect()
     }
-    assert.strictEqual(left(keys), "keys are left: x, y")
-    assert.strictEqual(left(keys, { keep: (_: string, expires: boolean) => expires }), "keys are left: x")
+    assert.strictEqual(left(keys), "keys are left that `keep` does not accept: x, y")
+    assert.strictEqual(
+      left(keys, { keep: (_: string, expires: boolean) => expires }),
+      "keys are left that `keep` does not accept: x"
+    )
     assert.strictEqual(left(keys, { keep: () => true }), "")
   })
 

@@ -9,7 +9,11 @@ describe("work never overlaps", () => {
   const found = "b starts work on m while a has worked on it since 0.100 s"
 
   /** Work by `a` starts at 100 in `c1`, and work by `b` at 500 in `c2`. */
-  const overlap = (between: (history: History) => void = () => {}, resource = "m") =>
+  const overlap = (
+    between: (history: History) => void = () => {},
+    resource = "m",
+    after: (history: History) => void = () => {}
+  ) =>
     verdict(Checker.rules.workNeverOverlaps, lock)((history) => {
       history.wait(100)
       take(history, "a")
@@ -17,11 +21,14 @@ describe("work never overlaps", () => {
       history.wait(400)
       between(history)
       note(history, "begin", "b", "c2", resource)
+      after(history)
     })
 
   it("finds work that starts while other work is running", () => {
     assert.strictEqual(overlap(), found)
-    assert.strictEqual(overlap((history) => note(history, "step", "a")), found)
+    const step = (history: History) => note(history, "step", "a")
+    assert.strictEqual(overlap(step), "")
+    assert.strictEqual(overlap(step, "m", step), found)
     assert.strictEqual(overlap((history) => note(history, "end", "c")), found)
     assert.strictEqual(overlap((history) => note(history, "end", "a", "c1", "n")), found)
     assert.strictEqual(overlap(() => {}, "n"), "")
