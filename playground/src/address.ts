@@ -10,12 +10,12 @@ export interface Address {
   readonly acts: ReadonlyArray<Act>
   /** A plan of the simulator. */
   readonly plan: string | undefined
-  /** The initial number of processes, if it differs from the default of the scenario or the plan. */
+  /** The initial number of processes, if it differs from the scenario's or the plan's default. */
   readonly clients: number | undefined
   /** The options of a failing history that the simulator has shrunk. */
   readonly duration: number | undefined
   readonly enabled: ReadonlyArray<string> | undefined
-  /** Whether to show only the picture, for a page that embeds it. */
+  /** Whether to show only the picture, for embedding in another page. */
   readonly isEmbedded: boolean
 }
 

@@ -11,10 +11,10 @@ import { World } from "./world/world.ts"
 
 export const speeds = [0.1, 0.2, 0.5, 1, 2, 5, 10, 25, 50, 100] as const
 
-/** How many milliseconds of a frame the simulation may use. Drawing needs the rest. */
+/** The milliseconds in a frame that the simulation may use. Drawing needs the rest. */
 const budget = 9
 
-/** The virtual milliseconds of one step, few enough that a frame hardly exceeds its budget. */
+/** The length of one step in virtual milliseconds, so short that a frame hardly exceeds its budget. */
 const slice = 40
 
 /** The position of the present in the picture while the picture follows it, as a fraction of the width. */
@@ -32,7 +32,7 @@ export class Player {
   selected: string | undefined
   /** The intervals between the latest frames, in milliseconds. */
   readonly frames: Array<number> = []
-  /** How long the page worked on each of these frames, in milliseconds. */
+  /** The page's own work on each of these frames, in milliseconds. */
   readonly work: Array<number> = []
   /** Whether this machine cannot keep up with the selected speed. */
   isLate = false
@@ -76,7 +76,7 @@ export class Player {
     this.hover = undefined
     this.frames.length = 0
     this.show(scenario.window)
-    // If the URL has actions, show the history up to the last one
+    // If the URL contains actions, show the history up to the last action
     const last = acts.at(-1)?.at ?? 0
     if (last > 0) {
       world.advance(last)

@@ -54,7 +54,7 @@ describe("blocked commands", () => {
     assert.deepStrictEqual(a.replies, [])
   })
 
-  it("unblocks group readers with an error if their group or stream vanishes", () => {
+  it("unblocks group readers with an error when their group or stream vanishes", () => {
     const { peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     const read = ["XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "STREAMS", "x", ">"]
@@ -84,7 +84,7 @@ describe("blocked commands", () => {
     assert.deepStrictEqual(a.replies, [["l", "1"], "PONG"])
   })
 
-  it("serves nothing to a blocked session that is closed", () => {
+  it("serves nothing to a blocked session once it is closed", () => {
     const { engine, peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     a.run("BLPOP", "l", "1")

@@ -177,7 +177,7 @@ describe("control", () => {
     }
   })
 
-  it("refuses commands in an error state", () => {
+  it("rejects commands in an error state", () => {
     const { engine, peer } = makeFixture()
     const a = peer()
     engine.setErrorState("READONLY")
@@ -202,7 +202,7 @@ describe("control", () => {
     b.execute(["PING"], () => assert.fail("a dropped session gets no reply"))
   })
 
-  it("refuses most commands in a subscribed session", () => {
+  it("rejects most commands in a subscribed session", () => {
     const { peer } = makeFixture()
     const a = peer()
     a.run("SUBSCRIBE", "c")

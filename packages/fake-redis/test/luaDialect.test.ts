@@ -74,7 +74,7 @@ describe("the Lua dialect of Redis 7.0", () => {
     assert.match(String(evaluate("while true do end")), /Script killed by the engine/)
   })
 
-  it("a script does not see the keys and arguments of the previous one", () => {
+  it("a script does not see the previous script's keys and arguments", () => {
     const { peer } = makeFixture()
     const { run } = peer()
     run("EVAL", "return KEYS[1]", "1", "a", "b")

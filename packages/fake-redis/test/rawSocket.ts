@@ -5,8 +5,8 @@ export interface RawSocket {
   readonly socket: Socket
   readonly write: (text: string) => void
   /**
-   * Waits until the bytes received so far meet the condition, or the server disconnects. Returns them, one character
-   * per byte.
+   * Waits until the received bytes meet the condition or the server disconnects. Returns the bytes, one character per
+   * byte.
    */
   readonly until: (condition: (text: string) => boolean) => Promise<string>
   /** Waits until the server closes the connection. Returns all bytes received so far. */

@@ -115,7 +115,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "waits for a client that does not read, and loses no byte",
+    "waits for a client that stops reading, and loses no bytes",
     served(async ({ port, url }) => {
       const redis = new Redis(url)
       await redis.set("big", "x".repeat(60_000))
@@ -205,7 +205,7 @@ describe("time", () => {
   )
 
   it(
-    "blocking commands time out without a call of advance",
+    "blocking commands time out without a call to advance",
     served(async ({ url }) => {
       const redis = new Redis(url)
       const waiting = redis.blpop("list", 0.02)
@@ -308,7 +308,7 @@ describe("faults", () => {
   )
 
   it(
-    "an error state refuses commands until it is cleared, and a restart drops the data",
+    "an error state rejects commands until it is cleared, and a restart drops the data",
     served(async (server) => {
       const redis = new Redis({ port: server.port, enableReadyCheck: false })
       await redis.set("a", 1)

@@ -22,7 +22,7 @@ const firstAfter = (parcels: History["parcels"], from: number): number => {
 /** Parcels that were sent longer than this before the start of the view are not drawn. */
 const longest = 2000
 
-/** With more than this many parcels per pixel of width, only messages are drawn. */
+/** If there are more parcels per pixel of width than this, only messages are drawn. */
 const crowd = 0.45
 
 export const parcels = (history: History, view: View, plan: Layout): ReadonlyArray<Shape> => {

@@ -6,7 +6,7 @@ import type { Hit, Shape } from "./shapes.ts"
 export interface StageView {
   readonly width: number
   readonly height: number
-  /** The minimum time for which a parcel is shown, in virtual milliseconds. */
+  /** The minimum time that a parcel is shown, in virtual milliseconds. */
   readonly linger: number
   /** The full duration of a lease, in milliseconds. */
   readonly lease: number

@@ -8,7 +8,7 @@ import { lease } from "../world/mutexFleet.ts"
 import type { World } from "../world/world.ts"
 import { palette } from "./hooks.ts"
 
-/** The minimum time for which a parcel is visible, in real milliseconds, at speeds of up to 10. */
+/** The minimum time that a parcel is visible, in real milliseconds, at speeds of up to 10. */
 const visible = 420
 
 export const StageCanvas = ({ label, onReady, player }: {

@@ -1,9 +1,9 @@
-/** Shared hooks: one renders on changes of the player, and others follow the reader's settings. */
+/** Shared hooks: one renders when the player changes, and others follow the reader's settings. */
 import { useEffect, useReducer, useState } from "preact/hooks"
 import { dark, light, type Palette } from "../draw/shapes.ts"
 import type { Player } from "../player.ts"
 
-/** Renders the component again on each change of the player. */
+/** Renders the component again whenever the player changes. */
 export const useChanges = (player: Player): void => {
   const [, rerender] = useReducer((count: number) => count + 1, 0)
   useEffect(() => player.subscribe(() => rerender(undefined)), [player])

@@ -43,7 +43,7 @@ export class History {
     return lane
   }
 
-  /** The resources to show. If there are several, only those that have had an owner. */
+  /** The resources to show. If there are several, shows only those that have had an owner. */
   get resources(): ReadonlyArray<string> {
     const { resources } = this.lock
     return resources.length <= 1 ? resources : resources.filter((resource) => this.used.has(resource))
@@ -67,7 +67,7 @@ export class History {
     this.queued = queue
   }
 
-  /** Returns the place of a process among the waiting ones, from 1. */
+  /** Returns a process's place among the waiting processes, from 1. */
   placeOf(client: string): number | undefined {
     const index = this.queued.findIndex((id) => this.clients.get(id) === client)
     return index === -1 ? undefined : index + 1

@@ -3,7 +3,7 @@
 export interface Span {
   readonly kind: "waiting" | "leading" | "down" | "paused" | "cut" | "slow"
   readonly from: number
-  /** The end of the span. Undefined while it lasts. */
+  /** The end of the span. Undefined while the span lasts. */
   to: number | undefined
   readonly id: string
   readonly resource: string
@@ -90,7 +90,7 @@ export class Lane {
     return span
   }
 
-  /** Ends the open spans of a kind, or only the one with that id. Returns whether there was one. */
+  /** Ends the open spans of a kind, or only the span with this id. Returns whether it ended any. */
   end(kind: Span["kind"], at: number, end?: Span["end"], id?: string): boolean {
     let found = false
     for (const span of this.open) {

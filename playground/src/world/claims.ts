@@ -42,7 +42,7 @@ export const handsOverWithin = (millis: number): Claim => ({
   }
 })
 
-/** The grant message needs one trip over the slow link. A request after a notification would need three. */
+/** The grant message needs one trip over the slow link. A notification followed by a request would need three. */
 export const beginsByMessage = (client: string, millis: number): Claim => ({
   text: `${client} starts its work one trip after the grant`,
   holds: (history) => {

@@ -9,7 +9,7 @@ import { type Desk, following, type Order } from "./desk.ts"
 
 export const mutex = "report"
 
-/** The resource that the mutex protects. It refuses tokens smaller than the largest so far. */
+/** The resource that the mutex protects. It rejects tokens smaller than the largest so far. */
 export const ledger = "ledger"
 
 /** The wait queue on the server, as `docs/protocol.md` describes it. */

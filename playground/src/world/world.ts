@@ -43,7 +43,7 @@ export class World {
   readonly history: History
   /** The reader's actions, for the URL. */
   readonly acts: Array<Act>
-  /** The initial number of processes; undefined if it is the scenario's default. */
+  /** The initial number of processes, or undefined for the scenario's default. */
   readonly clients: number | undefined
   readonly desk: Desk
   readonly live: Simulation.Live
@@ -117,7 +117,7 @@ export class World {
   }
 
   /**
-   * Performs an action, and lets the fleet react at the same instant, so that opening the URL later produces the same
+   * Performs an action and lets the fleet react at the same instant. This way, opening the URL later produces the same
    * order.
    */
   private do(act: Act): void {

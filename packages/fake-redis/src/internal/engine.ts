@@ -119,7 +119,7 @@ export class Engine {
   }
 
   /**
-   * Removes the keys that active expiry would have removed by now, and ends the waits and the pause whose time is up.
+   * Removes the keys that active expiry would have removed by now. Ends the pause and the waits that have timed out.
    */
   tick(): void {
     const { server } = this
@@ -134,7 +134,7 @@ export class Engine {
         db.peek(key)
         server.undo.commit()
         const left = db.entries.get(key)
-        // The clock was set back after the delay was drawn, so the key has not expired: schedule it again.
+        // The clock was set back after the delay was drawn, so the key has not expired. Schedule it again.
         if (left !== undefined && left.activeAt !== Infinity) db.setExpiry(key, left, left.expiresAt)
       }
     }
@@ -148,7 +148,9 @@ export class Engine {
     server.flush()
   }
 
-  /** Whether a script has run for so long that other clients are served. Call `step` to continue it. */
+  /**
+   * Whether a script has been running for so long that other clients are served. Call `step` to continue the script.
+   */
   get isBusy(): boolean {
     return this.server.busy !== undefined
   }
@@ -157,7 +159,7 @@ export class Engine {
     this.server.step()
   }
 
-  /** Runs commands that arrived together. Broadcasts of changed keys are sent after the last one. */
+  /** Runs commands that arrived together. Broadcasts of changed keys are sent after the last command. */
   turn(run: () => void): void {
     this.server.turn(run)
   }
@@ -235,7 +237,7 @@ export class Engine {
     return entry?.type === "stream" ? entry.value as Stream : undefined
   }
 
-  /** Removes a key as expiry does, even before its deadline. Returns whether the key existed. */
+  /** Expires a key, even before its deadline. Returns whether the key existed. */
   forceExpire(db: number, key: string): boolean {
     return this.change(() => {
       const space = this.server.dbs[db]!
@@ -245,7 +247,7 @@ export class Engine {
     })
   }
 
-  /** Removes a key as eviction does. Returns whether the key existed. */
+  /** Evicts a key. Returns whether the key existed. */
   evict(db: number, key: string): boolean {
     return this.change(() => {
       const space = this.server.dbs[db]!
@@ -272,15 +274,15 @@ export class Engine {
     this.server.scripts.clear()
   }
 
-  /** Makes the server refuse commands with an error state, except for commands that Redis serves in that state. */
+  /** Makes the server reject commands with an error state, except for commands that Redis serves in that state. */
   setErrorState(state: ErrorState | undefined): void {
     this.server.errorState = state
   }
 
   /**
-   * Drops all sessions, with their subscriptions and blocked commands, and all scripts. Unless `keepData` is true, also
-   * drops the keys and libraries, and unless `keepConfig` is true, the settings and users. Statistics and the ACL log
-   * remain.
+   * Drops all sessions, with their subscriptions and blocked commands, and all scripts. Also drops the keys and
+   * libraries unless `keepData` is true, and the settings and users unless `keepConfig` is true. Keeps statistics and
+   * the ACL log.
    */
   restart(options: { readonly keepData: boolean; readonly keepConfig?: boolean }): void {
     const { server } = this
@@ -335,7 +337,7 @@ export class Engine {
     return count
   }
 
-  /** The number of open sessions, and of those that are blocked. */
+  /** The number of open sessions, and of blocked sessions. */
   sessions(): { readonly open: number; readonly blocked: number } {
     return { open: this.server.clients.size, blocked: this.server.blocked.all.size }
   }

@@ -1,4 +1,4 @@
-/** The options of an engine, and the trace that it reports for each command. */
+/** The options for an engine, and the trace that it reports for each command. */
 import type { ExpiryDelay } from "./expiryDelay.ts"
 import type { LuaVm } from "./lua/script.ts"
 import type { Value } from "./reply.ts"
@@ -16,19 +16,19 @@ export interface EngineOptions {
   /** Returns the server's wall clock, in whole microseconds since the epoch. A command or script sees a single time. */
   readonly nowMicros: () => number
   /**
-   * Returns a uniform random number in [0, 1), for commands such as RANDOMKEY, for scripts, and for the delay with
-   * which an expired key is removed.
+   * Returns a uniform random number in [0, 1), for commands such as RANDOMKEY, for scripts, and for the delay before an
+   * expired key is removed.
    */
   readonly random: () => number
   /**
-   * The minimum and maximum delay, in milliseconds, after which an expired key that nobody accesses is removed.
-   * Default: 0 to 100.
+   * The minimum and maximum delay, in milliseconds, before an expired key is removed if nobody accesses it. Default: 0
+   * to 100.
    */
   readonly expiryDelayMillis?: ExpiryDelay
-  /** Runs scripts; see `loadLua`. Without it, scripting commands are refused. */
+  /** Runs scripts; see `loadLua`. If not set, scripting commands are rejected. */
   readonly lua?: LuaVm
   /**
-   * Returns elapsed milliseconds while a script runs. Without it, a long script is killed instead of making the server
+   * Returns elapsed milliseconds while a script runs. If not set, a long script is killed instead of making the server
    * busy.
    */
   readonly stopwatch?: (() => number) | undefined

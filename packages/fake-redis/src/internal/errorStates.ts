@@ -1,4 +1,4 @@
-/** The error states of the server, and the commands that it refuses in each of them. */
+/** The server's error states, and the commands that it rejects in each state. */
 import type { CommandSpec } from "./commandSpec.ts"
 import type { Config } from "./config.ts"
 
@@ -26,8 +26,8 @@ const serves: Readonly<Record<Exclude<ErrorState, "READONLY">, string>> = {
 const NO_REPLICAS = "NOREPLICAS Not enough good replicas to write."
 
 /**
- * Returns the error for a command that is refused, or `undefined` if the command may run. READONLY and NOREPLICAS
- * refuse only writes.
+ * Returns the error for a rejected command, or `undefined` if the command may run. READONLY and NOREPLICAS reject only
+ * writes.
  */
 export const refusalIn = (
   state: ErrorState | undefined,

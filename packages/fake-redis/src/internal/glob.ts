@@ -1,7 +1,7 @@
 /**
  * Matches glob patterns like Redis's `stringmatchlen`: `*`, `?`, `[a-z]`, `[^a]` and backslash escapes. On a mismatch,
- * only the last star takes one more character: a longer match of an earlier star would leave less text for the rest of
- * the pattern. The time is therefore at most proportional to the product of both lengths.
+ * only the last star takes one more character. A longer match for an earlier star would only leave less text for the
+ * rest of the pattern. The time is therefore at most proportional to the product of both lengths.
  */
 export const globMatch = (pattern: string, text: string): boolean => {
   // Redis matches an empty text only with an empty pattern
@@ -64,5 +64,5 @@ const matchClass = (pattern: string, start: number, character: string): number =
   return found === not ? -1 : at + 1
 }
 
-/** Redis compares bytes as signed chars if its compiler does, as on x86. */
+/** Redis compares bytes as signed chars if its compiler makes them signed, as on x86. */
 const signed = (character: string): number => (character.charCodeAt(0) << 24) >> 24

@@ -1,6 +1,6 @@
 /**
- * An undo log of the last write commands: the previous values of their keys, and the databases that they swapped. A
- * failover that loses the last writes rolls them back.
+ * An undo log for the last write commands: the previous values of their keys, and the databases that they swapped. A
+ * failover that loses these writes rolls them back.
  */
 import { cloneEntry } from "./data/values.ts"
 import type { Keyspace } from "./keyspace.ts"
@@ -10,7 +10,7 @@ type Undo = () => void
 export class Journal {
   private readonly depth: number
   private readonly groups: Array<ReadonlyArray<Undo>> = []
-  /** The steps that undo the current command. A key is undone to its value before the command. */
+  /** The steps that undo the current command. Each restores a key to its value before the command. */
   private current: Map<string | symbol, Undo> | undefined
 
   constructor(depth: number) {

@@ -61,13 +61,13 @@ const used = ({ name }: CommandSpec, { flags }: KeySpec, args: Args): ReadonlyAr
   return flags
 }
 
-/** The key in which SORT stores its result, if it has a STORE option. If there are several, the last one applies. */
+/** The key in which SORT stores its result, if there is a STORE option. If there are several, the last one applies. */
 const sorted = (args: Args): ReadonlyArray<KeyUse> => {
   const at = args.findLastIndex((arg, at) => at > 1 && arg.toLowerCase() === "store")
   return at >= 0 && at + 1 < args.length ? [{ key: args[at + 1]!, flags: ["OW", "update"] }] : []
 }
 
-/** The keys of a command and their use. Returns `undefined` if its arguments are inconsistent. */
+/** Returns a command's keys and how it uses them, or `undefined` if its arguments are inconsistent. */
 export const keyUses = (spec: CommandSpec, args: Args): ReadonlyArray<KeyUse> | undefined => {
   const uses: Array<KeyUse> = []
   for (const keySpec of spec.keys) {

@@ -1,6 +1,6 @@
 /**
- * One database: its keys, and their lazy and active expiry. Commands access values only through `read` and `write`,
- * which expire keys and record writes in the undo journal.
+ * One database: its keys, and their lazy and active expiry. Commands access values only through `read` and `write`.
+ * These methods expire keys and record writes in the undo journal.
  */
 import type { Entry, TypeName, ValueTypes } from "./data/values.ts"
 import { cloneEntry } from "./data/values.ts"
@@ -102,7 +102,7 @@ export class Keyspace {
   put<T extends TypeName>(key: string, type: T, value: ValueTypes[T], expiresAt = Infinity): Entry<T> {
     const old = this.peek(key)
     this.host.journal(this, key)
-    // Reuse the heap node of the old value: otherwise nodes would pile up for a key that is set repeatedly
+    // Reuse the old value's heap node, or nodes would pile up for a key that is set repeatedly
     const heapAt = old?.heapAt ?? Infinity
     const entry: Entry<T> = { type, value, expiresAt: Infinity, activeAt: Infinity, heapAt, accessedAt: this.host.now }
     this.entries.set(key, entry as Entry)

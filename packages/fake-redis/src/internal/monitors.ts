@@ -35,7 +35,7 @@ export class Monitors {
     this.lines.push(`${seconds} [${client.db} ${from}] ${redacted(spec, args).map(quoted).join(" ")}`)
   }
 
-  /** Sends the recorded commands, after the reply to the last one. */
+  /** Sends the recorded commands after the reply to the last of them. */
   settle(server: Server): void {
     if (this.lines.length === 0) return
     for (const line of this.lines.splice(0)) {

@@ -1,6 +1,6 @@
 /**
  * Holds replies and pushes until the server's state is consistent, then sends them in order. Actions that are added
- * while it sends run after the ones already queued.
+ * while it is sending run after those already queued.
  */
 export class Outbox {
   private readonly actions: Array<() => void> = []

@@ -60,7 +60,7 @@ export class Pause<Client extends Pausable> {
     return this.released.shift()
   }
 
-  /** When the delayed clients resume. Infinity if there are none. */
+  /** When the delayed clients resume, or Infinity if there are none. */
   get deadline(): number {
     return this.held.size > 0 ? this.until : Infinity
   }

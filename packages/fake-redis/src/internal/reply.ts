@@ -71,7 +71,7 @@ export class Confirmations {
   }
 }
 
-/** A reply inside EXEC's reply, preceded by messages to the client that its command caused. */
+/** A reply inside EXEC's reply, preceded by the messages to the client that the command caused. */
 export class Interleaved {
   readonly pushes: ReadonlyArray<BinaryPush>
   readonly value: Value

@@ -1,7 +1,7 @@
 /**
- * The server's state, and the path of a command through it: admission, MULTI, the command itself, then the clients that
- * it unblocked. Replies and pushes are sent only once the state is consistent, so that their receivers may send the
- * next command immediately.
+ * The server's state, and the path of a command through the server: admission, MULTI, the command itself, then the
+ * clients that it unblocked. Replies and pushes are sent only once the state is consistent, because their receivers may
+ * send the next command immediately.
  */
 import { AclLog } from "./aclLog.ts"
 import { admit } from "./admission.ts"
@@ -72,7 +72,7 @@ export class Server implements KeyspaceHost {
   startedAt: number
   private readonly outbox = new Outbox()
   private turns = 0
-  /** The running command, or the script that runs it. Its keys are the ones that are tracked. */
+  /** The running command, or the script that runs it. Its keys are tracked. */
   private outer: Pick<Queued, "args" | "spec"> = { spec: specOf("ping")!, args: [] }
   /** The clients to drop after the reply to the running command. */
   private readonly leaving: Array<Client> = []
@@ -198,7 +198,10 @@ export class Server implements KeyspaceHost {
     this.undo.commit()
   }
 
-  /** Serves the clients that can continue after a block or a pause, and runs the commands that they sent meanwhile. */
+  /**
+   * Serves the clients that can continue after a block or a pause, and runs the commands that they have sent in the
+   * meantime.
+   */
   settle(): void {
     for (let next = this.pause.next(); next !== undefined; next = this.pause.next()) this.processWaiting(next)
     while (this.blocked.pending) {
@@ -293,7 +296,7 @@ export class Server implements KeyspaceHost {
     const isSource = spec.flags.has("skip_monitor")
     if (isSource) this.monitors.show(this, client, spec, args, script)
     const value = runCommand(command, context, args)
-    // Track the keys only now: otherwise the client would be notified of an expired key that it never cached
+    // Track the keys only now, or the client would be notified of an expired key that it never cached
     if (client.tracking !== undefined && isReader(spec)) this.tracker.read(client, this.outer.spec, this.outer.args)
     this.statistics.ran(spec, value)
     this.statistics.logSlow(this, script ? undefined : client, spec, args)

@@ -7,7 +7,7 @@ export class ReplyError extends Error {
   override readonly name = "ReplyError"
 }
 
-/** A message that the server sends without a request. */
+/** A message that the server sends although no request caused it. */
 export type Push =
   | { readonly _tag: "message"; readonly channel: string; readonly message: string }
   | { readonly _tag: "pmessage"; readonly pattern: string; readonly channel: string; readonly message: string }

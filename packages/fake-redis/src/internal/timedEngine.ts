@@ -1,6 +1,6 @@
 /**
- * Runs an engine on the clock and timers of the process. Looks them up on each use, so that a test runner's fake timers
- * take effect.
+ * Runs an engine on the process's clock and timers. Looks these up on each use, because a test runner may replace them
+ * with fake timers.
  */
 import { Engine } from "./engine.ts"
 import type { ExpiryDelay } from "./expiryDelay.ts"
@@ -25,7 +25,9 @@ export class TimedEngine {
   private advanced = 0
   private last = 0
   private disarm = () => {}
-  /** The `setTimeout` that set the timer. If a test runner has replaced it since, the timer may never fire. */
+  /**
+   * The `setTimeout` that set the timer. If a test runner has replaced this function since, the timer may never fire.
+   */
   private armedBy: typeof setTimeout | undefined
   private wakeAt = Infinity
   private step: ReturnType<typeof setImmediate> | undefined
@@ -53,7 +55,7 @@ export class TimedEngine {
 
   /**
    * Runs code that may change the state, then sets the timer for the next expiry, timeout or end of a pause. Nested
-   * calls set it only once.
+   * calls set the timer only once.
    */
   run<A>(change: () => A): A {
     if (this.isRunning) return change()
@@ -73,7 +75,7 @@ export class TimedEngine {
     if (next < this.wakeAt || this.wakeAt <= this.micros() || this.armedBy !== setTimeout) this.arm(next)
   }
 
-  /** Ends the timers permanently, so that they do not keep the process alive. */
+  /** Ends the timers permanently, because they would keep the process alive. */
   stop(): void {
     this.isStopped = true
     this.disarm()

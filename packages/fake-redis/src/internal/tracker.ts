@@ -1,6 +1,6 @@
 /**
- * CLIENT TRACKING: notifies clients when a key changes that they have read or, in broadcast mode, that has one of their
- * prefixes.
+ * CLIENT TRACKING: notifies clients when a key changes that they have read. In broadcast mode, notifies them when a key
+ * with one of their prefixes changes.
  */
 import type { Client } from "./client.ts"
 import type { CommandSpec } from "./commandSpec.ts"
@@ -9,7 +9,7 @@ import type { BinaryPush } from "./session.ts"
 
 export interface Tracking {
   readonly redirect: number
-  /** The prefixes in broadcast mode. Without them, the client is notified of the keys that it has read. */
+  /** The prefixes in broadcast mode. If not set, the client is notified of the keys that it has read. */
   readonly prefixes: ReadonlyArray<string> | undefined
   readonly mode: "all" | "optin" | "optout"
   readonly noLoop: boolean
@@ -19,7 +19,7 @@ export interface Tracking {
   caching: boolean | undefined
 }
 
-/** Whether a command counts as reading its keys. Scripts do not: only the commands that they run do. */
+/** Whether a command counts as reading its keys. Scripts do not, but the commands that they run may. */
 export const isReader = ({ flags }: CommandSpec): boolean => flags.has("readonly") && !flags.has("skip_monitor")
 
 type Send = (client: Client, push: BinaryPush) => void
@@ -31,7 +31,7 @@ export class Tracker {
   private readonly send: Send
   /** Messages to the client of the running command, which are sent after its reply. */
   private later: Array<() => void> = []
-  /** The keys that have changed in this turn, and the client that changed each of them last. */
+  /** The keys that have changed in this turn, each with the last client that changed it. */
   private changes = new Map<string, Client | undefined>()
 
   constructor(clients: ReadonlyMap<number, Client>, send: Send) {
@@ -95,7 +95,7 @@ export class Tracker {
     for (const client of this.tracking) this.invalidate(client, undefined, writer)
   }
 
-  /** Sends the messages that had to wait for the reply to the running command. */
+  /** Sends the messages that were waiting for the reply to the running command. */
   settle(): void {
     for (const send of this.later.splice(0)) send()
   }

@@ -1,10 +1,10 @@
-/** The users of the server: their passwords and permissions. */
+/** The server's users, with their passwords and permissions. */
 import type { CommandSpec } from "./commandSpec.ts"
 import { keyUses } from "./keySpecs.ts"
 import { BadRule, Selector } from "./selector.ts"
 import { sha256 } from "./sha256.ts"
 
-/** The reason why a command was refused, and the command, key or channel concerned. */
+/** Why a command was rejected, and the command, key or channel concerned. */
 export interface Denial {
   readonly reason: "command" | "key" | "channel"
   readonly object: string
@@ -75,8 +75,8 @@ export class User {
   }
 
   /**
-   * Returns why a command is refused, or `undefined` if it is allowed. Of several selectors, reports the one that comes
-   * closest to allowing the command.
+   * Returns why a command is rejected, or `undefined` if it is allowed. If there are several selectors, reports the one
+   * that comes closest to allowing the command.
    */
   denies(spec: CommandSpec, args: ReadonlyArray<string>): Denial | undefined {
     if (this.isUnrestricted || spec.flags.has("no_auth")) return undefined
@@ -184,7 +184,7 @@ export class Users {
     return this.all.get("default")!
   }
 
-  /** The user of a new connection, or `undefined` if it must authenticate. */
+  /** The user for a new connection, or `undefined` if the client must authenticate. */
   get firstUser(): User | undefined {
     return this.default.needsNoPassword && this.default.isEnabled ? this.default : undefined
   }
@@ -195,7 +195,10 @@ export class Users {
     return user?.accepts(password) === true ? user : undefined
   }
 
-  /** Applies all rules to a user, creating it if necessary, or none of them if one is invalid. Throws `BadRule`. */
+  /**
+   * Applies all rules to a user, creating it if necessary. If a rule is invalid, throws `BadRule` and applies none of
+   * them.
+   */
   set(name: string, words: ReadonlyArray<string>): User {
     const rules = joined(words)
     const changed = this.all.get(name)?.clone() ?? new User(name)

@@ -1,6 +1,6 @@
 /**
- * Tracks which keys clients watch. WATCH registers a key, and a change of the key marks the client as `touched`. EXEC
- * of a marked client returns nil and runs nothing. UNWATCH, EXEC and DISCARD end the watches and remove the mark.
+ * Tracks which keys clients watch. WATCH registers a key, and a change to the key marks the client as `touched`. If the
+ * client is marked, EXEC returns nil and runs nothing. UNWATCH, EXEC and DISCARD end the watches and remove the mark.
  */
 import type { Client } from "./client.ts"
 import type { Server } from "./server.ts"
@@ -31,7 +31,7 @@ export const unwatchAll = (server: Server, client: Client): void => {
   client.touched = false
 }
 
-/** Ends the transaction of a client, and its watches. */
+/** Ends a client's transaction and watches. */
 export const leaveMulti = (server: Server, client: Client): void => {
   client.queue = undefined
   client.queueFailed = false

@@ -13,7 +13,7 @@ import { open } from "./resp.ts"
 
 const { alike, where } = bothServers()
 
-/** Normalizes the order in which Redis lists a user's individual commands, which is that of a hash table. */
+/** Normalizes the order of a user's individual commands, which Redis lists in hash table order. */
 const sortedRules = (reply: unknown): unknown =>
   String(reply).replace(/(?:[+-][@a-z|0-9]+ ?){2,}/g, (rules) => rules.trim().split(" ").sort().join(" "))
 
@@ -81,7 +81,7 @@ describe("users", () => {
     `
   )
   alike(
-    "an invalid rule is refused with a reason and leaves the user unchanged",
+    "an invalid rule is rejected with a reason and leaves the user unchanged",
     `
     ACL SETUSER carol on +foo
     ACL SETUSER carol foo
@@ -342,7 +342,7 @@ describe("functions", () => {
     `
   )
   alike(
-    "invalid libraries are refused with a reason",
+    "invalid libraries are rejected with a reason",
     String.raw`
     FUNCTION LOAD "return 1"
     FUNCTION LOAD "#!lua\nx"

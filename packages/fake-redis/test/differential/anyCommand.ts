@@ -1,6 +1,6 @@
 /**
- * Draws a random command with random arguments. The arguments are keys where the command's spec expects keys, and
- * otherwise words from its command group. Both servers refuse most of these commands, and must do so with the same
+ * Draws a random command with random arguments. Where the command's spec expects keys, the arguments are keys; all
+ * others are words from its command group. Both servers reject most of these commands, and must do so with the same
  * error.
  */
 import { specOf } from "../../src/internal/commandSpec.ts"

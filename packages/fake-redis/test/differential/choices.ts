@@ -1,5 +1,5 @@
 /**
- * The vocabulary of the generator. There are few keys, members and consumers, so that commands often affect the same
+ * The generator's vocabulary. It contains only a few keys, members and consumers, so commands often affect the same
  * ones.
  */
 /** The values that a placeholder may take, by its name. */

@@ -6,7 +6,7 @@ import { ReplyError } from "../../src/internal/session.ts"
 import type { Result } from "./resp.ts"
 import { Refusal } from "./resp.ts"
 
-/** A time in a result. It varies a little, because it depends on when the command arrived. */
+/** A time in a result. It varies a little because it depends on when the command arrived. */
 class Time {
   readonly value: number
   readonly unit: "s" | "ms"

@@ -210,7 +210,7 @@ const whilePaused = async (at: number | string) => {
     await admin.send([["CLIENT", "PAUSE", "100000", "WRITE"]])
   }
   await admin.send([["CLIENT", "UNPAUSE"]])
-  // A second pause may make the first one stricter, but may not shorten it
+  // A second pause may make the first pause stricter, but cannot shorten it
   const start = performance.now()
   await admin.send([["CLIENT", "PAUSE", "300", "WRITE"], ["CLIENT", "PAUSE", "1", "ALL"]])
   await ask("PING", "GET k")
@@ -283,7 +283,7 @@ for (
       [["SCRIPT", "KILL"], ["FUNCTION", "STATS"], ["FUNCTION", "KILL"]]
     ],
     [
-      "a script that has written cannot be killed, and runs to its end",
+      "a script that has written cannot be killed, and completes",
       [
         "EVAL",
         "redis.call('set', KEYS[1], ARGV[1]) for i = 1, 3e7 do end return {KEYS[1], redis.call('get', KEYS[1])}",

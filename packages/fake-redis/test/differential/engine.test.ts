@@ -1,6 +1,6 @@
 /**
- * Compares the engine with a separate redis-server on a few thousand random commands with fixed seeds. Investigate a
- * difference with `pnpm differential --seed S`. Once the bug is fixed, add the case to `examples.ts`.
+ * Compares the engine with a separate redis-server on a few thousand random commands from fixed seeds. To investigate a
+ * difference, run `pnpm differential --seed S`. Once the bug is fixed, add the case to `examples.ts`.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { loadLua } from "../../src/internal/lua/vm.ts"

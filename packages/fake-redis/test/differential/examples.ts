@@ -1,6 +1,6 @@
 /**
- * Replies that the engine once got wrong, grouped by subject. Each example has the commands of one session and the
- * reply of redis-server 7.0.15 to the last of them. Errors begin with a dash.
+ * Replies that the engine once got wrong, grouped by subject. Each example consists of one session's commands and
+ * redis-server 7.0.15's reply to the last of them. Errors begin with a dash.
  */
 import { sha1 } from "../../src/internal/sha1.ts"
 

@@ -1,4 +1,4 @@
-/** An engine with a clock that the test controls, and sessions that record their replies. */
+/** An engine whose clock the test controls, with sessions that record their replies. */
 import { Engine } from "../../src/internal/engine.ts"
 import type { EngineOptions } from "../../src/internal/engineOptions.ts"
 import { loadLua } from "../../src/internal/lua/vm.ts"

@@ -80,6 +80,6 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
   return withEncoding(args)
 }
 
-/** Precedes a scan with a read of the key's encoding, which decides whether the scan is paged. */
+/** Reads the key's encoding before a scan, because the encoding decides whether the scan is paged. */
 const withEncoding = (args: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
   /^[HSZ]SCAN$/.test(args[0]!) && args.length > 1 ? [["OBJECT", "ENCODING", args[1]!], args] : [args]

@@ -203,9 +203,9 @@ const compare = async (commands: ReadonlyArray<ReadonlyArray<string>>) => {
   return theirs
 }
 
-it("both servers decode and refuse the same JSON, with the same messages", () => compare(commands))
+it("both servers decode and reject the same JSON, with the same messages", () => compare(commands))
 
-it("both servers decode and refuse the same random texts", async () => {
+it("both servers decode and reject the same random texts", async () => {
   const replies = await compare(randomTexts().map((text) => ["EVAL", script, "0", text]))
   assert.isAbove(replies.filter((reply) => typeof reply === "string").length, 200)
 })

@@ -3,8 +3,8 @@
  *
  *     node main.ts --cases 100000 --seed 7 [--port P] [--context 4] [--socket]
  *
- * Starts a separate redis-server, unless a port names one. With `--socket`, compares the fake's socket server instead
- * of the engine, and also the invalidations that tracking clients of both servers receive.
+ * Starts a separate redis-server unless a port is given. With `--socket`, compares the fake's socket server instead of
+ * the engine, and also compares the invalidations that both servers' tracking clients receive.
  */
 import { commandLine } from "../../../../scripts/lib/commandLine.mjs"
 import { loadLua } from "../../src/internal/lua/vm.ts"

@@ -100,7 +100,7 @@ export const socketFake = (connection: Connection): Fake => ({
 
 /**
  * Compares the servers on `cases` commands. `tolerance` is the allowed difference between times in milliseconds, in
- * addition to the real server's longest pause. `trackers` are clients of both servers that receive invalidations.
+ * addition to the real server's longest pause. `trackers` are clients that receive invalidations from both servers.
  */
 export const run = async (
   connection: Connection,
@@ -149,7 +149,7 @@ export const run = async (
     return true
   }
 
-  /** Compares each result of a transaction as its own command would be compared. */
+  /** Compares each result in a transaction like the result of a single command. */
   const agreeOnAll = (commands: ReadonlyArray<Args>, real: ReadonlyArray<Result>, fake: ReadonlyArray<Result>) =>
     real.length === fake.length && real.every((item, index) => {
       const args = commands[index] ?? []
@@ -184,7 +184,7 @@ export const run = async (
     }
     const commands: Array<Args> = []
     while (commands.length < BATCH) commands.push(...generate(draw))
-    // Close an open transaction, so that later commands are not queued.
+    // Close an open transaction, or it would queue later commands.
     commands.push(["DISCARD"], ["UNWATCH"])
     const results = await both(commands)
     commands.forEach((args, index) => {
@@ -212,7 +212,7 @@ export const run = async (
       compare(trackers.command, real, fake)
     }
     await both([["SELECT", "0"]])
-    // Start from equal data again: otherwise every later comparison would repeat the difference.
+    // Start from equal data again, or every later comparison would repeat the difference.
     if (differences.length > before) await both([["FLUSHALL"]])
   }
   return { comparisons, differences, accepted }

@@ -1,5 +1,6 @@
 /**
- * Compares, byte for byte, the invalidations that clients of the fake and of a redis-server receive, and their order.
+ * Compares, byte for byte, the invalidations that clients receive from the fake and from a redis-server, and their
+ * order.
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
@@ -117,7 +118,7 @@ alike(
   "b: SET x:2 2"
 )
 alike(
-  "overlapping prefixes are refused",
+  "overlapping prefixes are rejected",
   "a: CLIENT TRACKING ON BCAST PREFIX foo PREFIX foobar",
   "a: CLIENT TRACKING ON BCAST PREFIX foo",
   "a: CLIENT TRACKING ON BCAST PREFIX foobar",
@@ -128,7 +129,7 @@ alike(
   "a: CLIENT TRACKING ON"
 )
 alike(
-  "a client is notified if the target of its redirection disconnects",
+  "a client is notified when the target of its redirection disconnects",
   "c: CLIENT ID",
   "a: CLIENT TRACKING ON REDIRECT <id of c>",
   "a: GET k",

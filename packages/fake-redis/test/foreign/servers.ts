@@ -41,7 +41,7 @@ export const alike = (title: string, names: ReadonlyArray<string>, steps: Steps)
   }, 60_000)
 }
 
-/** Returns the message of a rejection. */
+/** Returns a rejection's message. */
 export const refusal = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     (value) => `no refusal: ${String(value)}`,

@@ -1,5 +1,5 @@
 /**
- * Tracks the encodings that OBJECT ENCODING reports. A collection that outgrows its compact encoding becomes a table,
+ * Tracks the encodings that OBJECT ENCODING reports. A collection that outgrows its compact encoding becomes a table
  * and never changes back. HSCAN, SSCAN and ZSCAN return a compact collection in a single page.
  */
 import type { Config } from "../config.ts"

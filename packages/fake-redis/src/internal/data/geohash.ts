@@ -38,7 +38,10 @@ const middle = (cell: number, { maximum, minimum }: Range): number => {
   return Math.min(maximum, Math.max(minimum, center))
 }
 
-/** Redis casts a score to 64 bits, even one that is not a geohash. A score beyond them becomes 0 or 2^63, as on x86. */
+/**
+ * Redis casts any score to 64 bits, even if it is not a geohash. A score that does not fit becomes 0 or 2^63, as on
+ * x86.
+ */
 const bitsOf = (score: number): bigint => {
   if (score >= 2 ** 64) return 0n
   return score < -(2 ** 63) ? 2n ** 63n : BigInt.asUintN(64, BigInt(Math.trunc(score)))

@@ -42,10 +42,7 @@ const hash = (text: string): bigint => {
   return h ^ h >> 47n
 }
 
-/**
- * Returns the register of an element and its rank, which is the number of trailing zeros in the rest of the hash, plus
- * one.
- */
+/** Returns an element's register and its rank: one more than the number of trailing zeros in the rest of the hash. */
 const place = (element: string): readonly [register: number, rank: number] => {
   const bits = hash(element)
   let rest = bits >> 14n | 1n << 50n
@@ -146,7 +143,7 @@ const writeSparse = (registers: Uint8Array): string => {
   return text
 }
 
-/** Encodes a HyperLogLog. A sparse one becomes dense if it is too long or a rank is too large. */
+/** Encodes a HyperLogLog. A sparse encoding becomes dense if it is too long or a rank is too large. */
 export const encodeHyperLogLog = (log: HyperLogLog, sparseMaxBytes: number): string => {
   let body: string | undefined
   if (log.encoding === SPARSE && log.registers.every((value) => value <= sparseLargest)) {

@@ -61,7 +61,7 @@ export const parseBounds = (by: "score" | "lex", min: string, max: string): Boun
   by === "score" ? scoreBounds(min, max) : lexBounds(min, max)
 
 /**
- * Finds the range by walking from one end, as Redis does. If scores differ, a range by member has gaps, and the
+ * Finds the range by walking from one end, as Redis does. If scores differ, a range by member may have gaps, and the
  * direction determines which members it contains.
  */
 export const boundsSpan = (zset: SortedSet, { before, within }: Bounds, reverse = false): Span => {

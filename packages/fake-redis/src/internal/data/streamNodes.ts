@@ -7,12 +7,12 @@ import type { Config } from "../config.ts"
 import { MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 
 export interface StreamNode {
-  /** The number of remaining entries, and of entries deleted from the middle, which still take space. */
+  /** The number of remaining entries, and of entries that were deleted from the middle and still take space. */
   live: number
   deleted: number
   /** The size of the listpack without its two counters. */
   bytes: number
-  /** The first entry. Later entries store their ids relative to it, and omit field names that are the same. */
+  /** The first entry. Later entries store their ids relative to it, and omit field names that equal its own. */
   readonly ms: bigint
   readonly seq: bigint
   readonly fields: ReadonlyArray<string>
@@ -46,7 +46,7 @@ const counters = ({ deleted, live }: StreamNode): number => integerSize(BigInt(l
 
 const asInt64 = (value: bigint): bigint => value > MAX_INT64 || value < MIN_INT64 ? BigInt.asIntN(64, value) : value
 
-/** Adds an entry to the last node, or to a new one if that is full. `pairs` alternates fields and values. */
+/** Adds an entry to the last node, or to a new node if the last one is full. `pairs` alternates fields and values. */
 export const appendToNodes = (
   nodes: Array<StreamNode>,
   id: { readonly ms: bigint; readonly seq: bigint },

@@ -28,7 +28,7 @@ export interface Entry<T extends TypeName = TypeName> {
   accessedAt: number
 }
 
-/** Copies a value. A collection that has outgrown its compact encoding does not return to it in the copy. */
+/** Copies a value. If a collection has outgrown its compact encoding, so has the copy. */
 export const cloneValue = ({ value }: Entry): ValueTypes[TypeName] => {
   if (typeof value === "string") return value
   const copy = copyOf(value)
@@ -52,7 +52,7 @@ export const cloneEntry = (entry: Entry): Entry => ({
   accessedAt: entry.accessedAt
 })
 
-/** Whether a collection is empty, so that its key must be removed. Empty streams remain. */
+/** Whether a collection is empty and its key must be removed. Empty streams remain. */
 export const isEmpty = (entry: Entry): boolean => {
   const value = entry.value
   if (typeof value === "string") return false

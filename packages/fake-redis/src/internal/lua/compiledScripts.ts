@@ -16,8 +16,8 @@ export class CompiledScripts {
   }
 
   /**
-   * Returns a reference to the compiled script, or the compiler's message. If there are too many scripts, forgets the
-   * others: a script that runs again is compiled again.
+   * Returns a reference to the compiled script, or the compiler's message. If there are too many scripts, forgets all
+   * others, which are compiled again on their next run.
    */
   refOf(source: string): number | string {
     const { L, refs, stack } = this

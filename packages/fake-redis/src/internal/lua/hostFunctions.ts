@@ -1,4 +1,4 @@
-/** The host side of the Lua prelude: what its Lua functions ask of the host. */
+/** The host side of the Lua prelude: the functions that Lua calls on the host. */
 import { errorText } from "./libraries.ts"
 import type { Run } from "./script.ts"
 import type { LuaStack } from "./stack.ts"

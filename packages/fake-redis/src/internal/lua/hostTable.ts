@@ -1,4 +1,4 @@
-/** The table of the host's functions from which the prelude builds the libraries. */
+/** The table of host functions from which the prelude builds the libraries. */
 import { decode, encode } from "./json.ts"
 import { configureJson, settingNames } from "./jsonSettings.ts"
 import { bitFunctions, libraryFunctions } from "./libraryFunctions.ts"

@@ -1,5 +1,5 @@
 /**
- * `cjson.encode` and `cjson.decode` as C functions for Lua. Errors are raised outside of `try`, because the VM unwinds
+ * `cjson.encode` and `cjson.decode` as C functions for Lua. Errors are raised outside `try`, because the VM unwinds
  * with a JavaScript exception that must not be caught.
  */
 import { decodeJson } from "./jsonDecoder.ts"

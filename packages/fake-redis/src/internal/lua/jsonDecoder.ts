@@ -54,7 +54,7 @@ export const decodeJson = (stack: LuaStack, L: number, text: string, settings: J
   const unexpected = (wanted: string): never =>
     refuse(`Expected ${wanted} but found ${token} at character ${start + 1}`)
 
-  /** Makes an error the current token. The caller refuses it, and names what it expected instead. */
+  /** Makes an error the current token. The caller then rejects this token and reports which token it expected. */
   const wrong = (problem: string) => {
     token = problem
     start = at
@@ -193,7 +193,7 @@ const hex = (text: string, from: number): number => {
   return /^[0-9a-fA-F]{4}$/.test(digits) ? parseInt(digits, 16) : -1
 }
 
-/** Returns the code point of the `\u` sequence, or pair of surrogates, at `at`; undefined if it is invalid. */
+/** Returns the code point of the `\u` sequence, or pair of surrogates, at `at`. Returns undefined if it is invalid. */
 const codePoint = (text: string, at: number): number | undefined => {
   const code = hex(text, at + 2)
   if (code < 0) return undefined

@@ -1,5 +1,5 @@
 /**
- * The settings of `cjson`, and the functions that get and set them. Here they last for one run of a script; in Redis,
+ * The settings of `cjson`, and the functions that get and set them. Here they last for one run of a script. In Redis,
  * they last until the next SCRIPT FLUSH or restart.
  */
 import type { LuaStack } from "./stack.ts"
@@ -12,8 +12,8 @@ export interface JsonSettings {
   decodeDepth: number
   precision: number
   /**
-   * Whether an excessively sparse array is encoded as an object instead of refused, and what counts as excessively
-   * sparse.
+   * Whether an excessively sparse array is encoded as an object instead of being rejected, and when an array is
+   * excessively sparse.
    */
   sparseConverts: boolean
   sparseRatio: number
@@ -44,7 +44,7 @@ export const settingNames = [
   "decode_invalid_numbers"
 ] as const
 
-/** A setter of `cjson`, such as `encode_max_depth`. Sets the values that are passed, and returns the current ones. */
+/** A setter in `cjson`, such as `encode_max_depth`. Sets the values that are passed, and returns the current values. */
 export const configureJson = (
   stack: LuaStack,
   L: number,

@@ -1,6 +1,6 @@
 /**
- * Functions of Lua's libraries that the host implements. They check their arguments as in Redis, and their errors have
- * the position of the caller, even if it only returns the result of the call.
+ * Functions in Lua's libraries that the host implements. They check their arguments as in Redis. Their errors contain
+ * the caller's position, even if the caller only returns the result of the call.
  */
 import { Fail } from "../reply.ts"
 import { sha1 } from "../sha1.ts"

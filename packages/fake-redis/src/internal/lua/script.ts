@@ -9,15 +9,15 @@ export interface ScriptHost {
   /** Whether the user may run a command. `undefined` if the command does not exist. */
   readonly mayRun: (args: ReadonlyArray<string>) => boolean | undefined
   /**
-   * Whether the script must pause so that other clients are served. Without this function, a long script is killed
-   * instead.
+   * Whether the script must pause to let the server serve other clients. If this function is not set, a long script is
+   * killed instead.
    */
   readonly mustPause?: (() => boolean) | undefined
 }
 
 export class Paused {
   readonly resume: () => Value | Paused
-  /** Makes the script fail when it is resumed. */
+  /** Makes the script fail when it resumes. */
   readonly kill: () => void
   constructor(resume: () => Value | Paused, kill: () => void) {
     this.resume = resume

@@ -24,8 +24,8 @@ const largest = 32
 const fixed: Readonly<Record<string, number>> = { b: 1, B: 1, h: 2, H: 2, l: 8, L: 8, T: 8, f: 4, d: 8, x: 1 }
 
 /**
- * Parses a format into items, each with the padding before it. For "s" the size is 0, and "c0" takes its length from
- * the previous value.
+ * Parses a format into items, each with the padding before it. The size of "s" is 0, and "c0" takes its length from the
+ * previous value.
  */
 const parse = function*(name: string, format: string): Generator<Item, void, number> {
   let little = true

@@ -77,7 +77,7 @@ class Vm implements LuaVm {
     const register = this.register.bind(this)
     stack.pushFunction(L, (state) => hostFunction(stack, state, this.current, register))
     if (m._lua_pcall(L, 4, 6, 0) !== 0) throw new Error(stack.read(L, -1))
-    // The proxy becomes the environment of every chunk that is loaded after this.
+    // The proxy becomes the environment of every chunk that is loaded from now on.
     m._lua_replace(L, GLOBALS)
     this.traceRef = m._luaL_ref(L, REGISTRY)
     this.invokeRef = m._luaL_ref(L, REGISTRY)

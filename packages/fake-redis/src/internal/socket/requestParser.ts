@@ -23,7 +23,7 @@ const STAR = 42
 
 const decimal = (text: string): number | undefined => /^(?:0|-?[1-9][0-9]{0,18})$/.test(text) ? Number(text) : undefined
 
-/** Up to this length, a loop is faster than a call into Node. */
+/** Up to this length, a loop is faster than calling into Node. */
 const shortText = 24
 
 const textOf = (buffer: Buffer, start: number, end: number): string => {
