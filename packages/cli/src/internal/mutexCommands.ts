@@ -101,7 +101,7 @@ const list = Command.make(
       return yield* new Partly({ cause: new Stop({ code: exitCodes.negative, message: lines.join("\n") }) })
     }
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("List the mutexes that are owned or waited for"))
+).pipe(Command.withDescription("List the mutexes that have an owner or waiters"))
 
 const describe = (name: string, state: MutexState, paint: Paint): ReadonlyArray<string> => [
   field("mutex", name, paint),
