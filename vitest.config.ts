@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config"
 
-/** The tests that start servers. They wait most of the time, so many of them can run at once. */
+/** The tests that start servers. They mostly wait, so many of them can run concurrently. */
 const server = [
   "packages/core/test/server/*.test.ts",
   "examples/test/programs.test.ts",
@@ -9,7 +9,7 @@ const server = [
   "packages/fake-redis/test/{differential,foreign}/*.test.ts"
 ]
 
-/** Known problems (docs/known-problems.md) by where they were found, then the properties of safety and liveness. */
+/** Known problems (docs/known-problems.md) by where they were found, then the safety and liveness properties. */
 const numbered = { S: 25, B: 60, G: 32, H: 7, L: 6 }
 const tags = Object.entries(numbered).flatMap(([letter, count]) =>
   Array.from({ length: count }, (_, index) => ({ name: `${letter}${index + 1}` }))
@@ -24,7 +24,7 @@ export default defineConfig({
     }],
     pool: "forks",
     isolate: false,
-    // Some mistakes only make a test hang, which then fails after this time
+    // Some mistakes only make a test hang. It then fails after this time
     testTimeout: 180_000,
     hookTimeout: 60_000,
     projects: [

@@ -214,7 +214,7 @@ describe("time", () => {
     })
   )
 
-  it("follows the fake timers of a test runner", async () => {
+  it("follows a test runner's fake timers", async () => {
     vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"] })
     try {
       await served(async ({ port }) => {
@@ -274,7 +274,7 @@ describe("with all timers faked", () => {
 })
 
 describe("a closed server", () => {
-  it("sets no timer, even if a test runner has restored the timers of the process", async () => {
+  it("sets no timer, even if a test runner has restored the process's timers", async () => {
     vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"] })
     const server = await createFakeRedis()
     const client = await openRaw({ port: server.port })

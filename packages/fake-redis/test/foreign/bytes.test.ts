@@ -3,8 +3,8 @@ import { openRaw } from "../rawSocket.ts"
 import { alike } from "./servers.ts"
 
 /**
- * Each line has the inline commands of one connection. Replies have a defined order and are the same on every server.
- * Each line unsubscribes from its channels, because RESP2 allows few commands on a subscribed connection.
+ * Each line contains the inline commands for one connection. Their replies have a defined order and are the same on
+ * every server. Each line unsubscribes from its channels, because RESP2 allows few commands on a subscribed connection.
  */
 const both: ReadonlyArray<string> = [
   "HSET h a 1 ; HGETALL h ; HRANDFIELD h 1 WITHVALUES ; HGET h no ; HMGET h a no ; CONFIG GET maxmemory",
