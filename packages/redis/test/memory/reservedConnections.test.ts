@@ -21,6 +21,26 @@ it.live("reserved connections use the database selected by the client", () =>
     assert.include(server.received, "SELECT")
   }).pipe(Effect.scoped, Effect.provide(quiet)))
 
+it.live("reserved connections use the database selected by the client while it reconnects", () =>
+  Effect.gen(function*() {
+    const server = yield* refusingServer
+    const client = yield* Effect.acquireRelease(
+      Effect.sync(() => new Client(server.url, { retryStrategy: (attempt) => attempt === 1 ? 1 : 60_000 })),
+      (client) => Effect.sync(() => client.disconnect())
+    )
+    yield* Effect.promise(() => client.select(3))
+    const redis = Context.get(yield* Layer.build(IoRedis.layerClient(client)), Redis)
+    server.refuse = { command: "INFO", reply: "ERR the server is busy" }
+    const failed = new Promise((resolve) => client.once("error", resolve))
+    client.disconnect(true)
+    yield* Effect.promise(() => failed)
+    server.refuse = undefined
+    server.received.length = 0
+    assert.strictEqual(yield* Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("GET", "key"))), "OK")
+    assert.notStrictEqual(client.status, "ready")
+    assert.include(server.received, "SELECT")
+  }).pipe(Effect.scoped, Effect.provide(quiet)))
+
 it.live.each([0, -1, NaN])(
   "a maximum of %d reserved connections is refused, because a reservation would wait forever",
   (most) =>

@@ -182,7 +182,9 @@ export const duplicate = (
   settings: Settings
 ): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, targetOf(client.options), () => {
-    const { condition, options: { sentinelCommandTimeout, sentinels } } = client
+    const { sentinelCommandTimeout, sentinels } = client.options
+    // While it reconnects, a client of ioredis keeps the database in `prevCondition`, and selects it later
+    const condition = client["prevCondition" as "condition"] ?? client.condition
     const own = defined({ db: condition?.select, sentinelCommandTimeout, sentinels })
     return client.duplicate(withForced(role, { ...settings, client: { ...own, ...settings.client } }))
   })
