@@ -26,7 +26,7 @@ const replies: ReadonlyArray<readonly [reply: string, isRetryable: boolean, mess
   ["NOAUTH Authentication required.", false, "NOAUTH"],
   ["WRONGPASS invalid username-password pair or user is disabled.", false, "WRONGPASS"],
   ["NOPERM User default has no permissions", false, "grant it with ACL SETUSER"],
-  ["WRONGTYPE Operation against a key", false, "another type (WRONGTYPE)"],
+  ["WRONGTYPE Operation against a key", false, "of the wrong type (WRONGTYPE)"],
   ["ERR unknown", false, "ERR unknown"]
 ]
 
