@@ -93,8 +93,8 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
 })
 
 /**
- * Returns a function that destroys each connection of a Cluster client on which a reply to this library or to the
- * handshake is due, and nothing arrives for twice the timeout. Late replies keep a connection open.
+ * Returns a function that destroys each connection of a Cluster client on which a reply to this library, or to the
+ * handshake, is overdue and then no data arrives for at least another timeout. Late replies keep a connection open.
  */
 const endSilentNodes = (cluster: Cluster, limit: number) => {
   const silent = new WeakMap<object, { readonly bytesRead: number; readonly since: number }>()
@@ -106,7 +106,7 @@ const endSilentNodes = (cluster: Cluster, limit: number) => {
       const { bytesRead } = stream as Socket
       const known = silent.get(stream)
       if (known?.bytesRead !== bytesRead) silent.set(stream, { bytesRead, since: isOverdue ? at - limit : at })
-      else if (at >= known.since + 2 * limit) stream.destroy(new Error(`no data from the node for ${2 * limit} ms`))
+      else if (at >= known.since + 2 * limit) stream.destroy(new Error(`no data from the node for ${limit} ms`))
     }
   }
 }
