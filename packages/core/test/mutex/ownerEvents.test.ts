@@ -201,6 +201,18 @@ it.effect("a reader that falls behind by more than 128 events gets a gap in plac
     }
   }))
 
+it.effect("a reader receives the events before a refusal, even if others follow it", () =>
+  Effect.gen(function*() {
+    const event = { _tag: "Acquired", mutex: "m", owner: "1" } as const
+    const before = Array.from({ length: 128 }, () => event)
+    const reader = yield* makeReader
+    serve(reader, before)
+    yield* Queue.fail(reader, refusal)
+    serve(reader, [event])
+    assert.deepStrictEqual<unknown>(yield* Queue.takeN(reader, 128), before)
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(Queue.take(reader))))
+  }))
+
 describe("an operator", { tags: ["B59"] }, () => {
   it.effect("can read the owner, the remaining time, the token, and the queue with waiting times", () =>
     Effect.gen(function*() {

@@ -344,6 +344,20 @@ describe("work that starts its next run in a detached fiber", () => {
         assert.deepStrictEqual(counts, [1, 1, 1, 1, 1])
       }).pipe(Effect.provide(TestLive))
   )
+
+  it.effect("does not keep earlier runs in memory if each run overlaps the next one, on another mutex", () =>
+    Effect.gen(function*() {
+      const counts: Array<number> = []
+      const run = (runs: number): Effect.Effect<void, unknown, Mutex.Mutex> =>
+        Mutex.withLock(`m${runs % 2}`)(Effect.gen(function*() {
+          counts.push(yield* inherited)
+          if (runs > 1) yield* Effect.forkDetach(Effect.delay(run(runs - 1), "1 second"))
+          yield* Effect.sleep("1500 millis")
+        }))
+      yield* Effect.forkChild(run(6))
+      yield* TestClock.adjust("20 seconds")
+      assert.deepStrictEqual(counts, [1, 2, 2, 2, 2, 2])
+    }).pipe(Effect.provide(TestLive)))
 })
 
 describe("acquireAll", () => {

@@ -57,7 +57,7 @@ export const jobHost = (contender: object): JobHost => {
  * on interruption.
  */
 export const withNames = <A, E, R>(
-  { jobs }: JobHost,
+  { jobs }: Pick<JobHost, "jobs">,
   names: ReadonlyArray<string>,
   running: (interrupted: () => void) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | InvalidConfig, R> =>
@@ -65,7 +65,11 @@ export const withNames = <A, E, R>(
     const runner: JobRunner = { isEnding: false, ended: Deferred.makeUnsafe() }
     const reserve: Effect.Effect<void, InvalidConfig> = Effect.suspend(() => {
       const known = names.find((name) => jobs.has(name))
-      if (known === undefined) return Effect.sync(() => names.forEach((name) => jobs.set(name, runner)))
+      if (known === undefined) {
+        // Reserve in the same step: after a yield, another runner may have reserved them
+        names.forEach((name) => jobs.set(name, runner))
+        return Effect.void
+      }
       const { ended, isEnding } = jobs.get(known)!
       return isEnding
         ? Effect.andThen(restore(Deferred.await(ended)), reserve)

@@ -20,16 +20,20 @@ const Current: Context.Reference<Nesting | undefined> = Context.Reference<Nestin
   { defaultValue: () => undefined }
 )
 
+/** Returns the locks that have not ended. */
+const open = (nesting: Nesting | undefined): Nesting | undefined => {
+  if (nesting === undefined) return undefined
+  const outer = open(nesting.outer)
+  return nesting.lease.isOpen() ? { ...nesting, outer } : outer
+}
+
 /**
  * Adds the lock to the context of the work inside it. Drops locks that have ended: if each run started the next one in
  * a detached fiber, all their locks would stay in memory.
  */
 export const provide =
-  (leases: HeldLeases, lease: HeldLease) => (context: Context.Context<never>): Context.Context<never> => {
-    let outer = Context.get(context, Current)
-    while (outer?.lease.isOpen() === false) outer = outer.outer
-    return Context.add(context, Current, { leases, lease, outer })
-  }
+  (leases: HeldLeases, lease: HeldLease) => (context: Context.Context<never>): Context.Context<never> =>
+    Context.add(context, Current, { leases, lease, outer: open(Context.get(context, Current)) })
 
 /** Returns an error if an acquire would wait for an enclosing lock. Ignores leases that have ended. */
 export const find = (

@@ -271,6 +271,8 @@ export const makeReader: Effect.Effect<Reader> = Queue.bounded<OwnerEvent, Store
 
 export const serve = (reader: Reader, events: ReadonlyArray<OwnerEvent>): void => {
   for (const event of events) {
+    // A reader that has failed takes no more events, but still has those before its failure
+    if (reader.state._tag !== "Open") return
     if (Queue.isFullUnsafe(reader)) {
       while (Queue.sizeUnsafe(reader) > 0) Queue.takeUnsafe(reader)
       Queue.offerUnsafe(reader, { _tag: "Gap", mutex: event.mutex })
