@@ -43,7 +43,7 @@ const { positionals, values: options } = commandLine({
     only: { type: "string" },
     /** The number of repetitions of each workload. Default: five, or three with `--quick` or `--bounds`. */
     repetitions: { type: "string" },
-    /** Does not measure the charts. `latest.json` keeps those of the previous run. */
+    /** Does not measure the charts. `latest.json` keeps the previous run's charts. */
     "no-charts": { type: "boolean", default: false },
     /** With `--quick`: makes this run the baseline for later quick runs. With `--bounds`: stores the results. */
     save: { type: "boolean", default: false }

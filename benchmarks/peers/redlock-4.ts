@@ -1,4 +1,4 @@
-/** The contestant for redlock 4, whose API differs from that of later versions. */
+/** The contestant for redlock 4, whose API differs from later versions. */
 import { fromLocks } from "../lib/locks.ts"
 import { type Client, connect, load } from "./folder.ts"
 

@@ -377,7 +377,7 @@ export const acquireIfAvailable = <R = never>(
  *
  * The body is interrupted no later than the local deadline, and the effect then fails with `LeaseLost`. The mutex is
  * released after the body and its finalizers have ended. If the body is a function, it receives the lease, which
- * contains the fencing token. All other failures are those of `acquire`.
+ * contains the fencing token. It also fails with the errors of `acquire`.
  *
  * **Example** (Protecting a transfer)
  *

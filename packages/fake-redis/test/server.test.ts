@@ -32,7 +32,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "sends the replies to a pipeline in a single write, including those of scripts",
+    "sends the replies to a pipeline in a single write, replies to scripts included",
     served(async ({ port }) => {
       const client = await openRaw({ port })
       const writes = vi.spyOn(Socket.prototype, "write")

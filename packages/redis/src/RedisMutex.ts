@@ -41,7 +41,7 @@ import * as IoRedis from "./IoRedis.ts"
  * @since 0.1.0
  */
 export interface Options<R = never> extends Mutex.Options<R> {
-  /** Options for the connection. Defaults: those of `IoRedis.layer`. */
+  /** Options for the connection, as for `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
 

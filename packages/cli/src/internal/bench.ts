@@ -19,7 +19,7 @@ const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 /** The minimum number of samples, even if taking them exceeds the duration. Fewer would not be meaningful. */
 const fewest = 10
 
-/** A mutex client with its own connections, like those of a separate process. */
+/** A mutex client with its own connections, as in a separate process. */
 const member = Effect.map(Layer.build(Layer.fresh(mutexes)), Context.get(Mutex.Mutex))
 
 const summary = (name: string, times: ReadonlyArray<number>) => {

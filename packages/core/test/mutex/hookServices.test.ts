@@ -1,4 +1,4 @@
-/** Hooks may use services: those of the caller, or those of the layer that defines the hook. */
+/** Hooks may use services from the caller, or from the layer that defines the hook. */
 import { Contender, Mutex, type SimbaError } from "@effect-simba/core"
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, expectTypeOf, it } from "@effect/vitest"

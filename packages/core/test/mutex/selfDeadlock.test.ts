@@ -42,7 +42,7 @@ describe("an acquire that waits for its own process", () => {
     }).pipe(Effect.scoped, Effect.provide(live))
   })
 
-  it.effect("is timed from the current holder's grant, not from those of earlier holders", () => {
+  it.effect("is timed from the current holder's grant, not from an earlier holder's", () => {
     const { lines, live } = logging()
     return Effect.gen(function*() {
       yield* start(Mutex.withLock("m")(Effect.sleep("4 seconds")))

@@ -222,7 +222,7 @@ describe("positions that are kept by the handler", () => {
       const options = { after: Option.some("3-0"), until: ({ value }: { value: { n: number } }) => value.n === 0 }
       assert.deepInclude(yield* processed(one, options), { observed: [], isDone: true })
       assert.deepStrictEqual([one.checkpoint, one.end], ["3-0", "Ended"])
-      // At any other position, even at that of a deleted message, the handler waits for more messages
+      // At any other position, even where a message was deleted, the handler waits for more messages
       for (const left of [2, 1]) {
         const other = lease(1, 2)
         other.trim(left)

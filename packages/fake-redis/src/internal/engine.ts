@@ -171,7 +171,7 @@ export class Engine {
     return next === Infinity ? undefined : next
   }
 
-  /** The number of scheduled expiries, including those of deleted keys. */
+  /** The number of scheduled expiries, deleted keys included. */
   get scheduled(): number {
     return this.server.dbs.reduce((sum, db) => sum + db.scheduled, 0)
   }

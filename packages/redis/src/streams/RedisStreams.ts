@@ -40,7 +40,7 @@ import * as store from "./internal/store.ts"
  * @since 0.1.0
  */
 export interface Options extends StreamClient.Options {
-  /** Options for the connection. Defaults: those of `IoRedis.layer`. */
+  /** Options for the connection, as for `IoRedis.layer`. */
   readonly redis?: IoRedis.Options | undefined
 }
 

@@ -65,7 +65,7 @@ describe("the simulator's model of mutexes", () => {
     assert.deepStrictEqual(forced(force(one).with(3, "simba:{foreign}"), `${one}@@400`), [])
   })
 
-  it("separates the channels and lines of effect-simba layers from those of Simba contenders", () => {
+  it("separates effect-simba layers from Simba contenders, in channels and in lines", () => {
     assert.strictEqual(channel("m", one), "simba:inbox:aaaaaaaaaaaa")
     assert.strictEqual(channel("m", "1:1@host"), "simba:{m}:1:1@host")
     assert.strictEqual(line(one), line(other))

@@ -81,7 +81,7 @@ export const produce = (client: Simulation.Client, settings: Settings) => {
   const announceRaw = (text: string) =>
     Effect.ignore(send("XADD", `${settings.service ?? service}-input`, "*", "lbs-input", text))
 
-  /** Writes and deletes drafts, whose ids are larger than those of all other messages. Late requests have no effect. */
+  /** Writes and deletes drafts, whose ids are larger than all other messages' ids. Late requests have no effect. */
   const drafts = (stream: string) =>
     Effect.gen(function*() {
       for (let n = 1; n <= 4; n++) {

@@ -52,7 +52,7 @@ export const plainUses: Uses = {
 /** A message's key. Messages with the same key are processed in order. */
 export const keyOf = (message: string) => String(Number.parseInt(message) % 3)
 
-/** The ids of drafts are larger than those of all other messages. */
+/** Drafts have larger ids than all other messages. */
 const draftBase = 1_000_000
 
 export const draftId = (n: number) => `${draftBase + n}-0`

@@ -15,7 +15,7 @@
  * - `processed`: the handler has processed the message with the id `message`. `key` is the message's key if messages
  *   are processed concurrently. `failed`: the handler of `entry` failed. `tried`: the handler failed to process one
  *   `message`.
- * - `gap`: missing messages were reported to the handler. The fields are those of `StreamMessages.Gap`.
+ * - `gap`: missing messages were reported to the handler. It has the fields of `StreamMessages.Gap`.
  * - `kept`: an external system has stored `message` as the last processed one. For handlers that do not commit.
  *
  * **Example** (For a fleet without rebalancing)

@@ -156,7 +156,7 @@ describe("ensureIsTruthful", () => {
       })
     }))
 
-  it.effect("accepts the effects of stepping the server's clock forward, but not those of stepping it back", () =>
+  it.effect("accepts what follows from a server clock that steps forward, but not from one that steps back", () =>
     Effect.gen(function*() {
       const history = (client: Simulation.Client) =>
         take("a", 1000).pipe(Effect.andThen(Effect.sleep("50 seconds")), Effect.andThen(pass(client)))

@@ -21,7 +21,7 @@ describe("one owner at a time", () => {
     assert.strictEqual(replacedAfter(1200), "")
   })
 
-  it("accepts releases and forced releases, but only those of this owner and resource", () => {
+  it("accepts releases and forced releases, but only for this owner and resource", () => {
     assert.strictEqual(owners((history) => history.send("DEL", "owner:m", "a")), "")
     assert.strictEqual(owners((history) => history.send("UNLINK", "owner:m", "a")), "")
     assert.strictEqual(owners((history) => history.send("DEL", "owner:m", "b")), early("nobody"))

@@ -1,5 +1,5 @@
 /**
- * The `struct` library: packs numbers and strings as C structures, according to a format. Sizes are those of a 64-bit
+ * The `struct` library: packs numbers and strings as C structures, according to a format. Sizes match a 64-bit
  * server.
  */
 import type { LuaStack } from "./stack.ts"

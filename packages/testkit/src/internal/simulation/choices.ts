@@ -118,7 +118,7 @@ export class Choices {
     return this.count - this.open.length
   }
 
-  /** Leaves out an alternative whose outcome is the same as that of one at an earlier point. */
+  /** Leaves out an alternative that has the same outcome as one at an earlier point. */
   skip(): void {
     if (this.isOpen && this.taken === this.schedule.length) this.skipped++
   }

@@ -1,7 +1,7 @@
 --- Grants one run of a job to the mutex's owner, or records missed instants.
 ---
 --- If the reply is lost, the caller repeats the request with the same claim. An owner is refused if its token is
---- smaller than that of the last run.
+--- smaller than the last run's.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs

@@ -9,7 +9,7 @@
 --- KEYS[3] fence
 --- KEYS[4] reserved
 --- ARGV[1] confirm: ms
---- ARGV[2] skipDead: '1' | 'own' | '0'  dead waiters to skip: all, those of effect-simba, or none
+--- ARGV[2] skipDead: '1' | 'own' | '0'  dead waiters to skip: all, effect-simba's, or none
 --- ARGV[3] id  of the owner, or '' if the mutex is free
 --- Reply: OwnershipText. The ownership before the call. If another owner holds the mutex, nothing changes.
 
