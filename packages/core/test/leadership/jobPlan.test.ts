@@ -62,7 +62,7 @@ const expected = (spec: Spec, record: JobRecord, isPaused: boolean, leader: Lead
   const repeat = repeatAt(spec, record, leader, now)
   if (repeat !== undefined && !isPaused && (due.length === 0 || spec.misfire === "runAll")) {
     const from = Math.max(repeat, ready)
-    return from > now ? { _tag: "Wait", until: Math.min(from, Math.max(next(at), ready)) } : {
+    return from > now ? { _tag: "Wait", until: due.length === 0 ? Math.min(from, Math.max(next(at), ready)) : from } : {
       _tag: "Run",
       mode: "run",
       at: run!.scheduledAt,
@@ -129,6 +129,7 @@ const decides = (records: ReadonlyArray<JobRecord>) => {
             observed.add(decision._tag)
             const name = JSON.stringify({ spec, leader, run: record.run, isPaused, now })
             assert.deepStrictEqual(decision, expected(spec, record, isPaused, leader, now), name)
+            assert.isTrue(decision._tag !== "Wait" || decision.until > now, `would wait in vain: ${name}`)
           }
         }
       }

@@ -93,7 +93,7 @@ export const plan = (
     const due = Math.max(retry, ready)
     return due <= now
       ? runAt(run!.scheduledAt, run!.attempt + 1, true, 0, "outage")
-      : { _tag: "Wait", until: Math.min(due, Math.max(first, ready)) }
+      : { _tag: "Wait", until: first > now ? Math.min(due, Math.max(first, ready)) : due }
   }
   // Checked after retries, because a requested run overwrites the record of the last attempt
   if (wanted !== undefined) {
