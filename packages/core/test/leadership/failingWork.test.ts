@@ -1,8 +1,8 @@
 /** Failing work ends the leadership, unless the caller handles failures itself. */
-import { Contender, Mutex } from "@effect-simba/core"
+import { Contender, Leadership, Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Latch, Layer, Logger, Option, Scope, Stream } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, Latch, Layer, Logger, Option, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as Fleet from "../support/fleet.ts"
 import { start, TestLive } from "../support/setup.ts"
@@ -64,6 +64,106 @@ describe("a leader's work that fails", () => {
       yield* TestClock.adjust("350 millis")
       assert.strictEqual(at.length, 14)
     }).pipe(Effect.provide(TestLive)))
+
+  const pausedFor = Effect.fnUntraced(function*(act: (jobs: Contender.Contender) => Effect.Effect<void>) {
+    const jobs = yield* Mutex.contend("jobs")
+    let runs = 0
+    yield* start(jobs.whileLeader(Effect.suspend(() => {
+      runs++
+      return Effect.fail("no")
+    })))
+    yield* settle
+    // The seventh run failed after 6.3 seconds, so the eighth one may start after 12.7 seconds
+    yield* TestClock.adjust("7 seconds")
+    assert.strictEqual(runs, 7)
+    yield* act(jobs)
+    yield* TestClock.adjust("5600 millis")
+    assert.strictEqual(runs, 7)
+    yield* TestClock.adjust("1200 millis")
+    assert.strictEqual(runs, 8)
+  }, Effect.provide(TestLive))
+
+  for (
+    const [how, act] of [
+      ["leaves", (jobs) => jobs.leave],
+      ["leaves and is started again", (jobs) => Effect.andThen(jobs.leave, jobs.start)],
+      ["is stopped and started again", (jobs) => Effect.andThen(jobs.stop, jobs.start)],
+      ["is asked to step down", (jobs) => jobs.stepDown]
+    ] as ReadonlyArray<readonly [string, (jobs: Contender.Contender) => Effect.Effect<void>]>
+  ) it.effect(`is not retried before its pause has ended, even if the contender ${how}`, () => pausedFor(act))
+
+  it.effect("is retried after pauses even if it steps down in its finalizers", () =>
+    Effect.gen(function*() {
+      const begin = yield* Clock.currentTimeMillis
+      const at: Array<number> = []
+      const jobs = yield* Mutex.contend("jobs")
+      const work = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        at.push(now - begin)
+        return at.length > 20 ? Effect.never : Effect.fail("no")
+      })
+      yield* start(jobs.whileLeader(Effect.ensuring(work, jobs.stepDown)))
+      yield* settle
+      yield* TestClock.adjust("3 seconds")
+      assert.deepStrictEqual(at, [0, 100, 300, 700, 1500])
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("is retried after a pause even if the contender steps down or loses its lease while job runs are ending", () =>
+    Effect.gen(function*() {
+      const ends = [
+        (jobs: Contender.Contender) => jobs.stepDown,
+        (jobs: Contender.Contender) => Effect.asVoid(Mutex.forceRelease(jobs.mutex))
+      ]
+      for (const [i, end] of ends.entries()) {
+        const jobs = yield* Mutex.contend(`jobs ${i}`)
+        let runs = 0
+        const failing = Effect.suspend(() => ++runs === 1 ? Effect.fail("no") : Effect.never)
+        yield* start(
+          Leadership.runJobs(jobs, [{ name: "slow", schedule: Leadership.every("1 day"), run: Effect.never }])
+        )
+        yield* settle
+        yield* start(jobs.whileLeader(failing))
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual((yield* jobs.state)._tag, "Leading")
+        yield* end(jobs)
+        yield* TestClock.adjust("90 millis")
+        assert.strictEqual(runs, 1)
+        yield* TestClock.adjust("20 millis")
+        assert.strictEqual(runs, 2)
+      }
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("leaves no timer behind if its leadership ends while job runs are ending", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      let sleeping = 0
+      const counting: Clock.Clock = {
+        ...clock,
+        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe(),
+        monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+        sleep: (duration) =>
+          Duration.toHours(duration) < 5
+            ? clock.sleep(duration)
+            : Effect.acquireUseRelease(
+              Effect.sync(() => sleeping++),
+              () => clock.sleep(duration),
+              () => Effect.sync(() => sleeping--)
+            )
+      }
+      yield* Effect.gen(function*() {
+        const jobs = yield* Mutex.contend("jobs", { drainTimeout: "5 hours" })
+        yield* start(
+          Leadership.runJobs(jobs, [{ name: "slow", schedule: Leadership.every("1 hour"), run: Effect.never }])
+        )
+        yield* settle
+        const failing = yield* start(jobs.whileLeader(Effect.fail("no")))
+        yield* settle
+        assert.strictEqual(sleeping, 1)
+        yield* Fiber.interrupt(failing)
+        yield* jobs.stepDown
+        yield* settle
+        assert.strictEqual(sleeping, 0)
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, counting))
+    }))
 
   it.effect("ends the leadership if it fails with the loss of an earlier lease, even if both leases have the same id", () =>
     Effect.gen(function*() {

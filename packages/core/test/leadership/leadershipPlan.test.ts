@@ -13,6 +13,8 @@ interface World {
   readonly runs: Array<number>
   /** The leadership of each drain in progress. */
   readonly drains: Array<number>
+  /** The leaderships whose work has failed. */
+  readonly failed: Set<number>
   readonly problems: Array<string>
 }
 
@@ -23,6 +25,7 @@ const begin = (): World => ({
   hasLease: false,
   runs: [],
   drains: [],
+  failed: new Set(),
   problems: []
 })
 
@@ -31,6 +34,7 @@ const copy = (world: World): World => ({
   contention: { ...world.contention },
   runs: [...world.runs],
   drains: [...world.drains],
+  failed: new Set(world.failed),
   problems: [...world.problems]
 })
 
@@ -43,14 +47,13 @@ const eventsOf = ({ contention, drains, hasLease, hasLoop, isInterrupted, runs }
     [{ _tag: "Leave" }, true],
     [{ _tag: "Close" }, true],
     [{ _tag: "LoopEnded" }, hasLoop && isInterrupted && !hasLease],
-    [{ _tag: "Gained" }, hasLoop && !hasLease && !isInterrupted],
-    [{ _tag: "Over", lastedMillis: 1000 }, hasLease],
-    [{ _tag: "Over", lastedMillis: 60_000 }, hasLease],
+    [{ _tag: "Gained", now: 0 }, hasLoop && !hasLease && !isInterrupted],
+    [{ _tag: "Over", now: 1000 }, hasLease],
     [{ _tag: "RunStarted" }, plan.mayStart(contention) && runs.length < 2],
     [{ _tag: "RunEnded", leadership: runs[0] ?? 0 }, runs.length > 0],
-    [{ _tag: "WorkFailed", leadership }, hasLease],
-    [{ _tag: "WorkFailed", leadership: leadership - 1 }, leadership > 1],
-    [{ _tag: "Drained", leadership: drains[0] ?? 0, lastedMillis: 1000 }, drains.length > 0]
+    [{ _tag: "WorkFailed", leadership, now: 1000 }, leadership > 0],
+    [{ _tag: "WorkFailed", leadership: leadership - 1, now: 1000 }, leadership > 1],
+    [{ _tag: "Drained", leadership: drains[0] ?? 0 }, drains.length > 0]
   ]
   return all.flatMap(([event, isPossible]) => isPossible ? [event] : [])
 }
@@ -64,6 +67,7 @@ const happen = (world: World, event: plan.Event): plan.Command => {
   if (event._tag === "RunStarted") world.runs.push(contention.leadership)
   if (event._tag === "RunEnded") world.runs.shift()
   if (event._tag === "Drained") world.drains.shift()
+  if (event._tag === "WorkFailed" && event.leadership === contention.leadership) world.failed.add(event.leadership)
   const expect = (condition: boolean, problem: string) => {
     if (!condition) world.problems.push(problem)
   }
@@ -71,7 +75,6 @@ const happen = (world: World, event: plan.Event): plan.Command => {
     case "begin":
       expect(!world.hasLoop, "a second loop")
       world.hasLoop = true
-      plan.takePause(contention)
       break
     case "interrupt":
       expect(world.hasLoop, "interrupts nothing")
@@ -161,36 +164,48 @@ describe("a contender", () => {
         : command === "nothing")
     ))
 
+  it("pauses once for each leadership whose work has failed, however it ended", () =>
+    always(({ contention, failed, hasLease }) => {
+      const over = [...failed].filter((leadership) => !hasLease || leadership !== contention.leadership)
+      return contention.failures === over.length &&
+        contention.contendsAt === (over.length === 0 ? 0 : 1000 + 100 * 2 ** (over.length - 1))
+    }))
+
+  it("rejoins the queue after its pause if its work fails after the end of its leadership", () =>
+    always(({ isInterrupted }, { event }, before) =>
+      event._tag !== "WorkFailed" || event.leadership !== before.contention.leadership || before.hasLease ||
+      !before.hasLoop || isInterrupted || before.failed.has(event.leadership)
+    ))
+
   it("pauses longer after each failure, up to a limit, until a long leadership resets the pause", () => {
     const contention = plan.make()
     const fail = (lastedMillis: number) => {
-      plan.next(contention, { _tag: "Gained" })
+      plan.next(contention, { _tag: "Gained", now: 5000 })
       const { leadership } = contention
-      assert.strictEqual(plan.next(contention, { _tag: "WorkFailed", leadership }), "drain")
-      assert.strictEqual(plan.next(contention, { _tag: "Drained", leadership, lastedMillis }), "interrupt")
-      plan.next(contention, { _tag: "Over", lastedMillis })
+      const now = 5000 + lastedMillis
+      assert.strictEqual(plan.next(contention, { _tag: "WorkFailed", leadership, now }), "drain")
+      assert.strictEqual(plan.next(contention, { _tag: "Drained", leadership }), "interrupt")
+      plan.next(contention, { _tag: "Over", now })
       assert.strictEqual(plan.next(contention, { _tag: "LoopEnded" }), "begin")
-      return plan.takePause(contention)
+      return contention.contendsAt - now
     }
     assert.strictEqual(plan.next(contention, { _tag: "Start" }), "begin")
-    assert.strictEqual(plan.takePause(contention), 0)
+    assert.strictEqual(contention.contendsAt, 0)
     const pauses = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(() => fail(59_999))
     assert.deepStrictEqual(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000])
-    assert.strictEqual(plan.takePause(contention), 0)
     // A failure after a long leadership starts a new series of failures
     assert.strictEqual(fail(60_000), 100)
     assert.deepStrictEqual([fail(1000), fail(1000), fail(70_000), fail(59_999)], [200, 400, 100, 200])
     // A leadership that does not end in a failure
-    plan.next(contention, { _tag: "Gained" })
-    plan.next(contention, { _tag: "Over", lastedMillis: 60_000 })
+    plan.next(contention, { _tag: "Gained", now: 5000 })
+    plan.next(contention, { _tag: "Over", now: 65_000 })
     assert.strictEqual(fail(1000), 100)
   })
 
   it("refuses events that cannot occur in its phase", () => {
-    for (const _tag of ["LoopEnded", "Gained", "RunStarted"] as const) {
-      assert.throws(() => plan.next(plan.make(), { _tag }), `event ${_tag} is impossible`)
+    for (const _tag of ["LoopEnded", "Gained", "RunStarted", "Over"] as const) {
+      assert.throws(() => plan.next(plan.make(), { _tag, now: 0 }), `event ${_tag} is impossible`)
     }
-    assert.throws(() => plan.next(plan.make(), { _tag: "Over", lastedMillis: 0 }), "event Over is impossible")
   })
 
   it("has the documented phases and steps", () => {

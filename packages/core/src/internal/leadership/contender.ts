@@ -45,10 +45,8 @@ interface Leadership {
   /** The value of `Contention.leadership` when this leadership began. */
   readonly number: number
   readonly over: Deferred.Deferred<void>
-  /** Completed once this leadership is resigning and its job runs have ended. */
+  /** Completed once this leadership is over, or is resigning and its job runs have ended. */
   readonly drained: Deferred.Deferred<void>
-  /** When this leadership began, in monotonic milliseconds. */
-  readonly since: number
 }
 
 export const make = Effect.fnUntraced(function*(options: {
@@ -109,8 +107,6 @@ export const make = Effect.fnUntraced(function*(options: {
     return Object.create(lease, { protect: { value: protect } })
   }
 
-  const lastedMillis = ({ since }: Leadership) => now().monotonic - since
-
   const annotate = Effect.annotateLogs({ mutex })
 
   /** A leaving contender does not queue, and leads only if nobody else wants to. */
@@ -130,24 +126,24 @@ export const make = Effect.fnUntraced(function*(options: {
     // Added to the scope after the lease, so this finalizer runs before the release
     const leadership = yield* Effect.acquireRelease(
       Effect.sync((): Leadership => {
-        happens({ _tag: "Gained" })
+        happens({ _tag: "Gained", now: now().monotonic })
         pauses.succeeded()
         recorder.update(MutexMetrics.leadership.gained, 1, mutex)
         return present = {
           lease,
           number: contention.leadership,
           over: Deferred.makeUnsafe(),
-          drained: Deferred.makeUnsafe(),
-          since: now().monotonic
+          drained: Deferred.makeUnsafe()
         }
       }),
       (leadership) =>
         Effect.suspend(() => {
           present = undefined
-          happens({ _tag: "Over", lastedMillis: lastedMillis(leadership) })
+          happens({ _tag: "Over", now: now().monotonic })
           // New work waits for the next leadership, not for the one that has just ended
           if (Deferred.isDoneUnsafe(upcoming)) upcoming = Deferred.makeUnsafe()
           Deferred.doneUnsafe(leadership.over, Exit.void)
+          Deferred.doneUnsafe(leadership.drained, Exit.void)
           recorder.update(MutexMetrics.leadership.ended[holds(lease) ? "released" : "lost"], 1, mutex)
           see(observation.after, -Infinity)
           return Effect.annotateLogs(log.at(options.logLevel)("Leadership ends"), { token: lease.token })
@@ -181,16 +177,16 @@ export const make = Effect.fnUntraced(function*(options: {
     })
   })
 
-  const contend = annotate(Effect.forever(attempt))
-
   const pausing = Effect.suspend(() => {
-    const millis = plan.takePause(contention)
-    return millis === 0 ? Effect.yieldNow : Effect.sleep(millis)
+    const millis = contention.contendsAt - now().monotonic
+    return millis > 0 ? Effect.sleep(millis) : Effect.yieldNow
   })
+
+  const contend = annotate(Effect.forever(Effect.andThen(pausing, attempt)))
 
   /** Starts the loop in the context that created the contender. */
   const startLoop = () => {
-    loop = run(Effect.andThen(pausing, contend))
+    loop = run(contend)
     loop.addObserver(() => happens({ _tag: "LoopEnded" }))
   }
 
@@ -199,9 +195,7 @@ export const make = Effect.fnUntraced(function*(options: {
     const { drained, number } = leadership
     if (contention.runs === 0) Deferred.doneUnsafe(drained, Exit.void)
     const draining = Effect.timeoutOption(Deferred.await(drained), options.drainTimeout)
-    const ended = Effect.sync(() =>
-      happens({ _tag: "Drained", leadership: number, lastedMillis: lastedMillis(leadership) })
-    )
+    const ended = Effect.sync(() => happens({ _tag: "Drained", leadership: number }))
     run(Effect.forkIn(Effect.andThen(draining, ended), scope))
   }
 
@@ -224,6 +218,8 @@ export const make = Effect.fnUntraced(function*(options: {
         return void Deferred.doneUnsafe(leading().drained, Exit.void)
     }
   }
+
+  const failed = ({ number }: Leadership) => happens({ _tag: "WorkFailed", leadership: number, now: now().monotonic })
 
   const begin = Effect.sync(() => {
     happens({ _tag: "Start" })
@@ -330,7 +326,7 @@ export const make = Effect.fnUntraced(function*(options: {
             yield* annotate(log.error("The leader's work failed, so the leadership ends", exit.cause)).pipe(
               Effect.annotateLogs({ token: lease.token })
             )
-            happens({ _tag: "WorkFailed", leadership: leadership.number })
+            failed(leadership)
           }
           yield* restore(Deferred.await(over))
         })
@@ -365,7 +361,7 @@ export const make = Effect.fnUntraced(function*(options: {
       return () => happens({ _tag: "RunEnded", leadership: leadership.number })
     },
     resign: ({ id }) => {
-      if (present?.lease.id === id) happens({ _tag: "WorkFailed", leadership: present.number })
+      if (present?.lease.id === id) failed(present)
     }
   })
   return contender

@@ -24,31 +24,36 @@ export interface Contention {
   leadership: number
   /** The number of this leadership's job runs in progress. */
   runs: number
-  /** How many consecutive leaderships ended because of `WorkFailed`. */
+  /** When this leadership began, in monotonic milliseconds. */
+  since: number
+  /** Whether this leadership's work has failed. */
+  hasFailed: boolean
+  /** How many consecutive leaderships had work that failed. */
   failures: number
-  /** How long the loop pauses before it contends again. */
-  pauseMillis: number
+  /** When the pause after failed work ends, in monotonic milliseconds. Restarting the loop does not shorten it. */
+  contendsAt: number
 }
 
-/** `leadership` is the number of the event's leadership. */
+/** `leadership` is the number of the event's leadership, and `now` is in monotonic milliseconds. */
 export type Event =
   | { readonly _tag: "Start" | "Stop" | "StepDown" | "Leave" | "Close" }
   /** The loop has ended after an interruption. */
   | { readonly _tag: "LoopEnded" }
-  | { readonly _tag: "Gained" }
+  | { readonly _tag: "Gained"; readonly now: number }
   /** The lease has been lost, or is about to be released. */
-  | { readonly _tag: "Over"; readonly lastedMillis: number }
+  | { readonly _tag: "Over"; readonly now: number }
   | { readonly _tag: "RunStarted" }
   | { readonly _tag: "RunEnded"; readonly leadership: number }
   /**
    * The work failed, or the leader resigns because of a failed job, an operator's request, or a clock that is far off.
+   * Work may fail after its leadership is over.
    */
-  | { readonly _tag: "WorkFailed"; readonly leadership: number }
+  | { readonly _tag: "WorkFailed"; readonly leadership: number; readonly now: number }
   /** The job runs have ended, or the drain timeout has passed. */
-  | { readonly _tag: "Drained"; readonly leadership: number; readonly lastedMillis: number }
+  | { readonly _tag: "Drained"; readonly leadership: number }
 
 /**
- * - `begin`: start the loop, which first pauses.
+ * - `begin`: start the loop. It pauses until `contendsAt` before each attempt.
  * - `interrupt`: interrupt the loop. `LoopEnded` follows.
  * - `drain`: wait until the job runs have ended, for at most the drain timeout. `Drained` follows.
  * - `endDrain`: stop waiting, because the last run has ended.
@@ -69,16 +74,11 @@ export const make = (): Contention => ({
   isClosed: false,
   leadership: 0,
   runs: 0,
+  since: 0,
+  hasFailed: false,
   failures: 0,
-  pauseMillis: 0
+  contendsAt: 0
 })
-
-/** Returns the pause before the loop contends, and resets it. */
-export const takePause = (contention: Contention): number => {
-  const { pauseMillis } = contention
-  contention.pauseMillis = 0
-  return pauseMillis
-}
 
 /** Whether a job run may start under the current leadership. */
 export const mayStart = ({ phase }: Contention): boolean => phase === "leading"
@@ -96,6 +96,10 @@ const begin = (contention: Contention): Command => {
 }
 
 const interrupt = (contention: Contention): Command => hasLoop(contention) ? "interrupt" : "nothing"
+
+const pause = (contention: Contention, now: number): void => {
+  contention.contendsAt = now + Math.min(firstPauseMillis * 2 ** contention.failures++, longestPauseMillis)
+}
 
 /** Applies an event and returns the command to execute. Throws if the event cannot occur in this phase. */
 export const next = (contention: Contention, event: Event): Command => {
@@ -128,10 +132,13 @@ export const next = (contention: Contention, event: Event): Command => {
       contention.phase = "leading"
       contention.leadership++
       contention.runs = 0
+      contention.since = event.now
+      contention.hasFailed = false
       return "nothing"
     case "Over":
       if (!isLeader(contention)) return impossible(contention, event)
-      if (contention.phase !== "ending" && event.lastedMillis >= lastingMillis) contention.failures = 0
+      if (event.now - contention.since >= lastingMillis) contention.failures = 0
+      if (contention.hasFailed) pause(contention, event.now)
       contention.phase = "contending"
       return "nothing"
     case "RunStarted":
@@ -142,14 +149,18 @@ export const next = (contention: Contention, event: Event): Command => {
       if (!isLeader(contention) || event.leadership !== contention.leadership) return "nothing"
       return --contention.runs === 0 && contention.phase === "resigning" ? "endDrain" : "nothing"
     case "WorkFailed":
-      if (contention.phase !== "leading" || event.leadership !== contention.leadership) return "nothing"
-      contention.phase = "resigning"
-      return "drain"
+      if (contention.hasFailed || event.leadership !== contention.leadership) return "nothing"
+      contention.hasFailed = true
+      if (contention.phase === "leading") {
+        contention.phase = "resigning"
+        return "drain"
+      }
+      // The work first stepped down or lost the lease. The loop may be contending already
+      pause(contention, event.now)
+      return interrupt(contention)
     case "Drained":
       if (contention.phase !== "resigning" || event.leadership !== contention.leadership) return "nothing"
       contention.phase = "ending"
-      if (event.lastedMillis >= lastingMillis) contention.failures = 0
-      contention.pauseMillis = Math.min(firstPauseMillis * 2 ** contention.failures++, longestPauseMillis)
       return "interrupt"
   }
 }
