@@ -32,15 +32,18 @@ export const durationOf = (input: Duration.Input): Option.Option<Duration.Durati
 export const notDuration = (option: string, input: unknown): Effect.Effect<never, InvalidConfig> =>
   refuse(option, `${excerpt(input)} is not a duration: write milliseconds, or a text such as "10 seconds"`)
 
+/** Redis scripts write the sum of two durations with an exponent from 1e14 ms on, and dates end at 8.64e15 ms. */
+const longestDays = 365_000
+
 const finite = (option: string, input: Duration.Input, least: number, tooLow: string) => {
   const duration = durationOf(input)
   if (duration._tag === "None") return notDuration(option, input)
-  if (!Duration.isFinite(duration.value)) return refuse(option, "it must be finite")
   const millis = Duration.toMillis(duration.value)
+  if (millis > longestDays * 86_400_000) return refuse(option, `it must be at most ${longestDays} days`)
   return millis < least ? refuse(option, tooLow) : Effect.succeed(Duration.millis(Math.ceil(millis)))
 }
 
-/** Returns a finite duration of at least one millisecond, rounded up to whole milliseconds. */
+/** Returns a duration from one millisecond to a thousand years, rounded up to whole milliseconds. */
 export const positive = (option: string, input: Duration.Input): Effect.Effect<Duration.Duration, InvalidConfig> =>
   finite(option, input, 1, "it must be at least 1 millisecond")
 

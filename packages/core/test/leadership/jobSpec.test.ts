@@ -120,5 +120,5 @@ it.effect("a job is remembered for a month, or until four periods after its inst
     assert.strictEqual(yield* keep({ schedule: Leadership.every("10 days") }), 50)
     assert.strictEqual(yield* keep({ schedule: Leadership.every("10 days"), misfire: "skip" }), 40)
     assert.strictEqual(yield* keep({ schedule: Leadership.every("9 days"), catchUp: "2 days" }), 38)
-    assert.strictEqual(yield* keep({ catchUp: Number.MAX_SAFE_INTEGER }), 36_500)
+    assert.strictEqual(yield* keep({ catchUp: "365000 days" }), 36_500)
   }))

@@ -290,6 +290,7 @@ describe("configuration", () => {
       assert.strictEqual(yield* refusal({ ttl: 0 }), "ttl")
       assert.strictEqual(yield* refusal({ ttl: "forever" as never }), "ttl")
       assert.strictEqual(yield* refusal({ ttl: Infinity }), "ttl")
+      assert.strictEqual(yield* refusal({ ttl: 365_000 * 86_400_000 + 1 }), "ttl")
       assert.strictEqual(yield* refusal({ transition: -1 }), "transition")
       assert.strictEqual(yield* refusal({ confirmTimeout: 0 }), "confirmTimeout")
       assert.strictEqual(yield* refusal({ processName: "a@@b" }), "processName")

@@ -105,6 +105,8 @@ describe("a mutex on the fake Redis", () => {
     { tags: ["H7"] }
   )
 
+  it.effect("the longest periods work like any other", () => fake(scenarios.longest))
+
   it.effect("with a timeout of zero, an acquire makes a single attempt and waits for the reply", () =>
     fake(scenarios.oneTry))
 

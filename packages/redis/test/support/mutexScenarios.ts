@@ -335,6 +335,21 @@ export const shortOutage = scenario(function*({ open, server }) {
 })
 
 /** With a timeout of zero, each way to wait makes a single attempt. */
+export const longest = scenario(function*({ open }) {
+  const longest = "365000 days"
+  const options = { ttl: longest, transition: longest, confirmTimeout: longest } as const
+  const us = yield* open(options)
+  const them = yield* open(options)
+  const m = freshName("longest")
+  const lease = yield* us.acquire(m)
+  const { ownership } = yield* them.inspect(m)
+  assert.strictEqual(ownership._tag === "Held" ? Duration.toDays(ownership.timeLeft!) > 729_999 : ownership, true)
+  const waiting = yield* Effect.forkScoped(Effect.flip(Effect.scoped(them.acquire(m, { timeout: "300 millis" }))))
+  yield* Effect.sleep("400 millis")
+  assert.strictEqual((yield* Fiber.join(waiting))._tag, "AcquireTimeout")
+  yield* lease.ensure
+})
+
 export const oneTry = scenario(function*({ open, server }) {
   const us = yield* open()
   const them = yield* open()

@@ -80,6 +80,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("a mutex on Redis", (it)
     { tags: ["H7"] }
   )
 
+  it.effect("the longest periods work like any other", () => shared(scenarios.longest))
+
   it.effect("with a timeout of zero, an acquire makes a single attempt and waits for the reply", () =>
     alone(scenarios.oneTry))
 
