@@ -331,6 +331,19 @@ describe("a leader whose clock is wrong", { tags: ["B33"] }, () => {
         yield* right.close
       }
     }))
+
+  it.effect("is not a leader that reads a reply late, as after a stall", () =>
+    Effect.gen(function*() {
+      const { contender, faults, warnings } = yield* alone({ schedule: Leadership.every("20 seconds") })
+      yield* TestClock.adjust("4 seconds")
+      const lease = yield* Effect.flatMap(contender.lease, Effect.fromOption)
+      faults.jobOperations.read = { late: "14 seconds" }
+      yield* TestClock.adjust("16 seconds")
+      faults.jobOperations.read = "work"
+      yield* TestClock.adjust("20 seconds")
+      yield* lease.ensure
+      assert.deepStrictEqual(warnings, [])
+    }))
 })
 
 it.effect("an operator can pause one of several jobs", () =>

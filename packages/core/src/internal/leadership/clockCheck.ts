@@ -22,9 +22,11 @@ const toleranceMillis = 10_000
  */
 export const make = (host: JobHost, schedules: ReadonlyArray<Instants>) => {
   let resignedAt = -Infinity
-  return Effect.fnUntraced(function*(lease: Lease, clock: Clock.Clock, backendTime: number) {
+  /** `backendTime` comes from the reply to a request that was sent at `sent`, by the local wall clock. */
+  return Effect.fnUntraced(function*(lease: Lease, clock: Clock.Clock, sent: number, backendTime: number) {
     const now = instant(clock)
-    const off = Math.abs(now.wall - backendTime)
+    // A slow reply is not a wrong clock: the backend read its clock at any time between the request and now
+    const off = Math.max(sent - backendTime, backendTime - now.wall)
     if (off <= toleranceMillis || now.monotonic - resignedAt < patienceMillis) return
     const shortest = Math.min(...schedules.map(({ next }) => periodAt(next, backendTime)))
     if (off <= shortest / 2) return

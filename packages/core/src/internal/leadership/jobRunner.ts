@@ -16,7 +16,7 @@ import type { Contender } from "../../Contender.ts"
 import type { JobRecord, JobsRecord, RunOutcome } from "../../JobStore.ts"
 import type { Job } from "../../Leadership.ts"
 import type { Lease } from "../../Lease.ts"
-import type { InvalidConfig } from "../../SimbaError.ts"
+import type { InvalidConfig, StoreError } from "../../SimbaError.ts"
 import { instant } from "../lease/instant.ts"
 import { endlessRetry } from "../lease/storeRetries.ts"
 import * as log from "../log.ts"
@@ -41,6 +41,11 @@ const mostRemembered = 1000
 export interface Prepared<R> {
   readonly spec: JobSpec
   readonly run: Job<unknown, R>["run"]
+}
+
+/** A reply, and when its request was sent, by the local wall clock. */
+interface Read extends JobsRecord {
+  readonly sent: number
 }
 
 type Claiming = Exclude<Decision, { _tag: "Wait" }>
@@ -74,11 +79,12 @@ export const run = <R>(
         every: spec.instants.everyMillis,
         keep: keepOf(spec, now)
       }))
-    const readAll = (lease?: Lease) =>
-      Effect.flatMap(
-        Clock.currentTimeMillis,
-        (now) => host.store.jobs.read({ mutex: contender.mutex, id: lease?.id, jobs: named(now) })
-      )
+    const readAll = (lease?: Lease): Effect.Effect<Read, StoreError> =>
+      Effect.flatMap(Clock.currentTimeMillis, (sent) =>
+        Effect.map(
+          host.store.jobs.read({ mutex: contender.mutex, id: lease?.id, jobs: named(sent) }),
+          (record) => ({ ...record, sent })
+        ))
 
     /** Registers the jobs even if this node does not lead: a new job's instants begin at its registration. */
     const introduce = Effect.retry(
@@ -92,7 +98,7 @@ export const run = <R>(
         let wake = Deferred.makeUnsafe<void>()
         const notify = () => void Deferred.doneUnsafe(wake, Exit.void)
 
-        let view: JobsRecord = yield* Effect.retry(
+        let view = yield* Effect.retry(
           Effect.tapError(readAll(lease), (error) => log.warning(`Cannot read the jobs: ${error.message}`)),
           endlessRetry
         ).pipe(Effect.orDie)
@@ -136,7 +142,7 @@ export const run = <R>(
         const fibers = yield* FiberSet.make()
 
         const reportMalformed = malformedJobs.reporter()
-        const adopt = Effect.fnUntraced(function*(latest: JobsRecord, number: number) {
+        const adopt = Effect.fnUntraced(function*(latest: Read, number: number) {
           view = latest
           readAt = instant(clock).monotonic
           for (const job of tracked) {
@@ -262,7 +268,7 @@ export const run = <R>(
           )
 
         yield* adopt(view, reads)
-        yield* checkClock(lease, clock, view.now)
+        yield* checkClock(lease, clock, view.sent, view.now)
         for (const { record, spec } of tracked) {
           if (record?.run === undefined || record.run.end !== undefined) continue
           const instant = DateTime.formatIso(DateTime.makeUnsafe(record.run.scheduledAt))
@@ -278,7 +284,7 @@ export const run = <R>(
             const latest = yield* Effect.exit(readAll(lease))
             if (Exit.isSuccess(latest)) {
               yield* adopt(latest.value, number)
-              yield* checkClock(lease, clock, view.now)
+              yield* checkClock(lease, clock, view.sent, view.now)
               readFailures = 0
             } else {
               isStale = true
