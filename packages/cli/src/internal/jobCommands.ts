@@ -1,7 +1,7 @@
 /** `jobs`: lists a fleet's jobs, and sends an operator's requests to the fleet's leader. */
 import * as Jobs from "@effect-simba/core/Jobs"
 import { cron, every } from "@effect-simba/core/Leadership"
-import type { MutexName } from "@effect-simba/core/MutexName"
+import { MutexName } from "@effect-simba/core/MutexName"
 import { mutexKeys as keys, Redis, scan } from "@effect-simba/redis/RedisInternals"
 import { RedisTopology } from "@effect-simba/redis/RedisTopology"
 import * as Argument from "effect/cli/Argument"
@@ -11,6 +11,7 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { stop } from "./exitCodes.ts"
 import { mutexes, nameArgument } from "./mutexCommands.ts"
@@ -77,14 +78,16 @@ const fleetTable = ({ isPaused, jobs, malformed }: Fleet, paint: Paint) => [
   ...(isPaused ? [paint("yellow", "all jobs are paused")] : [])
 ]
 
-const [keyStart, keyEnd] = keys.jobs("*" as MutexName).split("*") as [string, string]
+const pattern = keys.jobs(MutexName.make("*"))
+const [keyStart, keyEnd] = pattern.split("*") as [string, string]
 
 /** The fleets on the server that have jobs, including fleets without a leader. */
 const fleets = Effect.gen(function*() {
-  const pattern = keys.jobs("*" as MutexName)
   const found = scan("list jobs", yield* Redis, yield* RedisTopology, "MATCH", pattern, "TYPE", "hash")
   const names = new Set(
-    Array.from(yield* Stream.runCollect(found), (key) => key.slice(keyStart.length, -keyEnd.length))
+    (yield* Stream.runCollect(found))
+      .map((key) => key.slice(keyStart.length, -keyEnd.length))
+      .filter(Schema.is(MutexName))
   )
   const all = yield* Effect.forEach(
     [...names].sort(),

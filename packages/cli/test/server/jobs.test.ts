@@ -77,6 +77,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba jobs", (it
       yield* until("the other job runs", Effect.sync(() => runs === before + 1))
       yield* server.send("HDEL", jobs, "at:broken")
 
+      // Another program's key, whose name would not be a valid name of a mutex
+      yield* server.send("HSET", "simba:{}:jobs", "at:report", "1")
       const all = yield* commandLine.json(["jobs", "list"], server)
       assert.deepStrictEqual(
         all.map((fleet: { name: string; jobs: ReadonlyArray<{ name: string }> }) => [fleet.name, fleet.jobs[0]?.name]),
