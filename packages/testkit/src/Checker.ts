@@ -43,6 +43,7 @@
 import type * as Duration from "effect/Duration"
 import * as arrivalOrder from "./internal/checkers/arrivalOrder.ts"
 import { beliefs } from "./internal/checkers/excuses.ts"
+import { forgetFallen } from "./internal/checkers/fallen.ts"
 import { field } from "./internal/checkers/fields.ts"
 import * as ownership from "./internal/checkers/ownership.ts"
 import * as turns from "./internal/checkers/turns.ts"
@@ -104,15 +105,14 @@ const whatTheServerSays = (name: string, kinds: ReadonlyArray<string>, act: stri
 const releasedAfterWork: Checker = {
   name: "released after the work ended",
   start: (view) => {
-    const working = new Map<string, string>()
+    const working = new Map<string, { readonly client: string }>()
     return {
       onEvent: (event) => {
+        forgetFallen(event, [working])
         if (event._tag === "Note") {
           const id = field(event.fields, "id")
-          if (event.kind === "begin") working.set(id, event.client)
+          if (event.kind === "begin") working.set(id, event)
           else if (event.kind === "end") working.delete(id)
-        } else if (event._tag === "Fault" && event.fault === "kill") {
-          for (const [id, client] of [...working]) if (client === event.target) working.delete(id)
         } else if (event._tag === "Command") {
           for (const { id, resource } of allOf(view.lock.released?.(event.command.args, event.command.reply))) {
             if (working.has(id)) view.violated(`${id} released ${resource} while its work was running`)
@@ -191,7 +191,8 @@ export const rules: {
    */
   readonly writesAreFenced: Checker
   /**
-   * Among all subscribed waiters, the one with the earliest place is granted the resource first.
+   * Among all waiters, or those that are subscribed to their `channel` if the lock has one, the one with the earliest
+   * place is granted the resource first.
    *
    * Exceptions: since the waiter queued, the server lost data, the server's wall clock was stepped, or a fault affected
    * the waiter. Ids in the same `line` are not compared.

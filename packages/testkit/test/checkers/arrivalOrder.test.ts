@@ -90,6 +90,20 @@ describe("first come, first served", () => {
     )
   })
 
+  it("compares all waiters if they need no subscription", () => {
+    const polling = (between: (history: History) => void = () => {}) =>
+      played((history) => {
+        queue(history, "c1", "a", 1)
+        between(history)
+        take(history, "b", 1000, "c2")
+      }, { channel: undefined })
+    assert.strictEqual(polling(), passed("0.000"))
+    assert.strictEqual(polling((history) => history.send("ZREM", "queue:m", "a")), "")
+    assert.strictEqual(polling((history) => history.note("crashed")), "")
+    assert.strictEqual(polling((history) => history.fault("kill")), "")
+    assert.strictEqual(polling((history) => history.note("crashed", {}, "c2")), passed("0.000"))
+  })
+
   it("compares waiters for the same resource, but not within one line", () => {
     const elsewhere = played((history) => {
       subscribe(history, "c1", "a")

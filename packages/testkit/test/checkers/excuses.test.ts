@@ -171,12 +171,13 @@ describe("released after the work ended", () => {
     })
   const found = "a released m while its work was running"
 
-  it("finds a release while work is running, but not after the work has ended or its process was killed", () => {
+  it("finds a release while work is running, but not after the work or its process has ended", () => {
     assert.strictEqual(released(() => {}), found)
     assert.strictEqual(released(() => {}, "b"), "")
     assert.strictEqual(released((history) => history.note("stopped", { resource: "m", id: "a" })), found)
     assert.strictEqual(released((history) => history.note("end", { resource: "m", id: "a" })), "")
     assert.strictEqual(released((history) => history.fault("kill")), "")
+    assert.strictEqual(released((history) => history.note("crashed")), "")
     assert.strictEqual(released((history) => history.fault("kill", "c2")), found)
     assert.strictEqual(released((history) => history.fault("pause")), found)
   })

@@ -54,6 +54,24 @@ describe("nobody sleeps while the lock is free", () => {
     )
   })
 
+  it("starts over when a step of the server's clock restores an expired owner", () => {
+    assert.strictEqual(
+      sleeps((history) => {
+        wait(history)
+        take(history, "a", 248)
+        // A check finds the lease expired before the server removes it
+        history.wait(250)
+        history.state.serverStepAt = history.now
+        history.state.server.stepClock(-200)
+        history.send("PEXPIRE", "owner:m", "60000")
+        history.wait(10_000)
+        history.send("DEL", "owner:m", "a")
+        history.wait(1000)
+      }),
+      ""
+    )
+  })
+
   it("ignores waiters for another resource, and waiters in processes that are not running or are gone", () => {
     const gone = (play: (history: History) => void) =>
       sleeps((history) => {

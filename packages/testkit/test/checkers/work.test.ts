@@ -36,8 +36,10 @@ describe("work never overlaps", () => {
     assert.strictEqual(overlap((history) => note(history, "end", "a")), "")
   })
 
-  it("ignores processes that were killed or are not running", () => {
+  it("ignores processes that were killed, have failed, or are not running", () => {
     assert.strictEqual(overlap((history) => history.fault("kill")), "")
+    assert.strictEqual(overlap((history) => history.note("crashed")), "")
+    assert.strictEqual(overlap((history) => history.note("crashed", {}, "c2")), found)
     assert.strictEqual(overlap((history) => history.fault("kill", "c2")), found)
     assert.strictEqual(overlap((history) => history.fault("pause")), found)
     assert.strictEqual(overlap((history) => (history.client().process.state = "paused")), "")

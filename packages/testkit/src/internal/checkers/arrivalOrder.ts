@@ -4,6 +4,7 @@
  */
 import { all } from "../simulation/ownershipTracker.ts"
 import type { Checker } from "../simulation/setup.ts"
+import { forgetFallen } from "./fallen.ts"
 import { field, seconds } from "./fields.ts"
 
 interface Queued {
@@ -38,11 +39,12 @@ export const firstComeFirstServed: Checker = {
       known.set(resource, departures)
       for (const id of [...queue.keys()]) {
         const channel = view.lock.channel?.(resource, id)
-        if (channel === undefined || view.subscribers(channel) === 0) queue.delete(id)
+        if (channel !== undefined && view.subscribers(channel) === 0) queue.delete(id)
       }
     }
     return {
       onEvent: (event) => {
+        forgetFallen(event, queues.values())
         if (event._tag === "Command") {
           const { args, client, reply } = event.command
           for (const resource of view.lock.resources) {
@@ -108,9 +110,7 @@ export const inOrderWithinLines: Checker = {
           }
           overtaken = overtaken.filter(({ at, key, wait }) => event.at <= at && asking.get(key) === wait)
         }
-        if (event._tag === "Fault" && event.fault === "kill") {
-          for (const [key, { client }] of [...asking]) if (client === event.target) asking.delete(key)
-        }
+        forgetFallen(event, [asking])
         if (event._tag !== "Note") return
         const process = `${event.client}#${event.generation}`
         const key = `${process}/${field(event.fields, "wait")}`

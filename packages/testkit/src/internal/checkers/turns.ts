@@ -3,6 +3,7 @@ import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import { all } from "../simulation/ownershipTracker.ts"
 import type { Checker, View } from "../simulation/setup.ts"
+import { fallen, forgetFallen } from "./fallen.ts"
 import { field, seconds } from "./fields.ts"
 
 /**
@@ -27,11 +28,7 @@ const owners = (view: View) => {
           clients.set(id, event.at - (born.get(client) ?? -Infinity) < stragglingMillis ? undefined : client)
         }
       }
-      const gone = event._tag === "Note" && event.kind === "crashed"
-        ? event.client
-        : event._tag === "Fault" && event.fault === "kill"
-        ? event.target
-        : undefined
+      const gone = fallen(event)
       if (gone === undefined) return
       born.set(gone, event.at)
       for (const [id, client] of [...clients]) if (client === gone) clients.set(id, undefined)
@@ -198,6 +195,7 @@ export const servedInTurn = (options: {
     })
     return {
       onEvent: (event) => {
+        forgetFallen(event, [waiting])
         if (event._tag === "Command") {
           const { args, client, reply } = event.command
           for (const { id, resource } of all(view.lock.asked?.(args, reply))) {
@@ -230,10 +228,6 @@ export const servedInTurn = (options: {
             waiting.delete(id)
             left.add(id)
           }
-        } else if (event._tag === "Fault" && event.fault === "kill") {
-          for (const [id, { client }] of [...waiting]) if (client === event.target) waiting.delete(id)
-        } else if (event._tag === "Note" && event.kind === "crashed") {
-          for (const [id, { client }] of [...waiting]) if (client === event.client) waiting.delete(id)
         } else if (event._tag === "Note" && event.kind === "failed") {
           for (const wait of waiting.values()) if (wait.client === event.client) wait.mayHaveFailed = true
         } else if (event._tag === "Note" && event.kind === "waited") {

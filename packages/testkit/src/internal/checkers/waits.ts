@@ -2,6 +2,7 @@
 import * as Duration from "effect/Duration"
 import type { Event } from "../simulation/history.ts"
 import type { Checker } from "../simulation/setup.ts"
+import { forgetFallen } from "./fallen.ts"
 import { field, seconds } from "./fields.ts"
 
 interface Waiting {
@@ -29,14 +30,8 @@ const waits = () => {
             recovery: recovery === undefined ? undefined : Number(recovery)
           })
         } else if (event.kind === "waited") waiting.delete(key)
-        if (event.kind !== "crashed") return
       }
-      const gone = event._tag === "Note"
-        ? event.client
-        : event._tag === "Fault" && event.fault === "kill"
-        ? event.target
-        : ""
-      if (gone !== "") { for (const [key, wait] of [...waiting]) if (wait.client === gone) waiting.delete(key) }
+      forgetFallen(event, [waiting])
     }
   }
 }
@@ -71,7 +66,11 @@ export const nobodyOversleeps = (options: {
     view.every(250, () => {
       const now = view.now()
       for (const resource of view.lock.resources) {
-        if (view.owner(resource) !== undefined) continue
+        if (view.owner(resource) !== undefined) {
+          // A step of the server's clock may have restored an expired owner, which is not an event
+          freeSince.delete(resource)
+          continue
+        }
         const free = freeSince.get(resource) ?? now
         const limit = now - Math.max(view.lossAt(), view.serverStepAt()) > afterLoss ? bound : afterLoss
         freeSince.set(resource, free)

@@ -1,6 +1,7 @@
 /** Checks that protected work does not overlap, and that stale writes are rejected. */
 import type { Checker } from "../simulation/setup.ts"
 import { beliefs } from "./excuses.ts"
+import { forgetFallen } from "./fallen.ts"
 import { field, seconds } from "./fields.ts"
 
 interface Working {
@@ -26,11 +27,7 @@ export const workNeverOverlaps: Checker = {
     return {
       onEvent: (event) => {
         onEvent(event)
-        if (event._tag === "Fault" && event.fault === "kill") {
-          for (const at of working.values()) {
-            for (const { client, id } of [...at.values()]) if (client === event.target) at.delete(id)
-          }
-        }
+        forgetFallen(event, working.values())
         if (event._tag !== "Note") return
         const id = field(event.fields, "id")
         const resource = field(event.fields, "resource")

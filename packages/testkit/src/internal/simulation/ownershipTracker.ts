@@ -5,7 +5,7 @@ import type { Event } from "../simulation/history.ts"
 
 /**
  * Describes how to read locks from a server. The testkit knows Redis commands, but not the keys that an implementation
- * uses.
+ * uses. An id must not be reused: once it is released, checkers ignore its requests.
  *
  * - `ownerKey`: a string key whose value is the owner's id. `tokenKey`: a string key whose value starts with the
  *   fencing token.
@@ -14,7 +14,8 @@ import type { Event } from "../simulation/history.ts"
  * - `released`: the ids that a command released, both owners and waiters. For a null reply, the ids that the command
  *   would release.
  * - `forced`: the owners from whom a command forcibly took a resource.
- * - `channel`: a waiter's channel. `keep`: whether a key may remain after all scopes are closed.
+ * - `channel` (default: none): the channel to which a live waiter is subscribed.
+ * - `keep`: whether a key may remain after all scopes are closed.
  * - `line` (default: the id): groups ids that may pass each other, such as those in the same process.
  * - `identify` (default: the value): converts the value of an owner key to the owner's id.
  * - `spareTokens` (default: none): how many additional tokens the grant with this token reserves for successive holders

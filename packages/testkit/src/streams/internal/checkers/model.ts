@@ -1,4 +1,5 @@
 /** The model of stream ownership on the server, and helpers shared by the stream checkers. */
+import { fallen } from "../../../internal/checkers/fallen.ts"
 import { field } from "../../../internal/checkers/fields.ts"
 import type { Event } from "../../../internal/simulation/history.ts"
 import type { Checker, View } from "../../../internal/simulation/setup.ts"
@@ -75,14 +76,6 @@ export const checker = (name: string, start: (view: View) => Parts): Checker => 
 export const named = (event: Event, ...kinds: ReadonlyArray<string>) =>
   event._tag === "Note" && kinds.includes(event.kind) ? event : undefined
 
-/** The client, if any, whose process was killed or failed in this event. */
-export const fallen = (event: Event): string | undefined =>
-  event._tag === "Fault" && event.fault === "kill"
-    ? event.target
-    : event._tag === "Note" && event.kind === "crashed"
-    ? event.client
-    : undefined
-
 export const touches = (event: Event, key: string): boolean =>
   event._tag === "Command" && event.command.args.includes(key)
 
@@ -126,4 +119,4 @@ export const messagesBetween = (
   return entries.slice(behind(after), behind(upTo)).map(([id]) => id)
 }
 
-export { field }
+export { fallen, field }
