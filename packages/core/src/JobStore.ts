@@ -1,5 +1,5 @@
 /**
- * Storage port for a fleet's jobs: their runs and missed instants, and operators' requests.
+ * Storage port for a fleet's jobs: their runs, including missed ones, and operators' requests.
  *
  * A store uses the backend's clock, and grants a run only to the mutex's owner.
  *
@@ -23,13 +23,16 @@ import type { ProtocolError, StoreError } from "./SimbaError.ts"
 export type RunOutcome = "success" | "failure" | "defect" | "interrupted" | "unstarted"
 
 /**
- * The state of a job in the fleet. Instants are in milliseconds since 1970, by the backend's clock.
+ * The state of a job in the fleet. Scheduled times are in milliseconds since 1970, by the backend's clock.
  *
  * @category models
  * @since 0.1.0
  */
 export interface JobRecord {
-  /** Each instant up to this one had a run, was missed, or predates the job. Only the last run may still be retried. */
+  /**
+   * Each scheduled time up to this one had a run, was missed, or predates the job. Only the last run may still be
+   * retried.
+   */
   readonly at: number
   /** The schedule from the code; unknown until a leader has registered it. */
   readonly schedule: string | undefined
@@ -40,7 +43,7 @@ export interface JobRecord {
   readonly isPaused: boolean
   /** When an operator requested a run that has not started yet. */
   readonly wanted: number | undefined
-  /** The last run: its leader, claim and instant, and the number of attempts for that instant. */
+  /** The last run: its leader, claim and scheduled time, and the number of attempts for that time. */
   readonly run: {
     readonly id: string
     readonly claim: string
@@ -53,7 +56,7 @@ export interface JobRecord {
   } | undefined
   /** When the last successful run ended. */
   readonly success: number | undefined
-  /** The number of missed instants, and the cause of the last one. */
+  /** The number of missed runs, and the cause of the last one. */
   readonly missed: number
   readonly cause: string | undefined
 }
@@ -100,7 +103,7 @@ export interface ReadJobsRequest {
 }
 
 /**
- * A request to claim a run, or to mark instants as missed.
+ * A request to claim a run, or to mark runs as missed.
  *
  * @category models
  * @since 0.1.0
@@ -116,18 +119,18 @@ export interface ClaimRequest {
    */
   readonly claim: string
   /**
-   * - `run`: a run for the instant `at`.
+   * - `run`: a run for the scheduled time `at`.
    * - `manual`: the run that an operator requested at `at`.
-   * - `miss`: marks the instants up to `at` as missed.
+   * - `miss`: marks the runs up to `at` as missed.
    */
   readonly mode: "run" | "manual" | "miss"
   readonly at: number
-  /** The number of instants that this request marks as missed, and their cause. */
+  /** How many runs this request marks as missed, and their cause. */
   readonly missed: number
   readonly cause: string
   /** Minimum time since the start of the last run. */
   readonly minInterval: Duration.Duration
-  /** Maximum number of attempts for one instant. */
+  /** Maximum number of attempts for one scheduled time. */
   readonly attempts: number
   /** The time of the last schedule change that the caller has read, or 0. Ignored for a `manual` run. */
   readonly changed: number
@@ -138,12 +141,12 @@ export interface ClaimRequest {
  *
  * **Details**
  *
- * - `Claimed`: only the caller runs the job. In mode `miss`, the instants are recorded as missed.
+ * - `Claimed`: only the caller runs the job. In mode `miss`, the runs are recorded as missed.
  * - `NotOwner`: the caller is not the owner, or a later owner has already claimed a run.
- * - `Taken`: the instant already had a run or was missed, or nobody requested a run.
+ * - `Taken`: the scheduled time already had a run or was missed, or nobody requested a run.
  * - `Running`: this owner's last run of the job has not ended.
  * - `Paused`: the job is paused.
- * - `Early`: the instant, or the end of `minInterval`, is `wait` milliseconds away.
+ * - `Early`: the scheduled time, or the end of `minInterval`, is `wait` milliseconds away.
  *
  * @category models
  * @since 0.1.0
@@ -152,7 +155,7 @@ export interface ClaimResult {
   readonly _tag: "Claimed" | "NotOwner" | "Taken" | "Running" | "Paused" | "Early"
   /** The backend's time, in milliseconds since 1970. */
   readonly now: number
-  /** The number of this attempt for the instant, if a run was claimed. Otherwise 0. */
+  /** The number of this attempt for the scheduled time, if a run was claimed. Otherwise 0. */
   readonly attempt: number
   /** In milliseconds. 0 unless `Early`. */
   readonly wait: number

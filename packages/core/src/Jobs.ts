@@ -47,8 +47,8 @@ export interface JobState {
   /** Whether an operator has requested a run that has not started yet. */
   readonly isWanted: boolean
   /**
-   * The first instant that neither had a run nor was missed. It is in the future, or will be caught up on. `None` while
-   * the job is paused, or if its schedule is unknown.
+   * The first scheduled time that neither had a run nor was missed. It is in the future, or will be caught up on.
+   * `None` while the job is paused, or if its schedule is unknown.
    */
   readonly next: Option.Option<DateTime.Utc>
   /** The last run of the job, by the backend's time. */
@@ -58,7 +58,7 @@ export interface JobState {
     /** `None` while the run is in progress, or if its process died before it could report the end. */
     readonly endedAt: Option.Option<DateTime.Utc>
     readonly outcome: Option.Option<RunOutcome>
-    /** The number of attempts for this instant. `unstarted` runs do not count. */
+    /** The number of attempts for this scheduled time. `unstarted` runs do not count. */
     readonly attempt: number
     /** The id and the token of the leader's lease. */
     readonly lease: string
@@ -66,7 +66,7 @@ export interface JobState {
   }>
   /** When the last successful run ended. */
   readonly lastSuccess: Option.Option<DateTime.Utc>
-  /** The number of missed instants, and the cause of the last one. */
+  /** The number of missed runs, and the cause of the last one. */
   readonly missed: number
   readonly missedBecause: Option.Option<string>
 }
@@ -83,7 +83,7 @@ const instant = (millis: number | undefined) =>
   Option.map(Option.fromUndefinedOr(millis), (millis) => DateTime.makeUnsafe(millis))
 
 /**
- * Computes the next instant. Each former schedule applies until it was replaced, and the current one applies
+ * Computes the next scheduled time. Each former schedule applies until it was replaced, and the current one applies
  * afterwards. Undefined if this version cannot parse a schedule.
  */
 const nextOf = (record: JobRecord) =>
@@ -166,7 +166,7 @@ const steer = (mutex: string, order: JobOrder): Effect.Effect<boolean, StoreErro
   withJobs(mutex, (jobs, mutex) => jobs.steer(mutex, order))
 
 /**
- * Asks the leader to run the job once, now. The run does not count as an instant of the schedule, and starts even if
+ * Asks the leader to run the job once, now. The run is not part of the schedule, and starts even if
  * the job is paused. If the job is running or a failed run is about to be retried, the new run starts afterwards.
  * Returns false if there is no such job.
  *
@@ -186,7 +186,7 @@ export const run = (mutex: string, job: string): Effect.Effect<boolean, StoreErr
 
 /**
  * Pauses the job, or all jobs of the mutex, in the whole fleet, until `resume` is called. A run in progress continues.
- * Instants that pass during the pause are missed. Returns false if there is no such job.
+ * Runs that are due during the pause are missed. Returns false if there is no such job.
  *
  * **Example** (Pausing jobs during a migration)
  *
@@ -205,7 +205,7 @@ export const pause = (mutex: string, job?: string): Effect.Effect<boolean, Store
   steer(mutex, { _tag: "Pause", job })
 
 /**
- * Resumes the job, or all jobs of the mutex. Instants that passed during the pause are not caught up on, and a run that
+ * Resumes the job, or all jobs of the mutex. Runs that were due during the pause are not caught up on, and a run that
  * failed before or during the pause is not retried. A job that was paused by name stays paused until it is resumed by
  * name. Returns false if there is no such job.
  *

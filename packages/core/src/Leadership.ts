@@ -95,7 +95,7 @@ const isBody = <A, E, R>(input: Body<A, E, R> | WorkOptions | undefined): input 
   Effect.isEffect(input) || typeof input === "function"
 
 /**
- * A job's schedule, created by `every` or `cron`. All nodes in a fleet compute the same instants.
+ * A job's schedule, created by `every` or `cron`. All nodes in a fleet compute the same times.
  *
  * **Example** (Nightly jobs in each region's time zone)
  *
@@ -139,7 +139,7 @@ export interface JobSchedule extends jobSchedule.JobSchedule {}
 export const every = (period: Duration.Input): JobSchedule => jobSchedule.every(period)
 
 /**
- * Runs at the instants of a cron expression with five fields, or six if it starts with seconds. `@hourly`, `@daily`,
+ * Runs at the times of a cron expression with five fields, or six if it starts with seconds. `@hourly`, `@daily`,
  * `@weekly`, `@monthly` and `@yearly` are supported.
  *
  * **Details**
@@ -189,24 +189,24 @@ export const cron = (
  * @since 0.1.0
  */
 export interface Run {
-  /** The instant that this run is for, according to the backend's clock. The run starts then or later. */
+  /** The scheduled time that this run is for, according to the backend's clock. The run starts then or later. */
   readonly scheduledAt: DateTime.Utc
-  /** Whether this run makes up for an instant that passed without a run, or retries an earlier run. */
+  /** Whether this run makes up for a scheduled time that passed without a run, or retries an earlier run. */
   readonly isCatchUp: boolean
-  /** The number of this attempt for the instant, starting with 1. See `attempts` in `Job`. */
+  /** The number of this attempt for the scheduled time, starting with 1. See `attempts` in `Job`. */
   readonly attempt: number
   /** The leader's lease. Pass its `token` to the resources that the run writes to. */
   readonly lease: Lease
 }
 
 /**
- * A job that the fleet's leader runs at most once for each instant of a schedule, unless `attempts` allows retries.
+ * A job that the fleet's leader runs at most once for each scheduled time, unless `attempts` allows retries.
  *
  * **Details**
  *
- * The backend assigns each instant to one leader, according to its own clock. It forgets a job a month after a node
- * last declared it, or after `catchUp` plus four periods if that is longer, but not while the job is paused. Missed
- * instants are logged, and counted by cause.
+ * The backend assigns each scheduled time to one leader, according to its own clock. It forgets a job a month after a
+ * node last declared it, or after `catchUp` plus four periods if that is longer, but not while the job is paused.
+ * Missed runs are logged, and counted by cause.
  *
  * **Example** (Using the leader's lease)
  *
@@ -238,21 +238,21 @@ export interface Job<E = unknown, R = unknown> {
    */
   readonly onError?: "continue" | "stepDown" | undefined
   /**
-   * What happens to instants that passed without a run.
+   * What happens to scheduled times that passed without a run.
    *
-   * - `skip`: nothing. The next run is for the next instant.
-   * - `runOnce`: one run for the latest of these instants, if it is no older than `catchUp`.
-   * - `runAll`: one run for each of these instants that is no older than `catchUp`, one after another.
+   * - `skip`: nothing. The next run is for the next scheduled time.
+   * - `runOnce`: one run for the latest of these times, if it is no older than `catchUp`.
+   * - `runAll`: one run for each of these times that is no older than `catchUp`, one after another.
    *
    * Default: `runOnce` if `catchUp` is longer than 0, otherwise `skip`.
    */
   readonly misfire?: "skip" | "runOnce" | "runAll" | undefined
-  /** Maximum age of an instant to catch up on. Default: one period of `every`, and 0 for `cron`. */
+  /** Maximum age of a scheduled time to catch up on. Default: one period of `every`, and 0 for `cron`. */
   readonly catchUp?: Duration.Input | undefined
   /**
-   * Maximum number of attempts for one instant. A run that failed, was interrupted, or died with its node is retried
-   * after a pause of 1 second, which doubles with each attempt up to a minute. Retries must start within `catchUp`, so
-   * more than one attempt requires `catchUp`. Default: 1 (no retries).
+   * Maximum number of attempts for one scheduled time. A run that failed, was interrupted, or died with its node is
+   * retried after a pause of 1 second, which doubles with each attempt up to a minute. Retries must start within
+   * `catchUp`, so more than one attempt requires `catchUp`. Default: 1 (no retries).
    */
   readonly attempts?: number | undefined
   /** Minimum time between the starts of two runs, by the backend's clock. Default: 0. */

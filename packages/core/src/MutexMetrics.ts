@@ -242,7 +242,7 @@ export const jobs = {
     ["success", "failure", "defect", "interrupted"]
   ),
   /**
-   * Counts missed instants of jobs, by cause, with the labels `mutex` and `job_name`.
+   * Counts missed runs of jobs, by cause, with the labels `mutex` and `job_name`.
    *
    * - `noLeader`: there was no leader.
    * - `running`: the previous run had not ended.
@@ -251,7 +251,7 @@ export const jobs = {
    */
   missed: counters(
     "simba_job_missed",
-    "Scheduled instants that passed without a run, by cause",
+    "Scheduled times that passed without a run, by cause",
     "cause",
     ["noLeader", "running", "paused", "outage"]
   ),

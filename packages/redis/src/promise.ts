@@ -117,7 +117,7 @@ export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
   /** The IANA time zone of `cron`. Default: UTC. */
   readonly timeZone?: string | undefined
   /**
-   * How late a new leader may still run the work for a missed `cron` instant. By default, missed instants are skipped.
+   * How late a new leader may still make up for a missed `cron` run. By default, missed runs are skipped.
    */
   readonly catchUp?: Duration.Input | undefined
 }
@@ -130,7 +130,8 @@ export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
  * ```ts
  * import type { Lease } from "@effect-simba/redis/promise"
  *
- * export const copy = async (lease: Lease, rows: ReadonlyArray<string>, write: (row: string, token: number) => Promise<void>) => {
+ * export const copy = async (lease: Lease, rows: ReadonlyArray<string>, write: (row: string, token: number) =>
+ * Promise<void>) => {
  *   for (const row of rows) {
  *     lease.ensure()
  *     await write(row, lease.token)
@@ -238,7 +239,8 @@ export type Attempt<A> = { readonly acquired: true; readonly value: A } | { read
  *
  * const simba = await createSimba()
  *
- * await simba.lead("nightly", { cron: "0 3 * * *", timeZone: "Europe/Vienna", catchUp: "5 minutes" }, async (lease, signal) => {
+ * await simba.lead("nightly", { cron: "0 3 * * *", timeZone: "Europe/Vienna", catchUp: "5 minutes" }, async (lease,
+ * signal) => {
  *   await fetch(`http://reports.example.com/nightly?token=${lease.token}`, { method: "POST", signal })
  * })
  * ```
@@ -267,7 +269,7 @@ export interface Simba extends AsyncDisposable {
   readonly acquire: (name: string, options?: LockOptions) => Promise<HeldLease>
   /**
    * Contends for a leadership, and runs `work` while this process leads. The work runs once each time the leadership
-   * begins or, with `cron`, at most once per instant in the whole fleet. If the work fails, the error is logged.
+   * begins or, with `cron`, at most once per scheduled time in the whole fleet. If the work fails, the error is logged.
    * Without `cron`, a failure ends the leadership, and another process can try.
    */
   readonly lead: {

@@ -35,7 +35,7 @@ describe("jobs of a fleet", () => {
       assert.deepStrictEqual((yield* here(Jobs.list("other"))).jobs, [])
     }))
 
-  it.effect("run once on the leader when requested, and again at their next instant", () =>
+  it.effect("run once on the leader when requested, and again at their next scheduled time", () =>
     Effect.gen(function*() {
       const { here, take } = yield* setup
       yield* TestClock.adjust("1 minute")
@@ -48,7 +48,7 @@ describe("jobs of a fleet", () => {
       assert.deepStrictEqual(take(), ["a@3601"])
     }))
 
-  it.effect("can be paused individually or all together, stay paused under a new leader, and resume at the next instant", () =>
+  it.effect("can be paused individually or all together, stay paused under a new leader, and resume with the next run", () =>
     Effect.gen(function*() {
       for (const job of [undefined, "job"]) {
         const { a, here, take } = yield* setup
@@ -146,7 +146,7 @@ describe("jobs of a fleet", () => {
       const { here } = yield* node("a", (name) => [job(name, { schedule: Leadership.every("7 seconds") })])
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(take(), ["a@0", "a@4"])
-      // The leader last read the job a second ago, and the next instant is a second away
+      // The leader last read the job a second ago, and the next scheduled time is a second away
       yield* here(Jobs.reschedule("jobs", "job", Leadership.cron("30 * * * * *")))
       yield* TestClock.adjust("21 seconds")
       assert.deepStrictEqual(take(), ["a@30"])

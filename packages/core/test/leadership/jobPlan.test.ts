@@ -1,4 +1,4 @@
-/** Compares the plan for a job, in all small cases, with a model that lists the unsettled instants. */
+/** Compares the plan for a job, in all small cases, with a model that lists the unsettled times. */
 import type { JobRecord } from "@effect-simba/core/JobStore"
 import { assert, describe, it } from "@effect/vitest"
 import type { Next } from "../../src/internal/leadership/cronInstants.ts"
@@ -39,7 +39,7 @@ const ran = (run: Partial<NonNullable<JobRecord["run"]>>): JobRecord => ({
   }
 })
 
-/** The unsettled instants up to now. */
+/** The unsettled scheduled times up to now. */
 const instants = (at: number, now: number) => {
   const all: Array<number> = []
   for (let instant = next(at); instant <= now; instant = next(instant)) all.push(instant)
@@ -190,7 +190,7 @@ describe("a leader's decision about a job", { tags: ["B33"] }, () => {
     assert.deepStrictEqual(pauses, [1000, 2000, 4000, 32_000, 60_000, 60_000, 60_000])
   })
 
-  it("counts at most a thousand missed instants", () => {
+  it("counts at most a thousand missed runs", () => {
     const spec = { misfire: "skip", catchUp: 0, minInterval: 0, attempts: 1 } as const
     const missed = [999, 1000, 1001, 50_000].map((now) => {
       const decision = plan(spec, every(1), noRun, true, { gained: 0, free: 0, token: 7 }, now)
@@ -200,7 +200,7 @@ describe("a leader's decision about a job", { tags: ["B33"] }, () => {
   })
 })
 
-it("a changed schedule has its old instants until the change, and its new instants from then on", () => {
+it("a changed schedule has its old scheduled times until the change, and its new scheduled times from then on", () => {
   const [former, present] = [every(3), every(5)]
   for (let changed = 0; changed <= 16; changed++) {
     const both = inForce(present, [{ next: former, until: changed }])
@@ -211,7 +211,7 @@ it("a changed schedule has its old instants until the change, and its new instan
   }
 })
 
-it("each former schedule has the instants between the change to it and the next change", () => {
+it("each former schedule has the scheduled times between the change to it and the next change", () => {
   const [first, second, present] = [every(3), every(2), every(5)]
   for (let from = 0; from <= 10; from++) {
     for (let changed = from; changed <= 12; changed++) {

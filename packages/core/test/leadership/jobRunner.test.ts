@@ -109,7 +109,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["a@0", "a@30"])
       // Only the message is logged: a stack trace does not help in an outage
       assert.include(warnings, `Cannot read the jobs; retrying: ${FaultyStore.outage.message}`)
-      // Until a read succeeds, the leader does not know whether the next instant is settled
+      // Until a read succeeds, the leader does not know whether the next scheduled time is settled
       faults.jobOperations.read = "work"
       yield* TestClock.adjust("10 seconds")
       faults.jobCalls.length = 0
@@ -117,7 +117,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.lengthOf(calls("read"), 2)
     }))
 
-  it.effect("a read that fails after a run skips no instant", () =>
+  it.effect("a read that fails after a run skips no scheduled time", () =>
     Effect.gen(function*() {
       const { faults, take } = yield* alone({ schedule: Leadership.every("1 second"), misfire: "skip" })
       yield* TestClock.adjust("1500 millis")
@@ -155,7 +155,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["a@6"])
     }))
 
-  it.effect("missed instants are reported once, even if the reply to their claim was lost", () =>
+  it.effect("missed runs are reported once, even if the reply to their claim was lost", () =>
     Effect.gen(function*() {
       const { faults, here, record, warnings } = yield* alone({ schedule: cron, misfire: "skip" })
       yield* here(Jobs.pause("jobs", "job"))
@@ -249,7 +249,7 @@ it.effect("an operator's schedule that cannot be read is ignored, with a warning
     yield* TestClock.adjust("20 seconds")
     assert.deepStrictEqual(warnings, ["Cannot read the schedule \"now and then\"; it is ignored"])
     assert.deepStrictEqual(take(), ["a@40", "a@50"])
-    // It is now a former schedule without instants
+    // It is now a former schedule without scheduled times
     yield* reschedule("every 15000")
     yield* TestClock.adjust("31 seconds")
     assert.deepStrictEqual([take(), warnings.length], [["a@60", "a@75"], 1])

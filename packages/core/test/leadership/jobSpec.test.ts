@@ -109,7 +109,7 @@ describe("the options of a job", { tags: ["B33"] }, () => {
     }))
 })
 
-it.effect("a job is remembered for a month, or until four periods after its instants have ceased to matter, but at most a century", () =>
+it.effect("a job is remembered for a month, or for four periods after the last run that it may catch up on, but at most a century", () =>
   Effect.gen(function*() {
     const day = 24 * 60 * 60 * 1000
     const keep = (options: Options) =>

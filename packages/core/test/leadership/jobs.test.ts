@@ -16,7 +16,7 @@ const minutely = Leadership.cron("* * * * *")
 const hourly = Leadership.cron("0 * * * *")
 const mutex = MutexName.make("jobs")
 
-describe("one run for each instant", { tags: ["B33"] }, () => {
+describe("one run for each scheduled time", { tags: ["B33"] }, () => {
   it.effect("every: a new job runs immediately, then at multiples of the period, even across a change of leaders", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 5000)
@@ -47,7 +47,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["b@120"])
     }))
 
-  it.effect("instants follow the backend's clock, regardless of the nodes' clocks", () =>
+  it.effect("scheduled times follow the backend's clock, regardless of the nodes' clocks", () =>
     Effect.gen(function*() {
       for (const [ahead, behind] of [[9, -9], [-9, 9], [80, 0], [26 * 3600, -3600], [0, -80]] as const) {
         yield* TestClock.setTime(noon - 5000)
@@ -78,7 +78,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(take(), ["wrong@125"])
     }))
 
-  it.effect("a new job catches up on an instant that passed while a node without the job was leading", () =>
+  it.effect("a new job catches up on a scheduled time that passed while a node without the job was leading", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 30_000)
       const { job, node, ran, take } = yield* JobFleet.make
@@ -93,7 +93,7 @@ describe("one run for each instant", { tags: ["B33"] }, () => {
 })
 
 describe("what was missed", { tags: ["B33"] }, () => {
-  /** Two successive leaders. Instants pass between them, while nobody leads. */
+  /** Two successive leaders. Scheduled times pass between them, while nobody leads. */
   const pause = Effect.fnUntraced(function*(
     options: Omit<Leadership.Job<unknown, never>, "name" | "run">,
     length: Duration.Input
@@ -120,7 +120,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.lengthOf(take(), 1)
     }))
 
-  it.effect("runOnce: the job runs once for the last missed instant, if it is no older than catchUp", () =>
+  it.effect("runOnce: the job runs once for the last missed run, if it is no older than catchUp", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 1000)
       const once = yield* pause({ schedule: minutely, catchUp: "1 minute" }, "5 minutes")
@@ -132,7 +132,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(late.take(), [])
     }))
 
-  it.effect("runAll: the job runs for each missed instant that is no older than catchUp, one after another", () =>
+  it.effect("runAll: the job runs for each missed run that is no older than catchUp, one after another", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 1000)
       const options = { schedule: minutely, misfire: "runAll", catchUp: "3 minutes" } as const
@@ -150,7 +150,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepInclude(ran[0]!, { scheduledAt: 70 * 3600, isCatchUp: true })
     }))
 
-  it.effect("if a run outlasts its period, the instants that it misses are skipped and logged", () =>
+  it.effect("if a run outlasts its period, the scheduled times that it misses are skipped and logged", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node, take, warnings } = yield* JobFleet.make
@@ -161,7 +161,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.include(warnings, "\"job\" missed 2 run(s): the previous run had not ended")
     }))
 
-  it.effect("a leader that catches up on all instants neither loses nor repeats any after an outage", () =>
+  it.effect("a leader that catches up on all scheduled times neither loses nor repeats any after an outage", () =>
     Effect.gen(function*() {
       for (const mode of ["fail", "lost", { late: "2 seconds" }] as const) {
         yield* TestClock.setTime(noon - 1000)
@@ -367,7 +367,7 @@ describe("the metrics of a job", () => {
   const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
 
-  it.effect("are the times of its last start, its last success and the start of its current run, and the number of missed instants", () =>
+  it.effect("are the times of its last start, its last success and the start of its current run, and the number of missed runs", () =>
     isolated(Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { job, node } = yield* JobFleet.make

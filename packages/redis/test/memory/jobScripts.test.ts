@@ -118,7 +118,7 @@ const claimOf = (
     id: ids[by]!,
     token: owned + token as FencingToken,
     claim: String(claim),
-    // A claim for the wanted instant is for a manual run
+    // A claim for the wanted scheduled time is for a manual run
     mode: at === "wanted" && off === 0 ? "manual" : mode,
     at: instants[at] + off,
     missed,
@@ -286,7 +286,7 @@ describe("a run", () => {
     ))
 })
 
-it.effect("a former schedule is dropped once its instants are settled up to its last millisecond", () =>
+it.effect("a former schedule is dropped once its scheduled times are settled up to its last millisecond", () =>
   Effect.gen(function*() {
     const { real } = yield* setup
     const model = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
@@ -296,7 +296,7 @@ it.effect("a former schedule is dropped once its instants are settled up to its 
       yield* reschedule("one")
       yield* TestClock.adjust(1)
       yield* reschedule("two")
-      // Resuming settles all instants up to now
+      // Resuming settles all scheduled times up to now
       yield* jobs.steer(mutex, { _tag: "Pause", job: "a" })
       yield* jobs.steer(mutex, { _tag: "Resume", job: "a" })
       yield* reschedule("three")
@@ -389,7 +389,7 @@ describe("the hash of a mutex's jobs", () => {
       assert.strictEqual(yield* send("PTTL", key), 2000)
     }))
 
-  it.effect("keeps a job's last decided instant if the job is paused and resumed after the clock was set back", () =>
+  it.effect("keeps a job's last settled time if the job is paused and resumed after the clock was set back", () =>
     Effect.gen(function*() {
       const { real, send, server } = yield* setup
       for (const name of ["a", undefined]) {

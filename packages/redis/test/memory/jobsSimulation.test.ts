@@ -46,7 +46,7 @@ describe("simulations of jobs", () => {
   it.effect("violate no rule after a failover that loses the end of one run and the claim of the next", () =>
     Effect.forEach([100309, 100776], (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
 
-  it.effect("reveal a store that does not report missed instants", () => {
+  it.effect("reveal a store that does not report missed runs", () => {
     const silent = mistaken((jobs) => ({ claim: (request) => jobs.claim({ ...request, missed: 0 }) }))
     return Effect.map(violation(silent), (found) => assert.include(found, "missed"))
   })
@@ -84,10 +84,10 @@ describe("simulations of jobs", () => {
   it.effect("reveal a store that hides schedules set by operators", () =>
     Effect.map(
       violation(misread({ override: undefined }), true),
-      (found) => assert.match(found, /which is not an instant of its schedule|missed instants instead of/)
+      (found) => assert.match(found, /which is not a scheduled time|missed runs instead of/)
     ))
 
-  it.effect("reveal a store that lets a job run twice for one instant", () => {
+  it.effect("reveal a store that lets a job run twice for one scheduled time", () => {
     const generous = mistaken((jobs) => ({
       read: (request) =>
         Effect.map(jobs.read(request), (observed) => ({

@@ -234,10 +234,10 @@ describe("jobs run as scheduled", () => {
     }
   })
 
-  it("finds instants that are neither run nor missed, and instants missed without a known cause", () => {
+  it("finds scheduled times that are neither run nor missed, and scheduled times missed without a known cause", () => {
     assert.strictEqual(kept([claim(0, "a", 1000), claim(1, "b", 4000, 2)]), "")
     const text = (missed: number, mode = "run", right = 2) =>
-      `j goes from 1000 to 4000 (${mode}) with ${missed} missed instants instead of ${right}`
+      `j goes from 1000 to 4000 (${mode}) with ${missed} missed runs instead of ${right}`
     assert.strictEqual(kept([claim(0, "a", 1000), claim(1, "b", 4000, 1)]), text(1))
     assert.strictEqual(kept([claim(0, "a", 1000), claim(1, "b", 4000, 3)]), text(3))
     assert.strictEqual(kept([claim(0, "a", 1000), claim(1, "b", 4000, 3, { mode: "miss" })]), "")
@@ -250,7 +250,7 @@ describe("jobs run as scheduled", () => {
     assert.strictEqual(kept([claim(5, "a", 1000), claim(6, "b", 4000, 1)], { lossAt: () => 4 }), text(1))
     assert.strictEqual(
       kept([claim(0, "a", 1000, 1, { cause: "" })]),
-      "j misses 1 instants with the unknown cause \"\""
+      "j misses 1 runs with the unknown cause \"\""
     )
   })
 
@@ -258,24 +258,24 @@ describe("jobs run as scheduled", () => {
     const having = (fields: Record<string, string>) => ({ field: (_: string, name: string) => fields[name] })
     const claims = (from: number, to: number, missed: number, fields = {}, between: ReadonlyArray<Event> = []) =>
       kept([claim(0, "a", from), ...between, claim(2, "b", to, missed)], having(fields))
-    assert.match(claims(1000, 1500, 0), /^j runs for 1500, which is not an instant of its schedule/)
+    assert.match(claims(1000, 1500, 0), /^j runs for 1500, which is not a scheduled time/)
     const override = { "override:j": "every 2000", "schedule:j": "every 500" }
     assert.strictEqual(claims(2000, 6000, 1, override), "")
-    assert.match(claims(2000, 5000, 0, override), /not an instant of its schedule/)
+    assert.match(claims(2000, 5000, 0, override), /not a scheduled time/)
     assert.strictEqual(claims(2000, 9000, 2, { "schedule:j": "cron UTC */3 * * * * *" }), "")
     const replaced = { "replaced:j": "1000 every 10\n4000 every 2000", "schedule:j": "every 1000" }
     assert.strictEqual(claims(2000, 6000, 2, replaced), "")
-    assert.match(claims(2000, 6000, 3, replaced), /with 3 missed instants instead of 2/)
+    assert.match(claims(2000, 6000, 3, replaced), /with 3 missed runs instead of 2/)
     const resume = (reply: string, job = "j", order = "Resume") =>
       command(1, ["EVALSHA", "sha", "2", "simba:{m}", "simba:{m}:jobs", order, job, ""], reply)
     const at = { "at:j": "5000" }
     for (const job of ["j", ""]) {
       // A leader that does not know about the resumption counts from its last claim
       for (const missed of [0, 4]) assert.strictEqual(claims(1000, 6000, missed, at, [resume("1", job)]), "")
-      assert.match(claims(1000, 6000, 5, at, [resume("1", job)]), /with 5 missed instants instead of 0/)
+      assert.match(claims(1000, 6000, 5, at, [resume("1", job)]), /with 5 missed runs instead of 0/)
     }
     for (const ignored of [resume("0"), resume("1", "k"), resume("1", "j", "Pause")]) {
-      assert.match(claims(1000, 6000, 0, at, [ignored]), /with 0 missed instants instead of 4/)
+      assert.match(claims(1000, 6000, 0, at, [ignored]), /with 0 missed runs instead of 4/)
     }
     const forget = (reply: number, key = "simba:{m}:jobs") => command(1, ["DEL", key], reply)
     assert.strictEqual(claims(1000, 6000, 0, {}, [forget(1)]), "")

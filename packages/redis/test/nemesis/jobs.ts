@@ -94,7 +94,7 @@ export const haveRun = (lines: ReadonlyArray<Line>, since: number): boolean =>
     lines.some(([at, , , kind, fields]) => at > since && kind === "run" && fields["job"] === job)
   )
 
-/** Renders a table that counts, for each job, its runs and its missed instants by cause. */
+/** Renders a table that counts, for each job, its runs and its missed runs by cause. */
 export const table = (
   lines: ReadonlyArray<Line>,
   events: Simulation.Result["events"]

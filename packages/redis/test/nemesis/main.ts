@@ -4,7 +4,7 @@
  *     pnpm nemesis --topology single|sentinel|cluster --minutes 10 --seed 7
  *
  * - `--plan mutex|streams|jobs|all` selects the programs. `jobs` runs five processes, one of them with a wrong clock,
- *   and also kills the leader at the instants of its jobs.
+ *   and also kills the leader at the scheduled times of its jobs.
  * - `--plant unfenced|deaf` plants a defect that the checkers must find.
  * - `--only stop,block` selects faults by their names in the printed table.
  * - `--out` is the folder for histories and pictures. `--judge` with such a folder checks its history again.

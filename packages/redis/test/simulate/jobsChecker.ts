@@ -1,11 +1,12 @@
 /**
- * A checker of jobs: which runs start, under which token, and whether each instant is either run or reported as missed.
+ * A checker of jobs: which runs start, under which token, and whether each scheduled time is either run or reported as
+ * missed.
  */
 import type { Checker } from "@effect-simba/testkit"
 
 /**
- * What the checker knows about a job. The job's instants are the multiples of `period`, in milliseconds, unless an
- * operator has changed the schedule.
+ * What the checker knows about a job. The job's scheduled times are the multiples of `period`, in milliseconds, unless
+ * an operator has changed the schedule.
  */
 export interface JobRules {
   readonly job: string
@@ -56,7 +57,7 @@ export const endOf = (args: ReadonlyArray<string>) => {
   return { job: job!, claim: claim!, outcome: outcome! }
 }
 
-/** Parses a schedule whose instants are the multiples of a period, in milliseconds. */
+/** Parses a schedule whose scheduled times are the multiples of a period, in milliseconds. */
 const periodOf = (schedule: string | undefined) => {
   const [, millis, seconds] = /^(?:every (\d+)|cron UTC \*\/(\d+) .*)$/.exec(schedule ?? "") ?? []
   return millis !== undefined ? Number(millis) : seconds !== undefined ? 1000 * Number(seconds) : undefined
@@ -76,8 +77,8 @@ export const replyTo = (
 /**
  * - A job has at most `attempts` attempts per instant, and each attempt starts once.
  * - The tokens of a job's runs never decrease. Within one leadership, no run starts before the previous one has ended.
- * - Each instant between two claimed ones is reported as missed, with the cause, unless it passed during a pause. A
- *   change of the schedule affects only later instants.
+ * - Each scheduled time between two claimed ones is reported as missed, with the cause, unless it passed during a
+ *   pause. A change of the schedule affects only later times.
  * - A run that was claimed but never started is recorded as `unstarted`, unless its leader is lost.
  * - After the last fault, each job runs again within `recovery` milliseconds.
  */
@@ -94,8 +95,9 @@ export const jobsRunAsScheduled = (
     const begun = new Map<string, number>()
     const newest = new Map<string, { readonly token: number; readonly at: number }>()
     /**
-     * The last instant of each job that was run or missed. If an operator has resumed the job since, `claimed` is the
-     * last instant that a leader claimed, from which leaders count if they do not know about the resumption.
+     * The last scheduled time of each job that was run or missed. If an operator has resumed the job since, `claimed`
+     * is the last scheduled time that a leader claimed, from which leaders count if they do not know about the
+     * resumption.
      */
     const decided = new Map<string, { readonly at: number; readonly claimed: number; readonly when: number }>()
     const claims = new Set<string>()
@@ -112,7 +114,7 @@ export const jobsRunAsScheduled = (
     /** When an operator last deleted the jobs' state. */
     let forgottenAt = -Infinity
     const isExcused = (since: number) => Math.max(view.lossAt(), view.serverStepAt(), forgottenAt) >= since
-    /** The number of a job's instants after `from` and up to `to`, according to the schedules then in force. */
+    /** The number of a job's scheduled times after `from` and up to `to`, according to the schedules then in force. */
     const instantsIn = ({ job, period }: JobRules, from: number, to: number) => {
       let [count, start] = [0, from]
       const add = (schedule: string | undefined, end: number) => {
@@ -128,7 +130,7 @@ export const jobsRunAsScheduled = (
       add(view.field(key, `override:${job}`) ?? view.field(key, `schedule:${job}`), to)
       return count
     }
-    /** Records that an operator has resumed a job, whose instants up to now are neither run nor missed. */
+    /** Records that an operator has resumed a job, whose scheduled times up to now are neither run nor missed. */
     const resume = (job: string, when: number) => {
       const at = Number(view.field(key, `at:${job}`) ?? NaN)
       if (!Number.isNaN(at)) decided.set(job, { at, claimed: Math.min(at, decided.get(job)?.claimed ?? at), when })
@@ -160,19 +162,19 @@ export const jobsRunAsScheduled = (
       const rule = rules.get(job)
       if (rule === undefined || mode === "manual") return
       if (missed > 0 && !causes.includes(cause)) {
-        view.violated(`${job} misses ${missed} instants with the unknown cause "${cause}"`)
+        view.violated(`${job} misses ${missed} runs with the unknown cause "${cause}"`)
       }
       if (mode === "run") unbegun.set(job, { claim, at })
       const before = decided.get(job)
       if (before !== undefined && at > before.at && !isExcused(before.when)) {
         if (mode === "run" && instantsIn(rule, Math.max(before.at, at - 1), at) !== 1) {
-          view.violated(`${job} runs for ${at}, which is not an instant of its schedule`)
+          view.violated(`${job} runs for ${at}, which is not a scheduled time`)
         }
         const own = mode === "run" ? 1 : 0
         const between = instantsIn(rule, before.at, at) - own
         if (missed < between || missed > instantsIn(rule, before.claimed, at) - own) {
           view.violated(
-            `${job} goes from ${before.at} to ${at} (${mode}) with ${missed} missed instants instead of ${between}`
+            `${job} goes from ${before.at} to ${at} (${mode}) with ${missed} missed runs instead of ${between}`
           )
         }
       }

@@ -3,7 +3,8 @@ import type { Checker } from "@effect-simba/testkit"
 import { claimOf, endOf, isForgetting, orderOf } from "./jobsChecker.ts"
 
 /**
- * - No run is claimed for an instant while its job is paused. A resumed job skips the instants of the pause.
+ * - No run is claimed for a scheduled time while its job is paused. A resumed job skips the scheduled times of the
+ *   pause.
  * - Each requested run starts once, unless its leader is lost. A request is not forgotten.
  * - An operator can read all jobs.
  * - After the last fault, no job stays paused, and each requested run starts.

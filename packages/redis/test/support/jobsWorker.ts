@@ -1,6 +1,6 @@
 /**
  * A process that contends for a leadership with two jobs. `server/process/jobs.test.ts` starts several such processes
- * and checks that each instant has one run in the fleet.
+ * and checks that each scheduled time has one run in the fleet.
  */
 import { Leadership } from "@effect-simba/core"
 import * as Mutex from "@effect-simba/core/Mutex"

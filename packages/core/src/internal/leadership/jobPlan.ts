@@ -1,19 +1,21 @@
 /**
  * Decides what a leader does with one job now, given the job's state in the fleet. Called by `jobRunner`.
  *
- * Every instant after `record.at` is unsettled: it neither had a run nor was missed. Of the instants that passed while
- * this leader could run the job, the last is on time, no matter how late the backend replies. All other instants are
- * late: `misfire` says which of them get a run, and `catchUp` how old they may be. Late instants that get no run are
- * missed, each with a cause.
+ * Every scheduled time after `record.at` is unsettled: it neither had a run nor was missed. Of the scheduled times that
+ * passed while this leader could run the job, the last is on time, no matter how late the backend replies. All other
+ * scheduled times are late: `misfire` says which of them get a run, and `catchUp` how old they may be. Late scheduled
+ * times that get no run are missed, each with a cause.
  */
 import type { JobRecord } from "../../JobStore.ts"
 import { last, type Next } from "./cronInstants.ts"
 import type { JobSpec } from "./jobSpec.ts"
 
-/** Why an instant was missed: there was no leader, the job was running or paused, or the backend did not reply. */
+/**
+ * Why a scheduled time was missed: there was no leader, the job was running or paused, or the backend did not reply.
+ */
 export type Cause = "noLeader" | "running" | "paused" | "outage"
 
-/** Instants are in milliseconds since 1970, by the backend's clock. */
+/** Scheduled times are in milliseconds since 1970, by the backend's clock. */
 export type Decision =
   | { readonly _tag: "Wait"; readonly until: number }
   | { readonly _tag: "Miss"; readonly at: number; readonly missed: number; readonly cause: Cause }
@@ -34,10 +36,10 @@ export interface Leader {
   readonly token: number
 }
 
-/** Missed instants beyond this number are not counted. */
+/** Missed runs beyond this number are not counted. */
 const mostCounted = 1000
 
-/** The pause before the second attempt for an instant. Doubles with each further attempt. */
+/** The pause before the second attempt for a scheduled time. Doubles with each further attempt. */
 const pauseMillis = 1000
 
 /**
@@ -113,7 +115,7 @@ export const plan = (
     : runAt(chosen, 1, chosen !== latest || chosen < leader.free, missed, cause)
 }
 
-/** The first instant after `at` that gets a run, if any. */
+/** The first scheduled time after `at` that gets a run, if any. */
 const choose = (
   { catchUp, misfire }: Pick<JobSpec, "misfire" | "catchUp">,
   next: Next,
@@ -130,7 +132,7 @@ const choose = (
 
 /**
  * When to retry the last run. Undefined if the run succeeded, has not ended, is too old, has no attempts left, or is
- * not for the last settled instant.
+ * not for the last settled time.
  */
 const retryAt = (
   { attempts, catchUp }: Pick<JobSpec, "attempts" | "catchUp">,

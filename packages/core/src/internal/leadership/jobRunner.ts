@@ -2,8 +2,8 @@
  * Runs a fleet's jobs while its contender leads. Started by `Leadership`.
  *
  * One loop serves all of a contender's jobs: it reads the state of the fleet, decides what to do with each job
- * (`jobPlan`), and sleeps until the next instant. All instants follow the backend's clock, so the nodes' clocks do not
- * affect the schedule. Nevertheless, a leader resigns if its clock is far off (`clockCheck`).
+ * (`jobPlan`), and sleeps until the next scheduled time. All scheduled times follow the backend's clock, so the nodes'
+ * clocks do not affect the schedule. Nevertheless, a leader resigns if its clock is far off (`clockCheck`).
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -86,7 +86,7 @@ export const run = <R>(
           (record) => ({ ...record, sent })
         ))
 
-    /** Registers the jobs even if this node does not lead: a new job's instants begin at its registration. */
+    /** Registers the jobs even if this node does not lead: a new job's scheduled times begin at its registration. */
     const introduce = Effect.retry(
       Effect.tapError(readAll(), (error) => log.warning(`Cannot register the jobs: ${error.message}`)),
       endlessRetry
@@ -308,7 +308,7 @@ export const run = <R>(
             const leader = { gained, free: job.free, token: lease.token }
             // The claim was executed but its reply was lost: repeating the request returns the same reply
             const isClaimed = job.claim !== undefined && job.record.run?.claim === job.claim.id
-            // The instants are recorded as missed, but the reply was lost
+            // The runs are recorded as missed, but the reply was lost
             if (job.claim?.decision._tag === "Miss" && job.claim.decision.at === job.record.at) {
               yield* Effect.annotateLogs(reportMissed(job.spec.name, job.claim.decision), { job: job.spec.name })
               job.claim = undefined

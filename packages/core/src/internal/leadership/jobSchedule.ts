@@ -1,5 +1,5 @@
 /**
- * Job schedules, and their text form in the backend. Every node in a fleet computes the same instants, in milliseconds
+ * Job schedules, and their text form in the backend. Every node in a fleet computes the same times, in milliseconds
  * since 1970. `Leadership` exports `every` and `cron`. `jobRunner` and `Jobs` parse the texts.
  */
 import * as Cron from "effect/Cron"
@@ -21,7 +21,7 @@ export interface Instants {
   readonly everyMillis: number | undefined
 }
 
-/** Returns the time in milliseconds between the first two instants after `at`. */
+/** Returns the time in milliseconds between the first two scheduled times after `at`. */
 export const periodAt = (next: cronInstants.Next, at: number): number => {
   const first = next(at)
   return next(first) - first
@@ -33,7 +33,7 @@ export interface JobSchedule {
   readonly [TypeId]: Effect.Effect<Instants, InvalidConfig>
 }
 
-/** The instants are the multiples of the period since 1970. */
+/** The scheduled times are the multiples of the period since 1970. */
 const periodic = (everyMillis: number): Instants => ({
   text: `every ${everyMillis}`,
   next: (after) => (Math.floor(after / everyMillis) + 1) * everyMillis,

@@ -57,16 +57,16 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
   yield* oneOf("misfire", misfire, ["skip", "runOnce", "runAll"])
   yield* oneOf("onError", onError, ["continue", "stepDown"])
   if (misfire === "skip" && job.catchUp !== undefined && catchUp > 0) {
-    return yield* refuse("catchUp", `misfire "skip" never runs a missed instant: remove one of the two options`)
+    return yield* refuse("catchUp", `misfire "skip" never makes up for a missed run: remove one of the two options`)
   }
   if (misfire !== "skip" && catchUp === 0) {
-    return yield* refuse("misfire", `"${misfire}" needs catchUp: the maximum age of a missed instant`)
+    return yield* refuse("misfire", `"${misfire}" needs catchUp: the maximum age of a missed run`)
   }
   if (!Number.isInteger(attempts) || attempts < 1) {
     return yield* refuse("attempts", "it must be a whole number of at least 1")
   }
   if (attempts > 1 && misfire === "skip") {
-    return yield* refuse("attempts", "more than 1 needs catchUp: how long after its instant a run may start again")
+    return yield* refuse("attempts", "more than 1 needs catchUp: how long after its time a run may start again")
   }
   return {
     name,

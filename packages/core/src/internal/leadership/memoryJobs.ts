@@ -143,7 +143,7 @@ export class MemoryJobs {
     return entry
   }
 
-  /** Ends a pause. Instants that passed during the pause are not caught up on. */
+  /** Ends a pause. Scheduled times that passed during the pause are not caught up on. */
   private resume(entry: Entry, now: number): void {
     entry.at = Math.max(entry.at, now)
   }

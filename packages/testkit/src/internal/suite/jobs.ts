@@ -70,7 +70,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["cron", "rate"])
     }))
 
-  it.effect("B33: an instant is claimed once, by the owner, when it is due", () =>
+  it.effect("B33: a scheduled time is claimed once, by the owner, when it is due", () =>
     Effect.gen(function*() {
       const { a, b, claim, know, one, record, token } = yield* setup("jobs claimed")
       const begin = yield* know("job")
@@ -97,7 +97,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a2", at))._tag, "Running")
     }))
 
-  it.effect("B33: once a run has ended, neither its instant nor an earlier one can be claimed", () =>
+  it.effect("B33: once a run has ended, neither its scheduled time nor an earlier one can be claimed", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, token } = yield* setup("jobs ended")
       const begin = yield* know("job")
@@ -159,7 +159,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 2))._tag, "Claimed")
     }))
 
-  it.effect("B33: missed instants are counted with their last cause", () =>
+  it.effect("B33: missed runs are counted with their last cause", () =>
     Effect.gen(function*() {
       const { a, claim, know, one, record, token } = yield* setup("jobs missed")
       const at = yield* know("job")
@@ -187,7 +187,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 2, { minInterval }))._tag, "Claimed")
     }))
 
-  it.effect("B33: a paused job runs only on request, and never catches up on instants missed while paused", () =>
+  it.effect("B33: a paused job runs only on request, and never catches up on scheduled times missed while paused", () =>
     Effect.gen(function*() {
       for (const job of ["job", undefined]) {
         const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs paused")
@@ -217,7 +217,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       yield* one.pass(Duration.millis(50))
       assert.isTrue(yield* steer({ _tag: "Resume", job: "job" }))
       assert.isTrue(yield* steer({ _tag: "Resume", job: undefined }))
-      assert.strictEqual((yield* record("job")).at, at, "the job may still catch up on missed instants")
+      assert.strictEqual((yield* record("job")).at, at, "the job may still catch up on missed runs")
       yield* steer({ _tag: "Pause", job: "job" })
       yield* steer({ _tag: "Pause", job: undefined })
       yield* steer({ _tag: "Resume", job: undefined })
@@ -229,7 +229,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.isFalse((yield* record("job")).isPaused)
     }))
 
-  it.effect("B33: a requested run stays requested until it starts, starts once, and does not use up an instant", () =>
+  it.effect("B33: a requested run stays requested until it starts, starts once, and uses up no scheduled time", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs manual")
       yield* know("job")

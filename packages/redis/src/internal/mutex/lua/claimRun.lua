@@ -1,4 +1,4 @@
---- Grants one run of a job to the mutex's owner, or records missed instants.
+--- Grants one run of a job to the mutex's owner, or records missed runs.
 ---
 --- If the reply is lost, the caller repeats the request with the same claim. An owner is refused if its token is
 --- smaller than the last run's.
@@ -10,11 +10,11 @@
 --- ARGV[3] job
 --- ARGV[4] claim  unique to the run
 --- ARGV[5] mode: 'run' | 'manual' | 'miss'
---- ARGV[6] at: ms  the instant of the run
---- ARGV[7] missed: number  how many instants this call skips
+--- ARGV[6] at: ms  the scheduled time of the run
+--- ARGV[7] missed: number  how many runs this call skips
 --- ARGV[8] cause  why they were missed
 --- ARGV[9] minInterval: ms  minimum time between the starts of runs
---- ARGV[10] attempts: number  maximum runs for one instant
+--- ARGV[10] attempts: number  maximum runs for one scheduled time
 --- ARGV[11] changed: ms  the last schedule change known to the caller, or 0
 --- Reply: { 'Claimed' | 'NotOwner' | 'Taken' | 'Running' | 'Paused' | 'Early', now: Count, attempt: Count, wait: Count
 ---   }. The server's time and the time to wait, in ms.

@@ -25,7 +25,7 @@ local function expire()
   redis.call('PEXPIRE', jobs, retention)
 end
 
--- Skips the instants that fell into the pause
+-- Skips the runs that were due during the pause
 local function resume(name)
   set(jobs, 'at', name, text(math.max(millis(), count(get(jobs, 'at', name)) or 0)))
 end

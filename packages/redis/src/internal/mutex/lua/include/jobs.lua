@@ -31,8 +31,8 @@ end
 local mostFormer = 8
 
 -- Changes a schedule. Records the former schedule and the time of the change, because leaders apply the former schedule
--- up to that time. Drops former schedules whose instants have all been handled. If the maximum is reached, the last
--- former schedule is replaced
+-- up to that time. Drops former schedules whose scheduled times have all been handled. If the maximum is reached, the
+-- last former schedule is replaced
 local function change(jobs, attribute, job, value)
   local before = get(jobs, 'override', job) or get(jobs, 'schedule', job)
   if value == '' then
