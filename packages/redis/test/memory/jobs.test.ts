@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 
 const server = RedisMutex.layerRedis().pipe(Layer.provide(TestRedis.layer()))
 
-it.effect("a job runs even if its catchUp is practically infinite", () =>
+it.effect("a job runs with the largest catchUp", () =>
   Effect.gen(function*() {
     const runs: Array<string> = []
     const job = (name: string, catchUp: Duration.Input) => ({
@@ -17,7 +17,7 @@ it.effect("a job runs even if its catchUp is practically infinite", () =>
       catchUp,
       run: Effect.sync(() => void runs.push(name))
     })
-    yield* Layer.build(Leadership.layerJobs("m", [job("unlimited", Number.MAX_SAFE_INTEGER), job("usual", "1 hour")]))
+    yield* Layer.build(Leadership.layerJobs("m", [job("largest", "365000 days"), job("usual", "1 hour")]))
     yield* TestClock.adjust("1 minute")
-    assert.sameMembers(runs, ["unlimited", "usual"])
+    assert.sameMembers(runs, ["largest", "usual"])
   }).pipe(Effect.provide(server)))
