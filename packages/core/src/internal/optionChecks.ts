@@ -32,14 +32,14 @@ export const durationOf = (input: Duration.Input): Option.Option<Duration.Durati
 export const notDuration = (option: string, input: unknown): Effect.Effect<never, InvalidConfig> =>
   refuse(option, `${excerpt(input)} is not a duration: write milliseconds, or a text such as "10 seconds"`)
 
-/** Redis scripts write the sum of two durations with an exponent from 1e14 ms on, and dates end at 8.64e15 ms. */
-const longestDays = 365_000
+/** Redis scripts write sums of two durations. From 1e14 on, Lua writes numbers with an exponent. */
+const longestMillis = 31_536e9
 
 const finite = (option: string, input: Duration.Input, least: number, tooLow: string) => {
   const duration = durationOf(input)
   if (duration._tag === "None") return notDuration(option, input)
   const millis = Duration.toMillis(duration.value)
-  if (millis > longestDays * 86_400_000) return refuse(option, `it must be at most ${longestDays} days`)
+  if (millis > longestMillis) return refuse(option, "it must be at most 365000 days")
   return millis < least ? refuse(option, tooLow) : Effect.succeed(Duration.millis(Math.ceil(millis)))
 }
 

@@ -2,6 +2,7 @@
  * Names this process without importing a runtime's modules, and generates random keys for ids. Used by `MutexConfig`,
  * `service` and the stream client.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 
@@ -22,9 +23,14 @@ export const processName = (): string => {
   return `${self.pid ?? 0}@${host.replaceAll("@", "-").trim() || "localhost"}`
 }
 
+/**
+ * Adds the current fraction of a millisecond: layers built under equal seeds of `Random` would otherwise generate equal
+ * ids, and each would take the other's lease for its own. Virtual clocks have no such fraction, so simulations can be
+ * repeated.
+ */
 const sixChars: Effect.Effect<string> = Effect.map(
-  Random.nextIntBetween(0, 36 ** 6 - 1),
-  (n) => n.toString(36).padStart(6, "0")
+  Effect.all([Random.nextIntBetween(0, 36 ** 6 - 1), Clock.monotonicTimeNanos]),
+  ([n, nanos]) => ((n + Number(nanos % 1_000_000n)) % 36 ** 6).toString(36).padStart(6, "0")
 )
 
 /** Generates twelve random characters. Each layer generates one key, and a counter distinguishes the layer's ids. */

@@ -2,7 +2,7 @@
 import * as Mutex from "@effect-simba/core/Mutex"
 import { MutexStore, release } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Duration, Effect, Exit, Fiber, Layer, Option, Random, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { calls } from "../support/hands.ts"
@@ -56,6 +56,14 @@ describe("leases of one name", () => {
       }).pipe(Effect.provide(TestLive)),
     { tags: ["B28"] }
   )
+
+  it.live("two layers under the same seed exclude each other", () =>
+    Effect.gen(function*() {
+      const build = Layer.build(Layer.fresh(Mutex.layer({ processName: "us" }))).pipe(Random.withSeed("same"))
+      const acquire = Mutex.acquireIfAvailable("m")
+      assert.isTrue(Option.isSome(yield* Effect.provide(acquire, yield* build)))
+      assert.isTrue(Option.isNone(yield* Effect.provide(acquire, yield* build)))
+    }).pipe(Effect.provide(TestLive)), { tags: ["B17"] })
 
   it.effect("an owner may reacquire the mutex immediately after a release", () =>
     Effect.gen(function*() {

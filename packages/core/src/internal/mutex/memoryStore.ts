@@ -91,12 +91,15 @@ export class MemoryMutex {
     if (this.owner === undefined || this.owner === id) {
       return { _tag: "Granted", token: this.take(id, request.lease) }
     }
-    const queued = request.mode === "wait" ? this.enter(id, request.ticket) : undefined
+    return this.refused(request.mode === "wait" ? this.enter(id, request.ticket) : undefined)
+  }
+
+  private refused(queued?: Waiter): AcquireResult {
     return {
       _tag: "Refused",
       ownership: this.ownership(),
-      ticket: queued === undefined ? undefined : toTicket(queued.ticket),
-      position: queued === undefined ? 0 : this.queue.indexOf(queued),
+      ticket: queued && toTicket(queued.ticket),
+      position: queued ? this.queue.indexOf(queued) : 0,
       foreign: false
     }
   }
@@ -108,9 +111,7 @@ export class MemoryMutex {
   }
 
   confirm({ id, lease, token }: ConfirmRequest): AcquireResult {
-    if (this.owner !== id || this.token !== token) {
-      return { _tag: "Refused", ownership: this.ownership(), ticket: undefined, position: 0, foreign: false }
-    }
+    if (this.owner !== id || this.token !== token) return this.refused()
     this.deadline = this.now + Duration.toMillis(lease)
     return { _tag: "Granted", token }
   }
