@@ -284,7 +284,7 @@ describe("calls from outside and inside the work", () => {
     }).pipe(Effect.provide(live))
   })
 
-  it.effect("a run does not start if its claim is confirmed while the leader resigns", () =>
+  it.effect("while the leader resigns, it claims no run, and starts none whose claim is confirmed", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const { here, start } = yield* fleet.node("a", { logger: Logger.make(() => {}) })
@@ -307,7 +307,11 @@ describe("calls from outside and inside the work", () => {
       yield* TestClock.adjust("500 millis")
       fleet.faults.jobOperations.claim = { late: "2 seconds" }
       yield* start(Leadership.runJobs(jobs, [job("late", Effect.void)]))
-      yield* TestClock.adjust("4 seconds")
+      yield* TestClock.adjust("1 second")
+      const claims = fleet.faults.jobCalls.filter(([operation]) => operation === "claim").length
+      yield* start(Leadership.runJobs(jobs, [job("later", Effect.void)]))
+      yield* TestClock.adjust("3 seconds")
+      assert.lengthOf(fleet.faults.jobCalls.filter(([operation]) => operation === "claim"), claims)
       assert.deepStrictEqual([ran, (yield* jobs.state)._tag], [["endless", "bad"], "Leading"])
       const { jobs: known } = yield* here(Mutex.Mutex.use(({ parts }) => parts.store.jobs.read({ mutex, jobs: [] })))
       assert.deepInclude(known.get("late")!.run!, { outcome: "unstarted", attempt: 0 })

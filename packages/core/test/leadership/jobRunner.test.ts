@@ -4,7 +4,7 @@ import type { JobRecord } from "@effect-simba/core/JobStore"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Clock, Context, Effect, Exit, Fiber, Option } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Exit, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
 import * as FaultyStore from "../support/faultyStore.ts"
 import * as JobFleet from "../support/jobFleet.ts"
@@ -71,6 +71,12 @@ describe("what a leader requests", { tags: ["B33"] }, () => {
         yield* TestClock.adjust("4800 millis")
         // The contender polls
         assert.isAtMost(slept, 10)
+        const faults = yield* FaultyStore.Faults
+        faults.jobOperations.claim = { reply: (now) => ({ _tag: "NotOwner", now, attempt: 0, wait: 0 }) }
+        yield* TestClock.adjust("1 minute")
+        slept = 0
+        yield* TestClock.adjust("5 seconds")
+        assert.isAtMost(slept, 30)
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 })
@@ -115,6 +121,11 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       faults.jobCalls.length = 0
       yield* TestClock.adjust("10 seconds")
       assert.lengthOf(calls("read"), 2)
+      // The next failure starts a new series of pauses
+      faults.jobOperations.read = "fail"
+      yield* TestClock.adjust("5 seconds")
+      const [first, second] = calls("read").slice(2)
+      assert.strictEqual(second! - first!, 100)
     }))
 
   it.effect("a read that fails after a run skips no scheduled time", () =>
@@ -168,6 +179,51 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.deepStrictEqual(warnings.filter((line) => line.includes("missed")), [
         "\"job\" missed 1 run(s): it is paused"
       ])
+    }))
+
+  it.effect("an instant whose claim failed counts as missed if the job is then paused, even if that reply is lost", () =>
+    Effect.gen(function*() {
+      const { faults, here, record, warnings } = yield* alone({ schedule: cron, misfire: "skip" })
+      yield* TestClock.adjust("59 seconds")
+      faults.jobOperations.claim = "fail"
+      yield* TestClock.adjust("1050 millis")
+      yield* here(Jobs.pause("jobs", "job"))
+      yield* TestClock.adjust("300 millis")
+      faults.jobOperations.claim = "lost"
+      yield* TestClock.adjust("5 seconds")
+      faults.jobOperations.claim = "work"
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual((yield* record).missed, 1)
+      assert.deepStrictEqual(warnings.filter((line) => line.includes("missed")), [
+        "\"job\" missed 1 run(s): it is paused"
+      ])
+    }))
+
+  it.effect("a late copy of a refused claim uses up no attempt", () =>
+    Effect.gen(function*() {
+      const { contender, faults, ran, store } = yield* alone({ schedule: cron, misfire: "skip" })
+      yield* TestClock.adjust("59 seconds")
+      faults.jobOperations.claim = { reply: (now) => ({ _tag: "NotOwner", now, attempt: 0, wait: 0 }) }
+      yield* TestClock.adjust("1500 millis")
+      faults.jobOperations.claim = "work"
+      const { id, token } = yield* Effect.flatMap(contender.lease, Effect.fromOption)
+      const copy = yield* store.jobs.claim({
+        mutex: contender.mutex,
+        job: "job",
+        id,
+        token,
+        claim: `${id}#1`,
+        mode: "run",
+        at: noon + 60_000,
+        missed: 0,
+        cause: "outage",
+        minInterval: Duration.zero,
+        attempts: 1,
+        changed: 0
+      })
+      assert.strictEqual(copy._tag, "Claimed")
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(ran.map(({ attempt, scheduledAt }) => [attempt, scheduledAt]), [[1, 60]])
     }))
 
   it.effect("if a failover loses the record of a run's end, it is recorded again with the same outcome", () =>
@@ -234,6 +290,7 @@ it.effect("a refused claim is repeated when it may be granted", () =>
       assert.deepStrictEqual(calls("claim"), [60_000, 60_000 + pause], reply._tag)
       faults.jobOperations.claim = "work"
       yield* close
+      assert.deepStrictEqual(calls("end"), [], "nothing has been claimed")
     }
   }))
 

@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import type * as FaultyStore from "./faultyStore.ts"
 import * as Fleet from "./fleet.ts"
 
-type Ask = "stop" | "start" | "stepDown"
+type Ask = "stop" | "start" | "stepDown" | "leave"
 
 interface Party {
   readonly name: string
@@ -58,19 +58,20 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
       if (what === "stop") party.wanted = false
       const { starts } = party
       yield* party.jobs[what]
-      if (isInside || what === "start") return
+      if (isInside || what === "start" || what === "leave") return
       if (Option.isSome(led) && runs(party, led.value.id)) problem(party, `${what} returned before the work had ended`)
       if (what === "stepDown" || starts !== party.starts) return
       party.stopped = true
       if (Option.isSome(yield* party.jobs.lease)) problem(party, "leads after stop")
     })
 
-  const anyAsk = (party: Party) => ask(party, pick<Ask>("stop", "start", "stepDown", "stepDown"), true)
+  const anyAsk = (party: Party) => ask(party, pick<Ask>("stop", "start", "stepDown", "stepDown", "leave"), true)
   const pause = () => Effect.sleep(below(2000))
   const acts: ReadonlyArray<(party: Party, lease: Lease.Lease) => Effect.Effect<unknown, unknown>> = [
     () => Effect.never,
     pause,
     () => Effect.fail("no"),
+    (party) => Effect.ensuring(Effect.fail("no"), anyAsk(party)),
     () => Effect.uninterruptible(pause()),
     anyAsk,
     (party) => Effect.andThen(pause(), anyAsk(party)),
@@ -137,7 +138,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
     pick(
       Stream.runForEach(
         Stream.take(party.jobs.changes, 5),
-        () => chance() < 0.3 ? ask(party, pick<Ask>("stop", "start", "stepDown"), false) : Effect.void
+        () => chance() < 0.3 ? ask(party, pick<Ask>("stop", "start", "stepDown", "leave"), false) : Effect.void
       ),
       Stream.runForEach(Stream.take(party.jobs.changes, 5), () => Effect.sleep(below(500)))
     )
@@ -164,7 +165,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   const step = Effect.gen(function*() {
     const party = pick(...parties)
     const dice = chance()
-    if (dice < 0.4) asked.push(yield* fork(ask(party, pick<Ask>("stop", "start", "start", "stepDown"), false)))
+    if (dice < 0.4) asked.push(yield* fork(ask(party, pick<Ask>("stop", "start", "start", "stepDown", "leave"), false)))
     else if (dice < 0.75) workers.push(yield* fork(party.jobs.whileLeader(work(party))))
     else if (dice < 0.8) workers.push(yield* fork(meddle(party)))
     else if (dice < 0.9) yield* interruptOne(workers)
