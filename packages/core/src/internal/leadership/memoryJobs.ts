@@ -37,7 +37,9 @@ export class MemoryJobs {
   }
 
   read({ id, jobs }: ReadJobsRequest, owner: string | undefined, now: number): JobsRecord {
-    for (const [name, entry] of this.entries) if (entry.until < now && !entry.isPaused) this.entries.delete(name)
+    for (const [name, entry] of this.entries) {
+      if (entry.until < now && !entry.isPaused && !this.isPaused) this.entries.delete(name)
+    }
     if (this.entries.size === 0 && !this.isPaused) this.leaving = undefined
     for (const { every, keep, name, schedule } of jobs) {
       const entry = this.entry(name, every === undefined ? now : Math.floor(now / every) * every - 1)

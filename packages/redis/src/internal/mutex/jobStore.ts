@@ -123,9 +123,11 @@ export const make = (redis: Redis["Service"]): JobStore => {
       ),
     end: ({ mutex, ...ended }) => end({ ...keysOf(mutex), ...ended }),
     steer: (mutex, order) => {
-      const { job = "" }: { readonly _tag: string; readonly job?: string | undefined } = order
+      const { job }: { readonly _tag: string; readonly job?: string | undefined } = order
+      // In the request, an empty name stands for all jobs
+      if (job === "") return Effect.succeed(false)
       const schedule = order._tag === "Reschedule" ? order.schedule ?? "" : ""
-      return steer({ ...keysOf(mutex), order: order._tag, job, schedule })
+      return steer({ ...keysOf(mutex), order: order._tag, job: job ?? "", schedule })
     }
   }
 }

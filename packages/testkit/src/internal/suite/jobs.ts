@@ -215,6 +215,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       const at = yield* know("job")
       yield* know("other")
       yield* one.pass(Duration.millis(50))
+      assert.isFalse(yield* steer({ _tag: "Pause", job: "" }), "no such job")
       assert.isTrue(yield* steer({ _tag: "Resume", job: "job" }))
       assert.isTrue(yield* steer({ _tag: "Resume", job: undefined }))
       assert.strictEqual((yield* record("job")).at, at, "the job may still catch up on missed runs")
@@ -288,16 +289,15 @@ export const scheduling = ({ bench, it }: Cases): void => {
   it.effect("B33: a job that no request names during its keep period is forgotten unless it is paused", () =>
     Effect.gen(function*() {
       const { read, one, steer } = yield* setup("jobs forgotten")
-      const short = Duration.millis(100)
-      yield* read([
-        { name: "old", schedule: "every 1000", keep: short },
-        { name: "paused", schedule: "every 1000", keep: short },
-        { name: "kept", schedule: "every 1000", keep }
-      ])
+      const names = Effect.map(read(), ({ jobs }) => [...jobs.keys()].sort())
+      const job = (name: string, millis: number) => ({ name, schedule: "every 1000", keep: Duration.millis(millis) })
+      yield* read([job("old", 100), job("paused", 100), job("kept", 1_000_000)])
       yield* steer({ _tag: "Pause", job: "paused" })
+      yield* steer({ _tag: "Pause" })
       yield* one.pass(Duration.millis(150))
-      yield* read()
-      assert.deepStrictEqual([...(yield* read()).jobs.keys()].sort(), ["kept", "paused"])
+      assert.deepStrictEqual(yield* names, ["kept", "old", "paused"])
+      yield* steer({ _tag: "Resume" })
+      assert.deepStrictEqual(yield* names, ["kept", "paused"])
     }))
 
   it.effect("B33: jobs with arbitrary names are independent of each other and of other mutexes' jobs", () =>

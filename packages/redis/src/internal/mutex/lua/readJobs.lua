@@ -1,6 +1,6 @@
 --- Reads all jobs of a mutex, and registers the jobs named by the caller.
 ---
---- Deletes jobs that no caller has named during their `keep` period, unless they are paused.
+--- Deletes jobs that no caller has named during their `keep` period, unless they or all jobs are paused.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
@@ -17,6 +17,9 @@ local id = ARGV[1]
 --- @include include/jobs.lua
 
 local function forgetUnused()
+  if redis.call('HEXISTS', jobs, 'paused') == 1 then
+    return
+  end
   local fields, over = redis.call('HGETALL', jobs), {}
   for i = 1, #fields, 2 do
     local job = string.match(fields[i], '^until:(.*)$')
