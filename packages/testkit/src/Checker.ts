@@ -179,7 +179,7 @@ export const rules: {
    * Protected work does not start while other protected work is running, under the same lease or a different one.
    *
    * Exceptions: the same as for `workIsProtected`, for either of the two leases. Finalizers, which run after `stopped`,
-   * do not count as work. If work notes its steps, it counts as ended after its last `step`.
+   * do not count as work. Work that notes its steps may take 5 seconds to stop, but must not take a `step` in that time.
    */
   readonly workNeverOverlaps: Checker
   /**

@@ -36,6 +36,20 @@ describe("work never overlaps", () => {
     assert.strictEqual(overlap((history) => note(history, "end", "a")), "")
   })
 
+  it("finds work that is not interrupted, although it takes no further step", () => {
+    const continued = (millis: number, before: (history: History) => void = () => {}) =>
+      overlap((history) => note(history, "step", "a"), "m", (history) => {
+        before(history)
+        history.wait(millis)
+      })
+    assert.strictEqual(continued(5499), "")
+    assert.strictEqual(continued(5500), found)
+    assert.strictEqual(continued(5500, (history) => note(history, "stopped", "a")), "")
+    assert.strictEqual(continued(5500, (history) => (history.client().process.state = "paused")), "")
+    assert.strictEqual(continued(5500, (history) => (history.client().process.resumedAt = 1000)), "")
+    assert.strictEqual(continued(6500, (history) => (history.client().process.resumedAt = 1000)), found)
+  })
+
   it("ignores processes that were killed, have failed, or are not running", () => {
     assert.strictEqual(overlap((history) => history.fault("kill")), "")
     assert.strictEqual(overlap((history) => history.note("crashed")), "")

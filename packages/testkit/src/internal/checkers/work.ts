@@ -9,21 +9,34 @@ interface Working {
   readonly client: string
   readonly at: number
   hasStepped: boolean
-  /** The violation to report if this work takes a further step. */
-  overlap: string | undefined
+  /** The other work that started during this work, and the violation to report if this work continues. */
+  overlap: { readonly at: number; readonly text: string } | undefined
 }
+
+/** The maximum time that an interruption may take. */
+const interruptionMillis = 5000
 
 /**
  * Checks that protected work does not start while other protected work is running, under the same lease or a different
  * one. `excuses` decides when an overlap is excused, such as shortly after a pause. Finalizers do not count as work.
  *
- * Work that notes its steps ends with its last step, because an interruption may take a busy process several turns.
+ * Work that notes its steps continues if it takes a further step or is not interrupted in time. Until then, the overlap
+ * is accepted, because an interruption may take a busy process several turns.
  */
 export const workNeverOverlaps: Checker = {
   name: "work never overlaps",
   start: (view) => {
     const { isExcused, onEvent } = beliefs(view)
     const working = new Map<string, Map<string, Working>>()
+    view.every(1000, () => {
+      for (const present of working.values()) {
+        for (const { client, overlap } of present.values()) {
+          if (overlap === undefined || !view.isRunning(client)) continue
+          const late = view.now() - Math.max(overlap.at, view.resumedAt(client))
+          if (late > interruptionMillis) view.violated(overlap.text)
+        }
+      }
+    })
     return {
       onEvent: (event) => {
         onEvent(event)
@@ -33,7 +46,7 @@ export const workNeverOverlaps: Checker = {
         const resource = field(event.fields, "resource")
         const own = working.get(resource)?.get(id)
         if (event.kind === "step" && own !== undefined) {
-          if (own.overlap !== undefined) view.violated(own.overlap)
+          if (own.overlap !== undefined) view.violated(own.overlap.text)
           own.hasStepped = true
         }
         if (event.kind === "stopped" || event.kind === "end") return void working.get(resource)?.delete(id)
@@ -43,11 +56,9 @@ export const workNeverOverlaps: Checker = {
         for (const other of present.values()) {
           if (!view.isRunning(other.client)) continue
           if (isExcused(other.client, resource, other.id, true) || isExcused(event.client, resource, id, true)) continue
-          const overlap = `${id} starts work on ${resource} while ${other.id} has worked on it since ${
-            seconds(other.at)
-          }`
-          if (other.id === id || !other.hasStepped) view.violated(overlap)
-          else other.overlap ??= overlap
+          const text = `${id} starts work on ${resource} while ${other.id} has worked on it since ${seconds(other.at)}`
+          if (other.id === id || !other.hasStepped) view.violated(text)
+          else other.overlap ??= { at: event.at, text }
         }
         present.set(id, { id, client: event.client, at: event.at, hasStepped: false, overlap: undefined })
       }
