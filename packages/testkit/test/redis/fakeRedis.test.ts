@@ -1,7 +1,7 @@
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { FakeNetwork, FakeRedis, TestRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Queue, type Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Queue, type Scope } from "effect"
 import * as Redis from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 
@@ -382,6 +382,21 @@ describe("network faults", () => {
         assert.strictEqual(yield* redis.send("GET", "a"), "1")
         assert.deepStrictEqual(yield* Queue.take(notices), { _tag: "Gap" })
         assert.strictEqual(yield* server.connections("a"), 2)
+      })
+  )
+
+  linked(
+    "a subscription whose acknowledgement is lost does not last",
+    (link, _redis, server, subscriber) =>
+      Effect.gen(function*() {
+        yield* subscriber.subscribe("opens the connection")
+        yield* link.set({ loseReply: 1 })
+        const lost = yield* Effect.forkScoped(subscriber.subscribe("news"), { startImmediately: true })
+        yield* TestClock.adjust("999 millis")
+        assert.strictEqual(yield* server.subscriptions, 2)
+        yield* TestClock.adjust("1 millis")
+        assert.isTrue(Exit.isFailure(yield* Fiber.await(lost)))
+        assert.strictEqual(yield* server.subscriptions, 1)
       })
   )
 

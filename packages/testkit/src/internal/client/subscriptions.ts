@@ -146,7 +146,7 @@ export const make = Effect.fnUntraced(function*(settings: Settings) {
           }),
           () => Effect.sync(() => forget(channel, listener))
         ),
-        call([channel])
+        Effect.onError(call([channel]), () => Effect.sync(() => forget(channel, listener)))
       )
     )
 
