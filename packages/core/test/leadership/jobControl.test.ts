@@ -1,7 +1,8 @@
 /** What operators can do with the jobs of a fleet: list, run, pause and reschedule them. */
-import { Jobs, Leadership } from "@effect-simba/core"
+import { Jobs, Leadership, MutexName } from "@effect-simba/core"
+import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Option } from "effect"
+import { Context, DateTime, Duration, Effect, Option } from "effect"
 import { TestClock } from "effect/testing"
 import * as JobFleet from "../support/jobFleet.ts"
 
@@ -33,6 +34,21 @@ describe("jobs of a fleet", () => {
       const run = Option.getOrThrow(after.lastRun)
       assert.deepStrictEqual([run.attempt, Option.getOrThrow(run.outcome)], [1, "success"])
       assert.deepStrictEqual((yield* here(Jobs.list("other"))).jobs, [])
+    }))
+
+  it.effect("are not forgotten while a node that declares them is running, even if it never leads", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(noon)
+      const made = yield* JobFleet.make
+      const store = Context.get(made.fleet.store, MutexStore.MutexStore)
+      const mutex = MutexName.MutexName.make("jobs")
+      const id = MutexName.LeaseId.make("1-aaaaaaaaaaaa:an older version")
+      yield* store.acquire({ mutex, id, mode: "try", lease: Duration.days(365), confirm: Duration.seconds(1) })
+      const { close } = yield* made.node("a", (name) => [made.job(name, { schedule: hourly })])
+      yield* TestClock.adjust("30 hours")
+      yield* close
+      yield* TestClock.setTime(noon + Duration.toMillis("31 days") - 1)
+      assert.deepStrictEqual([...(yield* store.jobs.read({ mutex, jobs: [] })).jobs.keys()], ["job"])
     }))
 
   it.effect("run once on the leader when requested, and again at their next scheduled time", () =>

@@ -86,7 +86,10 @@ export const run = <R>(
           (record) => ({ ...record, sent })
         ))
 
-    /** Registers the jobs even if this node does not lead: a new job's scheduled times begin at its registration. */
+    /**
+     * Registers the jobs even if this node does not lead: a new job's scheduled times begin at its registration, and
+     * the backend forgets jobs that are not registered again.
+     */
     const introduce = Effect.retry(
       Effect.tapError(readAll(), (error) => log.warning(`Cannot register the jobs: ${error.message}`)),
       endlessRetry
@@ -337,7 +340,7 @@ export const run = <R>(
     return withNames(host, jobs.map(({ spec }) => spec.name), (interrupted) =>
       Effect.raceFirst(
         Effect.onInterrupt(
-          Effect.andThen(introduce, Effect.never) as Effect.Effect<never>,
+          Effect.forever(Effect.andThen(introduce, Effect.sleep("1 day"))) as Effect.Effect<never>,
           () => Effect.sync(interrupted)
         ),
         contender.whileLeader(lead)
