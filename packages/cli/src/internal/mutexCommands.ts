@@ -121,18 +121,19 @@ const isForeign = ({ _tag, message }: StoreError | InvalidName) =>
   _tag === "ProtocolError" || (_tag === "BackendError" && message.includes(wrongType))
 
 /**
- * Finds the key with a value of the wrong type. Names the owner key only if the other keys are fine, because deleting
+ * Finds the key with a value from another program. Names the owner key only if the other keys are fine, because deleting
  * it by mistake would free the mutex.
  */
 const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
   const { send } = yield* Redis
-  const isRefused = (command: string, key: string) =>
+  const isWrong = (command: string, key: string) =>
     Effect.match(send(command, key), {
       onFailure: ({ cause }) => String(cause).includes(wrongType),
-      onSuccess: () => false
+      // The length of the queue, or the last token
+      onSuccess: (reply) => !/^\d{1,16}$/.test(String(reply ?? 0))
     })
-  if (yield* isRefused("ZCARD", keys.queue(mutex))) return keys.queue(mutex)
-  return (yield* isRefused("GET", keys.fence(mutex))) ? keys.fence(mutex) : keys.owner(mutex)
+  if (yield* isWrong("ZCARD", keys.queue(mutex))) return keys.queue(mutex)
+  return (yield* isWrong("GET", keys.fence(mutex))) ? keys.fence(mutex) : keys.owner(mutex)
 })
 
 /** Reads a mutex. If one of its keys was written by another program, the error names that key. */

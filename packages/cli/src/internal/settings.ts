@@ -98,6 +98,9 @@ const singleOptions = Effect.gen(function*() {
 })
 
 const clusterOptions = Effect.gen(function*() {
+  if ((yield* Sentinel) !== undefined || (yield* Master) !== undefined) {
+    return yield* new InvalidConfig({ option: "--cluster", problem: "a Cluster has no Sentinels: remove one of them" })
+  }
   const environment = yield* environmentBeside({})
   const { host = "localhost", port = 6379, db: _, ...credentials } = yield* partsOf((yield* Url) ?? environment.url)
   const { db: __, sentinelPassword: ___, ...client } = environment.client

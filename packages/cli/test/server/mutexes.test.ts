@@ -71,12 +71,14 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
-      for (const part of ["contender", "fence"]) {
+      for (
+        const [part, command] of [["contender", "RPUSH"], ["fence", "RPUSH"], ["fence", "SET"]] as const
+      ) {
         const name = freshName(`foreign ${part}`)
         const key = `simba:{${name}}:${part}`
         yield* holder.acquire(name)
         yield* server.send("DEL", key)
-        yield* server.send("RPUSH", key, "another")
+        yield* server.send(command, key, "another")
         const refused = yield* commandLine.run(["release", name, "--force", "--yes"], server)
         assert.strictEqual(refused.code, 1)
         assert.include(refused.errors, `If no program needs the key "${key}", delete it.`)

@@ -45,3 +45,12 @@ it.live("--cluster finds each mutex on its node, and list commands search all no
     assert.deepStrictEqual(yield* commandLine.json(["streams", "list", "--cluster"], { url }), [])
     assert.include(yield* adviceOf({ url }), "use --cluster")
   })))
+
+it.live("--cluster refuses --sentinel and --master", () =>
+  Effect.gen(function*() {
+    for (const flags of [["--master", "m"], ["--sentinel", "127.0.0.1:1"]]) {
+      const { code, errors } = yield* commandLine.run(["list", "--cluster", ...flags], { url: "redis://127.0.0.1:1" })
+      assert.strictEqual(code, 64)
+      assert.include(errors, "a Cluster has no Sentinels")
+    }
+  }))
