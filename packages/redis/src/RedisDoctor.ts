@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { ServiceName } from "@effect-simba/core/streams/StreamStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Clock from "effect/Clock"
@@ -33,9 +34,9 @@ export interface Report {
   readonly isHealthy: boolean
   readonly findings: ReadonlyArray<{
     /**
-     * The name of the check: `version`, `mode`, `role`, `eviction`, `connections`, `persistence`, `coverage` (Cluster
-     * only), `keyspaceEvents`, `jobs` (paused jobs), `clock`, `latency`, `commands`, `permissions`, `writes`, `pauses`
-     * or `messages`. If a server does not reply, its only finding is `connection`.
+     * The name of the check: `node` (its address; Cluster only), `version`, `mode`, `role`, `eviction`, `connections`,
+     * `persistence`, `coverage` (Cluster only), `keyspaceEvents`, `jobs` (paused jobs), `clock`, `latency`, `commands`,
+     * `permissions`, `writes`, `pauses` or `messages`. If a server does not reply, its only finding is `connection`.
      */
     readonly check: string
     /**
@@ -65,7 +66,7 @@ type Send = Redis.Redis["Service"]["send"]
 
 const { finding } = checks
 
-const causeOf = (error: Redis.RedisError) => error.cause instanceof Error ? error.cause.message : String(error.cause)
+const causeOf = ({ cause }: Redis.RedisError | BackendError) => cause instanceof Error ? cause.message : String(cause)
 
 const latency = Effect.fnUntraced(function*(send: Send, pings: number) {
   const times: Array<number> = []
@@ -92,6 +93,13 @@ const clock = Effect.fnUntraced(function*(send: Send) {
   const advice = "synchronize both with NTP: once-per-period jobs and the times of tokens follow the server's clock"
   return finding("clock", "warning", text, advice)
 })
+
+/** Names the node of a Cluster that the next findings are about. */
+const node = (send: Send) =>
+  Effect.match(send<string>("CLUSTER", "NODES"), {
+    onFailure: () => finding("node", "info", "the address of this node cannot be read"),
+    onSuccess: (nodes) => finding("node", "ok", /(\S*)@\S* myself/.exec(nodes)?.[1] ?? "unknown")
+  })
 
 const coverage = (value: string | undefined): Finding => {
   if (value === undefined) return finding("coverage", "info", "cluster-require-full-coverage cannot be read")
@@ -142,10 +150,12 @@ const known = (sent: ReadonlyArray<Command>, replies: ReadonlyArray<string>): Fi
 }
 
 const permissions = (replies: ReadonlyArray<string>) => {
-  const refusals = new Set(replies.filter((text) => text.includes("NOPERM")))
-  if (refusals.size === 0) return finding("permissions", "ok", "all commands are permitted")
+  const refusals = replies.filter((text) => text.includes("NOPERM"))
+  if (refusals.length === 0) return finding("permissions", "ok", "all commands are permitted")
+  // The names of commands are enough
+  const refused = new Set(refusals.map((text) => /'\S+'(?= command)/.exec(text)?.[0] ?? text))
   const advice = "grant them with ACL SETUSER: the operations guide has the command"
-  return finding("permissions", "error", [...refusals].join("; "), advice)
+  return finding("permissions", "error", `refused: ${[...refused].join(", ")}`, advice)
 }
 
 /** Remedies, by error code. */
@@ -180,7 +190,7 @@ const messages = (send: Send, subscriber: Subscriber["Service"], channels: Reado
         return finding("messages", "ok", `a message arrives after ${longest.toFixed(1)} ms`)
       },
       onFailure: (error) => {
-        const text = error instanceof Redis.RedisError ? causeOf(error) : error.message
+        const text = error._tag === "TimeoutError" ? error.message : causeOf(error)
         return text.includes("NOPERM")
           ? finding(
             "messages",
@@ -207,6 +217,7 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
   const received = checks.ofInfo(info, isCluster, yield* checks.setting(send, "save"))
   const isUsable = received.every(({ status }) => status !== "error")
   return [
+    ...(isCluster ? [yield* node(send)] : []),
     ...received,
     ...(isCluster ? [coverage(yield* checks.setting(send, "cluster-require-full-coverage"))] : []),
     // On a Cluster, consumers do not use keyspace events, because each node publishes events only for its own keys
