@@ -12,7 +12,8 @@ const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [
   ["use its URL, or the address of a Sentinel", "use it with --url, or the address of a Sentinel"],
   ["set client.sentinelPassword", "set REDIS_SENTINEL_PASSWORD"],
   ["set client.tls.ca to the certificate of its CA", "set NODE_EXTRA_CA_CERTS to the file with its CA's certificate"],
-  ["use its name, or set client.tls.servername", "use its name"]
+  ["use its name, or set client.tls.servername", "use its name"],
+  ["Stop touching what it protects, and acquire it again", "The command was killed"]
 ]
 
 export const advised = (message: string): string =>

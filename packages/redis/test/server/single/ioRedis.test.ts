@@ -598,6 +598,27 @@ describe("building the layer", () => {
       }
     }))
 
+  it.live("refuses an option of the connection that does not exist, instead of connecting to the default server", () =>
+    Effect.gen(function*() {
+      const misplaced = { host: "nowhere.invalid" } as IoRedis.Options
+      const text = "redis://nowhere.invalid:1" as IoRedis.Options
+      for (
+        const [option, refused] of [
+          ["host", IoRedis.layer(misplaced)],
+          ["host", IoRedis.layerFromEnv(misplaced)],
+          ["host", RedisMutex.layer({ redis: misplaced })],
+          ["host", RedisStreams.layer({ service: "s", redis: misplaced })],
+          ["0", RedisMutex.layer({ redis: text })]
+        ] as const
+      ) {
+        const error = yield* Effect.flip(Effect.scoped(Layer.build(refused as Layer.Layer<unknown, unknown>)))
+        assert.strictEqual(
+          (error as Error).message,
+          `Configuration "${option}": it does not exist: set url, or this inside client.`
+        )
+      }
+    }))
+
   it.live.each([
     "redis://:100%sure@localhost",
     "redis://u%er@localhost",

@@ -18,7 +18,7 @@ import { withTimeouts } from "./commandTimeouts.ts"
 import * as connection from "./connection.ts"
 import * as failover from "./failover.ts"
 import type { Role } from "./forcedSettings.ts"
-import { type Common, driverOptions, partsOf, type SingleOptions, timeouts } from "./options.ts"
+import { type Common, driverOptions, ofConnection, partsOf, type SingleOptions, timeouts } from "./options.ts"
 import * as outages from "./outageLog.ts"
 import * as channels from "./subscriptions.ts"
 
@@ -109,6 +109,12 @@ export const ofSingle = Effect.fnUntraced(function*(
 })
 
 export const single = Effect.fnUntraced(function*(options: SingleOptions) {
+  for (const option in options) {
+    if (option !== "commandTimeout" && !ofConnection.includes(option)) {
+      // A JavaScript program would connect to the default server
+      return yield* new InvalidConfig({ option, problem: "it does not exist: set url, or this inside client" })
+    }
+  }
   const server = yield* partsOf(options.url)
   const client = yield* driverOptions(options.client)
   if (client.db !== undefined && (!Number.isInteger(client.db) || client.db < 0)) {

@@ -31,7 +31,7 @@ export interface SingleOptions extends Common {
 export const defined = <A extends object>(options: A | undefined): Partial<A> =>
   Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Partial<A>
 
-const ofConnection: ReadonlyArray<keyof SingleOptions> = ["url", "client", "connectTimeout", "pool", "serverChecks"]
+export const ofConnection: ReadonlyArray<string> = ["url", "client", "connectTimeout", "pool", "serverChecks"]
 
 /**
  * Builds a layer whose connection options are inside `redis`. Refuses connection options outside it, because the layer
@@ -44,7 +44,7 @@ export const within = <A, E, R>(
   } = {},
   layer: (connection: SingleOptions) => Layer.Layer<A, E, R>
 ): Layer.Layer<A, E | InvalidConfig, R> => {
-  const misplaced = ofConnection.find((option) => (options as SingleOptions)[option] !== undefined)
+  const misplaced = ofConnection.find((option) => (options as Record<string, unknown>)[option] !== undefined)
   if (misplaced !== undefined) {
     const problem = "it is an option of the connection: set it inside redis"
     return Layer.effectContext(Effect.fail(new InvalidConfig({ option: misplaced, problem })))
