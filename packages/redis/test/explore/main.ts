@@ -65,7 +65,16 @@ const replay = async (name: string, schedule: string) => {
 const version = () => {
   const packages = fileURLToPath(new URL("../../../", import.meta.url))
   const hash = createHash("sha256")
-  for (const folder of ["core/src", "redis/src", "testkit/src", "fake-redis/src", "redis/test/explore"]) {
+  for (
+    const folder of [
+      "core/src",
+      "redis/src",
+      "testkit/src",
+      "fake-redis/src",
+      "redis/test/explore",
+      "redis/test/simulate"
+    ]
+  ) {
     for (const name of readdirSync(join(packages, folder), { recursive: true, encoding: "utf8" }).sort()) {
       if (/\.(ts|lua)$/.test(name)) hash.update(readFileSync(join(packages, folder, name)))
     }
