@@ -249,7 +249,7 @@ it.live.each([
       import { Effect, Layer } from "effect"
       import { once } from "node:events"
       import { createServer } from "node:net"
-      const silent = createServer().listen(0)
+      const silent = createServer().listen(0, "127.0.0.1")
       await once(silent, "listening")
       const layer = IoRedis.${layer}
       await Effect.runPromise(Effect.flip(Effect.scoped(Layer.build(layer))))
