@@ -47,6 +47,10 @@ const files = filesBelow(join(root, only), (name) => name.endsWith(".ts")).filte
   const name = shown(path)
   return /^packages\/[^/]+\/src\//.test(name) && !name.includes("/suite/") && !name.endsWith(".generated.ts")
 })
+if (files.length === 0) {
+  console.error(`there is no source below "${only}"`)
+  process.exit(2)
+}
 
 const problems = []
 for (const path of files) {

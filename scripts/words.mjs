@@ -174,12 +174,17 @@ const only = process.argv[2] ?? ""
 const folders = ["docs", "packages", "scripts", "site", "playground", "examples", "benchmarks"]
 const pages = ["README.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md"].map((name) => join(root, name))
 const files = [...pages, ...folders.flatMap((folder) => filesBelow(join(root, folder), (name) => prose.test(name)))]
+  .filter((path) => shown(path).startsWith(only))
+if (files.length === 0) {
+  console.error(`there is no text below "${only}"`)
+  process.exit(2)
+}
 
 const problems = []
 const isAllowed = (path, name) => allowed.some(({ files, names }) => files.test(path) && names.includes(name))
 for (const path of files) {
   const name = shown(path)
-  if (isGenerated(name) || !name.startsWith(only) || name === "scripts/words.mjs") continue
+  if (isGenerated(name) || name === "scripts/words.mjs") continue
   const { code, prose, texts = "" } = divide(name, readFileSync(path, "utf8"))
   const report = (line, text) => problems.push(`${name}:${line + 1}: ${text}`)
   const inGlossary = name === "CONTRIBUTING.md"

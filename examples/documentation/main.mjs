@@ -16,6 +16,13 @@ import { root } from "../../scripts/lib/workspace.mjs"
 import { isStarter, runAlone } from "./processes.mjs"
 import { runProgram } from "./programs.mjs"
 
+const only = process.argv[2] ?? ""
+const wanted = docBlocks().filter((block) => !isTest(block) && block.path.includes(only))
+if (wanted.length === 0) {
+  console.error(`no file with blocks has "${only}" in its path`)
+  process.exit(2)
+}
+
 // From here, packages resolve as they do in an application that uses effect-simba
 const folder = join(root, "examples/node_modules/.cache/doc-programs")
 rmSync(folder, { recursive: true, force: true })
@@ -70,8 +77,7 @@ const asStarter = (block) => {
   return { ...block, code: `${block.code}\n${start}(Effect.scoped(program))\n` }
 }
 
-const only = process.argv[2] ?? ""
-const blocks = docBlocks().filter((block) => !isTest(block) && block.path.includes(only)).map(asStarter)
+const blocks = wanted.map(asStarter)
 
 const load = async (block) => {
   const lines = []

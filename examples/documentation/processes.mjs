@@ -26,6 +26,7 @@ const runOne = async (path, env, endless) => {
   child.kill("SIGTERM")
   const last = await Promise.race([ended, setTimeout(20_000)])
   if (last === undefined) child.kill("SIGKILL")
+  if (!endless) return { code: "none (still running after a minute)", output }
   return { ...last ?? { code: "none (still running after SIGTERM)" }, output }
 }
 
