@@ -108,9 +108,11 @@ const coverage = (value: string | undefined): Finding => {
   return finding("coverage", "warning", problem, "set cluster-require-full-coverage no")
 }
 
+const jobKeys = ["MATCH", "simba:{*}:jobs", "TYPE", "hash"]
+
 /** Lists paused jobs, in case an operator forgot to resume them. */
 const pausedJobs = (send: Send) =>
-  scan("list jobs", { send } as Redis.Redis["Service"], { _tag: "Single" }, "MATCH", "simba:{*}:jobs").pipe(
+  scan("list jobs", { send } as Redis.Redis["Service"], { _tag: "Single" }, ...jobKeys).pipe(
     Stream.mapEffect((key) =>
       Effect.map(send<ReadonlyArray<string>>("HKEYS", key), (fields) => {
         const mutex = key.slice("simba:{".length, -"}:jobs".length)
@@ -125,7 +127,7 @@ const pausedJobs = (send: Send) =>
     ),
     Stream.runCollect,
     Effect.map((found) => found.flat().sort()),
-    // The key belongs to another program, or a permission is missing and another finding reports it
+    // A permission is missing, and another finding reports it
     Effect.orElseSucceed((): ReadonlyArray<string> => []),
     Effect.map((paused) =>
       paused.length === 0

@@ -51,11 +51,16 @@ describe("RedisDoctor", () => {
         assert.deepStrictEqual(yield* server.send("KEYS", "*"), [])
         yield* server.send("HSET", "simba:paused:orders-input", "", "1")
         yield* server.send("HSET", "simba:paused:returns-input", "returns:eu", "1")
+        yield* server.send("HSET", "simba:{nightly}:jobs", "paused", "1", "paused:report", "1")
+        // Another program's key
+        yield* server.send("SET", "simba:{other}:jobs", "1")
         const paused = yield* examine(server, { streams: true })
         assert.isTrue(paused.isHealthy)
         const { message, status } = find(paused, "pauses")!
         assert.strictEqual(status, "info")
         for (const part of ["orders (all)", "returns (1 data stream(s))"]) assert.include(message, part)
+        const jobs = { status: "info", message: "paused: nightly, nightly/report" } as const
+        assert.deepInclude(find(paused, "jobs"), jobs)
       }),
     30_000
   )
