@@ -85,20 +85,20 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
   const { metrics, recorder, deadlines, what } = renewal
   const fork = yield* FiberSet.runtime(fibers)()
 
+  /** Never zero: if a store replied immediately, the loop would never yield to the event loop. */
   const nextStep = Effect.fnUntraced(function*(lease: L, now: Instant, outcome: Outcome) {
     const step = lease.step ??= yield* Schedule.toStep(renewal.schedule)
     return yield* Pull.matchEffect(step(now.wall, outcome), {
-      onSuccess: ([, delay]) => Effect.succeed(Duration.toMillis(delay)),
+      onSuccess: ([, delay]) => Effect.succeed(Math.max(1, Duration.toMillis(delay))),
       onFailure: Effect.failCause,
       onDone: () => Effect.succeed(Infinity)
     })
   })
 
-  /** Never zero: if a store failed immediately, the loop would never yield to the event loop. */
   const nextDelay = (lease: L, now: Instant) =>
     Effect.map(
       nextStep(lease, now, { _tag: "Failed" }),
-      (delay) => Number.isFinite(delay) ? Math.max(1, delay) : pauseMillis
+      (delay) => Number.isFinite(delay) ? delay : pauseMillis
     )
 
   /** Asks the user's `guard` schedule, after the grant and after each renewal, when to renew next. */
