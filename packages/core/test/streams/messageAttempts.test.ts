@@ -1,7 +1,7 @@
 /** Tests pauses between attempts at a message: progress, and the loss of the lease. */
 import { SimbaError } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Schedule } from "effect"
+import { Duration, Effect, Fiber, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import { errorOf, numbered, processing, recorded } from "../support/recordedLease.ts"
 import { ScriptedLease } from "../support/scriptedLease.ts"
@@ -36,4 +36,21 @@ it.effect("a pause counts as progress only if no handler of the data stream has 
       assert.lengthOf(lease.calls.filter((call) => call === "progress"), failures === 0 ? 2 : 0)
       yield* Fiber.interrupt(fiber)
     }
+  }))
+
+it.effect("a pause below one millisecond is not skipped", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(numbered(1))
+    let attempts = 0
+    const { fiber } = yield* processing(
+      lease.layer,
+      { backoff: Schedule.spaced(Duration.micros(400n)), attempts: 3 },
+      () => Effect.suspend(() => Effect.fail(++attempts))
+    )
+    yield* TestClock.adjust(Duration.micros(300n))
+    assert.strictEqual(attempts, 1)
+    yield* TestClock.adjust(Duration.micros(100n))
+    assert.strictEqual(attempts, 2)
+    yield* Fiber.interrupt(fiber)
   }))

@@ -83,14 +83,14 @@ export const make = (
         step ??= yield* Schedule.toStep(backoff)
         const next = yield* Pull.catchDone(step(yield* Clock.currentTimeMillis, cause), () => Effect.undefined)
         if (next === undefined) return { cause, count }
-        const pause = Duration.millis(Math.round(Duration.toMillis(next[1])))
         yield* log.warning(
           `${messages.length === 1 ? "A message" : `A batch of ${messages.length} messages`} failed ` +
-            `(attempt ${count} of ${attempts}); retrying in ${Duration.format(pause)}`,
+            `(attempt ${count} of ${attempts}); retrying in ` +
+            Duration.format(Duration.millis(Math.round(Duration.toMillis(next[1])))),
           cause
         ).pipe(Effect.annotateLogs(subjectOf(messages)))
         yield* pausing(
-          Effect.raceAllFirst([Effect.sleep(pause), Effect.andThen(lease.revoked, lease.yield), meanwhile])
+          Effect.raceAllFirst([Effect.sleep(next[1]), Effect.andThen(lease.revoked, lease.yield), meanwhile])
         )
         yield* lease.ensure
       }
