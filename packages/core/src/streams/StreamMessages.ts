@@ -128,9 +128,9 @@ export interface ReadOptions<in A, out R = never> {
  *
  * - `Deleted`: messages were deleted before they were read. The deleted messages came after `after` and no later than
  *   `until`; some messages in this range may have been read. `missed` is the number of missed messages, according to
- *   the counters in Redis 7.0 and later. It includes messages that an earlier owner missed without noticing. It is
- *   `None` after a checkpoint without an offset, which results from a commit by id alone. Before Redis 7.0, a gap is
- *   found only if all messages were trimmed, and `missed` is `None`.
+ *   the counters in Redis 7.0 and later. It includes messages that an earlier owner missed without noticing, which may
+ *   come before `after`. It is `None` after a checkpoint without an offset, which results from a commit by id alone.
+ *   Before Redis 7.0, a gap is found only if all messages were trimmed, and `missed` is `None`.
  * - `Rewritten`: the data stream was deleted and recreated with ids smaller than the checkpoint. The checkpoint was
  *   moved back to the beginning, and all messages are read.
  * - `LostEnd`: after a failover, the new primary lacks the newest messages: those after `after`, up to and including

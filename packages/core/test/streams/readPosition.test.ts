@@ -166,6 +166,17 @@ describe("the position of a reader", () => {
     assert.isUndefined(readPosition.check(at(5), { ...extent, added: 2 }).missing)
   })
 
+  it("if a data stream is trimmed past a start before the checkpoint, the gap includes what earlier owners missed", () => {
+    const extent = { length: 2, last: id(9), first: id(8), added: 9, lastDeleted: id(3), counted: 0 }
+    // Message 3 is missing from the checkpoint's offset
+    const begun = readPosition.beside(id(5), { id: id(6), offset: 5 }, extent)
+    assert.deepStrictEqual(readPosition.check(begun, extent).missing, {
+      after: id(0),
+      until: id(8),
+      count: Option.none()
+    })
+  })
+
   it("a checkpoint beyond the last message is from a deleted data stream, so the offset stays unknown", () => {
     const extent = { length: 8, last: id(8), first: id(1), added: 8, lastDeleted: id(0), counted: 3 }
     assert.deepStrictEqual(readPosition.beside(id(5), { id: id(50), offset: 50 }, extent), {

@@ -107,7 +107,10 @@ export const beside = (start: EntryId, checkpoint: Checkpoint, extent: Counted):
   const { id, offset } = checkpoint
   if (offset === undefined || extent.counted === undefined || isPast(id, extent)) return unknown
   if (compareEntryIds(id, start) <= 0) return { after: start, offset: offset + extent.counted, checked: id }
-  return isTrimmed(unknown, extent) ? unknown : { ...unknown, offset: offset - extent.counted }
+  // The count is unknown, so the reported range must include messages that an earlier owner may have missed
+  return isTrimmed(unknown, extent)
+    ? { ...unknown, checked: beginning.id }
+    : { ...unknown, offset: offset - extent.counted }
 }
 
 /**
