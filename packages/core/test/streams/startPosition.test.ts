@@ -38,6 +38,8 @@ describe("start positions", () => {
     assert.deepStrictEqual(at("2000-3"), ["2000-2", undefined])
     assert.deepStrictEqual(at("2000-0"), ["1999-18446744073709551615", undefined])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(2000)), ["1999-18446744073709551615", undefined])
+    const fraction = DateTime.subtractDuration(DateTime.makeUnsafe(2000), "500 micros")
+    assert.deepStrictEqual(at(fraction), ["1999-18446744073709551615", undefined])
     // The offset is unknown, because messages after these positions were deleted and may be missing
     assert.deepStrictEqual(at("0-0"), ["0-0", undefined])
     assert.deepStrictEqual(at(DateTime.makeUnsafe(500)), ["499-18446744073709551615", undefined])

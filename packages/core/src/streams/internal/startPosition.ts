@@ -41,7 +41,9 @@ export const resolve = (position: StartPosition, extent: Option.Option<Extent>):
   const id = position === "beginning"
     ? EntryId.make("0-0")
     : before(
-      EntryId.make(DateTime.isDateTime(position) ? `${Math.max(0, DateTime.toEpochMillis(position))}-0` : position)
+      EntryId.make(
+        DateTime.isDateTime(position) ? `${Math.ceil(Math.max(0, DateTime.toEpochMillis(position)))}-0` : position
+      )
     )
   // If its position were beyond the end, a reader would conclude that the data stream was recreated
   if (compareEntryIds(id, last) >= 0) return end
