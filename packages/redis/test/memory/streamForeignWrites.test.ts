@@ -86,6 +86,16 @@ describe("writes by other programs", () => {
       assert.deepStrictEqual(yield* service.announce([announcement]), [{ entry: second!.entry, isNew: false }])
     })))
 
+  it.effect("a pause under an invalid name does not hide other pauses", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service } = yield* setup()
+      yield* service.setPaused(streamOf("one"), true)
+      yield* send("HSET", StreamKeys.paused(name), " ", "1")
+      const paused = { service: false, streams: [streamOf("one")] }
+      assert.deepStrictEqual(yield* service.paused, paused)
+      assert.deepStrictEqual((yield* service.inspect).paused, paused)
+    })))
+
   it.effect("after a redrive, a commit does not reset the checkpoint's dead-letter retention", () =>
     onFake(Effect.gen(function*() {
       const { ask, own, read, send, service } = yield* setup()

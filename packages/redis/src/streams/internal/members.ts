@@ -18,7 +18,9 @@ const pageSize = 500
 
 const readInteger = reader("a count", Schema.Int)
 
-const readPaused = reader("pauses", Schema.Array(Schema.Union([Schema.Literal(""), StreamName])))
+const readPaused = reader("pauses", Schema.Array(Schema.String))
+
+const isStream = Schema.is(StreamName)
 
 type Part = Pick<Service, "heartbeat" | "inspect" | "leave" | "paused" | "reap" | "removeConsumer" | "setPaused">
 
@@ -37,7 +39,8 @@ export const make = (context: ServiceContext): Part => {
     context.send("read the pauses", readPaused, "HKEYS", keys.paused(service)),
     (names): ServiceState["paused"] => ({
       service: names.includes(""),
-      streams: names.filter((name): name is StreamName => name !== "")
+      // An operator may have written an invalid name
+      streams: names.filter(isStream)
     })
   )
 
