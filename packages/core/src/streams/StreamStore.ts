@@ -295,15 +295,18 @@ export interface Service {
     confirm: Duration.Duration
   ) => Effect.Effect<"HandedOver" | "NotOwner", StoreError>
   /**
-   * Lists the data streams that were handed over to this member and that it may not have confirmed yet. Listing a data
-   * stream marks its handler as running. The list therefore omits data streams for which `isAdopted` returns true:
-   * their handlers may be waiting for messages.
+   * Lists the data streams that were handed over to this member and that it may not have confirmed yet, with their
+   * consecutive failures. Listing a data stream marks its handler as running. The list therefore omits data streams for
+   * which `isAdopted` returns true: their handlers may be waiting for messages.
    */
   readonly handedOver: (
     consumer: ConsumerName,
     session: string,
     isAdopted?: (entry: EntryId) => boolean
-  ) => Effect.Effect<ReadonlyArray<Ownership & { readonly info: Announcement["info"] }>, StoreError>
+  ) => Effect.Effect<
+    ReadonlyArray<Ownership & { readonly failures: number; readonly info: Announcement["info"] }>,
+    StoreError
+  >
   /** Registers the member for the period `expiry`, and returns all registered members. */
   readonly heartbeat: (member: Member, expiry: Duration.Duration) => Effect.Effect<ReadonlyArray<Member>, StoreError>
   /** Removes the member. */

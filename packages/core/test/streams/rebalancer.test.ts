@@ -1,7 +1,7 @@
 /** Tests hand-overs between members, including those whose old owner or receiver dies. */
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Metric } from "effect"
+import { Duration, Effect, Metric, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import * as fleet from "../support/streamFleet.ts"
 
@@ -408,6 +408,33 @@ describe("balance", () => {
       assert.isTrue(b.link.calls.includes("release"))
       assert.deepStrictEqual([...backend.failures.values()], [])
       assert.match(lines.join("\n"), /Warn: Cannot confirm 1 data stream\(s\) that were handed over: /)
+    })))
+
+  it.effect("failures before a hand-over count until the receiver's handler reports progress", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true })
+      const b = yield* open("b", { rebalance: true })
+      const retry = Schedule.spaced("1 second")
+      yield* a.start(a.client.run(
+        (lease): Effect.Effect<never, unknown> =>
+          lease.failures < 2 ? Effect.fail("a") : Effect.andThen(lease.revoked, lease.yield),
+        { retry }
+      ))
+      yield* a.client.announceAll(fleet.names(2))
+      yield* TestClock.adjust("20 seconds")
+      assert.deepStrictEqual([...backend.failures.values()], [2, 2])
+      const before: Array<number> = []
+      yield* b.start(b.client.run(
+        (lease) => {
+          before.push(lease.failures)
+          return lease.progress.pipe(Effect.andThen(Effect.sleep("100 millis")), Effect.andThen(Effect.fail("b")))
+        },
+        { retry }
+      ))
+      while (before.length < 2) yield* TestClock.adjust("100 millis")
+      assert.deepStrictEqual(before, [2, 1])
+      assert.deepStrictEqual([...backend.failures.values()].sort(), [1, 2])
     })))
 
   it.effect("a closing consumer is no longer a member while its handlers are ending", () =>

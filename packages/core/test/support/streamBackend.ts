@@ -370,7 +370,8 @@ export class Backend {
             if (lease === undefined || !lease.epoch.startsWith(`${session}.h`) || lease.entry !== row.entry) return []
             const { entry, info, stream } = content
             const epoch = lease.epoch as StreamStore.Epoch
-            return [{ stream, entry, info, consumer, epoch, token: lease.token as FencingToken }]
+            const failures = this.failures.get(entry) ?? 0
+            return [{ stream, entry, info, failures, consumer, epoch, token: lease.token as FencingToken }]
           })),
       heartbeat: (member, expiry) =>
         through("heartbeat", () => {

@@ -279,10 +279,8 @@ describe("writes by other programs", () => {
       yield* service.commit(first, EntryId.make("5-0"))
       yield* send("PEXPIRE", StreamKeys.checkpoint(first.stream), String(86_400_000))
       yield* service.handOver(first, { consumer: b, session: "s00000000001" }, Duration.seconds(1))
-      const [{ info: _, ...received }] = (yield* service.handedOver(b, "s00000000001")) as [
-        Ownership & { readonly info: unknown }
-      ]
-      held = received
+      const [received] = yield* service.handedOver(b, "s00000000001")
+      held = received!
       const daysOfSecond = send<number>("PTTL", StreamKeys.checkpoint(held.stream))
       assert.isAbove(yield* daysOfSecond, 6 * 86_400_000)
       assert.strictEqual(yield* service.deadLetter(held, "poison"), "DeadLettered")

@@ -144,7 +144,7 @@ export const make = (client: ClientContext, taking: LeaseTaker, deliver: Deliver
     const arrival = { membership: state.membership, at: since.monotonic }
     const confirmed = received.filter((_, i) => exit.value[i]?._tag === "Renewed")
     yield* taking.add(
-      confirmed.map((ownership) => ({ ...ownership, failures: 0, source: "handOver", since, arrival })),
+      confirmed.map((ownership) => ({ ...ownership, source: "handOver", since, arrival })),
       deliver
     )
   })))

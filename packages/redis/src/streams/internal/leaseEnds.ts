@@ -85,8 +85,10 @@ export const make = (context: ServiceContext, expire: (key: string) => void): Pa
       const adopted = yield* Effect.forEach(own, (ownership) => adopt(leaseOf(ownership)), { concurrency: "unbounded" })
       return own.flatMap((ownership, i) => {
         const reply = adopted[i]!
-        const content = reply === "NotOwner" || reply[0] === undefined ? undefined : parse(...reply[0])
-        return content?._tag === "Announced" ? [{ ...ownership, info: content.info }] : []
+        if (reply === "NotOwner") return []
+        const [failures, [entry]] = reply
+        const content = entry && parse(...entry)
+        return content?._tag === "Announced" ? [{ ...ownership, failures, info: content.info }] : []
       })
     })
   }

@@ -47,8 +47,8 @@ const rewrittenText = "local function isRewritten(stream, committed)\nlocal newe
 
 /** Adopts data streams that were handed over to the caller, if it still owns the leases. */
 export const adoptHandOvers = script(
-  "\n" + forEachText + ownerCheckText + keepCheckpointText + "local keepMillis = '604800000'\nreturn forEachOwned(function(lease)\nredis.call('HSET', failures, lease.entry .. ':busy', lease.value)\nredis.call('PEXPIRE', failures, keepMillis)\nkeepCheckpoint(lease.checkpoint, keepMillis)\nreturn redis.call('XRANGE', input, lease.entry, lease.entry)\nend)\n",
-  replies.eachOf(Schema.Union([Schema.Literal("NotOwner"), replies.Entries])),
+  "\n" + forEachText + ownerCheckText + keepCheckpointText + "local keepMillis = '604800000'\nreturn forEachOwned(function(lease)\nredis.call('HSET', failures, lease.entry .. ':busy', lease.value)\nredis.call('PEXPIRE', failures, keepMillis)\nkeepCheckpoint(lease.checkpoint, keepMillis)\nlocal count = string.match(redis.call('HGET', failures, lease.entry) or '', '^%d+') or '0'\nreturn { count, redis.call('XRANGE', input, lease.entry, lease.entry) }\nend)\n",
+  replies.eachOf(Schema.Union([Schema.Literal("NotOwner"), Schema.Tuple([replies.Count, replies.Entries])])),
   ({ input, failures, announced, deadLetters, handOvers, group, signals, each }: {
     readonly input: string
     readonly failures: string

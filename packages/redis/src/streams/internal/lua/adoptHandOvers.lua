@@ -18,7 +18,7 @@
 --- ARGV[4n] consumer
 --- ARGV[4n+1] value  of the entry lease: consumer@@epoch
 --- ARGV[4n+2] token: number
---- Reply: each 'NotOwner' | Entries. The entry with its fields.
+--- Reply: each 'NotOwner' | { failures: Count, Entries }. Consecutive failures, and the entry with its fields.
 
 --- @include include/ownerCheck.lua
 --- @include include/keepCheckpoint.lua
@@ -28,5 +28,6 @@ return forEachOwned(function(lease)
   redis.call('HSET', failures, lease.entry .. ':busy', lease.value)
   redis.call('PEXPIRE', failures, keepMillis)
   keepCheckpoint(lease.checkpoint, keepMillis)
-  return redis.call('XRANGE', input, lease.entry, lease.entry)
+  local count = string.match(redis.call('HGET', failures, lease.entry) or '', '^%d+') or '0'
+  return { count, redis.call('XRANGE', input, lease.entry, lease.entry) }
 end)

@@ -22,8 +22,8 @@ export const sharing = ({ bench, it }: Cases): void => {
       assert.strictEqual(hint._tag, "HandedOver")
       if (hint._tag !== "HandedOver") return
       assert.strictEqual(hint.session, b.session)
-      const { info, ...handedOver } = only(yield* service.handedOver(b.consumer, b.session))
-      assert.deepStrictEqual(info, { kind: "moved" })
+      const { failures, info, ...handedOver } = only(yield* service.handedOver(b.consumer, b.session))
+      assert.deepStrictEqual({ failures, info }, { failures: 1, info: { kind: "moved" } })
       assert.strictEqual(handedOver.consumer, b.consumer)
       assert.isTrue(handedOver.epoch.startsWith(`${b.session}.`))
       assert.isAbove(handedOver.token, ownership.token)
