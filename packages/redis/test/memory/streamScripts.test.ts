@@ -369,6 +369,18 @@ describe("ids:", () => {
       }
     })))
 
+  it.effect("an offset that is not a number of messages is stored as unknown, and the checkpoint stays readable", () =>
+    onFake(Effect.gen(function*() {
+      const { own, service } = yield* setup()
+      const held = yield* own("one")
+      let n = 0
+      for (const offset of [-1, 1.5, NaN, Infinity, 1e21]) {
+        assert.strictEqual(yield* service.commit(held, id(`${++n}-0`), false, offset), "Committed")
+        const checkpoint = yield* service.checkpoint(held.stream)
+        assert.deepStrictEqual(checkpoint, Option.some({ id: id(`${n}-0`), offset: undefined }), String(offset))
+      }
+    })))
+
   it.effect("the largest id that can be committed is the data stream's last id, even if its message was deleted", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()

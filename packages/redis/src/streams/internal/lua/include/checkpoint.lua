@@ -9,8 +9,9 @@ local function checkpointOf(checkpoint)
   return string.match(redis.call('GET', checkpoint) or '', '^([^@]+)@?@?([^@]*)@?@?(%d*)$')
 end
 
--- Never shortens the remaining time
+-- Never shortens the remaining time. An invalid offset counts as unknown, because it could not be decoded later
 local function writeCheckpoint(checkpoint, id, endedBy, offset, millis)
+  offset = string.match(offset, '^%d+$') or ''
   local text = id
   if endedBy ~= '' or offset ~= '' then
     text = text .. '@@' .. endedBy
