@@ -102,7 +102,7 @@ describe("one sweep", () => {
       const { notes, sweep } = yield* setup([1, 2, 3, 4, 5].map((n) => pendingOf(n)), {
         room: () => rooms.shift() ?? 9
       })
-      assert.isFalse(sweep.isRequested())
+      assert.isAbove(sweep.dueIn(), 0)
       yield* sweep.once
       assert.deepStrictEqual(notes.splice(0).slice(2), [
         "0 take 1 2 3 4 5 by sweep",
@@ -111,14 +111,14 @@ describe("one sweep", () => {
       ])
       // Otherwise, handlers that end quickly would cause one sweep after another
       yield* TestClock.adjust("49 millis")
-      assert.isFalse(sweep.isRequested())
+      assert.isAbove(sweep.dueIn(), 0)
       yield* TestClock.adjust("1 millis")
-      assert.isTrue(sweep.isRequested())
+      assert.isAtMost(sweep.dueIn(), 0)
       yield* sweep.once
       yield* TestClock.adjust("1 second")
-      assert.isFalse(sweep.isRequested())
+      assert.isAbove(sweep.dueIn(), 0)
       sweep.request()
-      assert.isTrue(sweep.isRequested())
+      assert.isAtMost(sweep.dueIn(), 0)
     }))
 
   it.effect("a sweep that runs out of capacity forgets missing entries of Go consumers only up to where it stopped", () =>
@@ -139,7 +139,7 @@ describe("one sweep", () => {
       yield* TestClock.adjust("1 second")
       table.reserve(1, false)
       yield* sweep.once
-      assert.deepStrictEqual([notes, sweep.isRequested()], [["1000 adopt"], true])
+      assert.deepStrictEqual([notes, sweep.dueIn()], [["1000 adopt"], -Infinity])
       table.unreserve(1)
       yield* sweep.once
       assert.deepStrictEqual(notes.slice(1), [
@@ -154,7 +154,7 @@ describe("one sweep", () => {
       const { sweep } = yield* setup([], { capacity: 1 })
       yield* sweep.once
       sweep.request()
-      assert.isFalse(sweep.isRequested())
+      assert.isAbove(sweep.dueIn(), 0)
     }))
 
   it.effect("a sweep begins only after the previous one has ended, so that no entry is claimed twice", () =>

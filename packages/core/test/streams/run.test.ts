@@ -156,6 +156,24 @@ describe("running handlers", () => {
       assert.strictEqual(sweeps(), before)
     })))
 
+  it.effect("orphans do not wait while handlers end quickly, although only one fits into the capacity", () =>
+    fleet.test(Effect.gen(function*() {
+      const { backend, open } = yield* fleet.make
+      const dead = yield* open("dead")
+      yield* dead.serve(20)
+      yield* TestClock.adjust("1 second")
+      yield* dead.kill
+      const a = yield* open("a", { capacity: 1 })
+      yield* a.start(a.client.run(Effect.sleep("10 millis")))
+      // leaseDuration plus 1.2 times sweepInterval
+      yield* TestClock.adjust("4400 millis")
+      assert.isNotEmpty(backend.done)
+      // A read that blocks for a second has begun before the first orphan was taken. After it, a sweep takes one every
+      // 50 ms
+      yield* TestClock.adjust("2100 millis")
+      assert.lengthOf(backend.done, 20)
+    })))
+
   it.effect(
     "data streams are never taken from an owner that is alive",
     () =>

@@ -11,8 +11,8 @@ import type { ClientContext, Deliver } from "./context.ts"
 import { batchSize, type Candidate, type LeaseTaker, type Malformed } from "./leaseTaker.ts"
 import type { OrphanSweep } from "./orphanSweep.ts"
 
-/** How long a read blocks on the backend if there are no announcements. */
-const readTimeout = Duration.seconds(1)
+/** How long a read blocks on the backend if there are no announcements, unless a sweep is due earlier. */
+const readMillis = 1000
 
 export const make = (
   client: ClientContext,
@@ -46,9 +46,10 @@ export const make = (
   const read = Effect.uninterruptibleMask((restore) =>
     Effect.suspend(() => {
       const count = Math.min(table.free(), batchSize)
+      const block = Duration.millis(Math.min(readMillis, Math.max(1, Math.ceil(sweep.dueIn()))))
       return count === 0
         ? Effect.void
-        : Effect.flatMap(restore(store.read({ consumer, count, block: readTimeout })), accept)
+        : Effect.flatMap(restore(store.read({ consumer, count, block })), accept)
     })
   )
 
@@ -60,7 +61,7 @@ export const make = (
       yield* ready
       yield* table.room.await
       // Take orphans first: they have waited longer than new announcements
-      if (sweep.isRequested()) yield* sweep.once
+      if (sweep.dueIn() <= 0) yield* sweep.once
       yield* read
     }),
     config.sweepInterval

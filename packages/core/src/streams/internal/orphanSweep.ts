@@ -26,11 +26,11 @@ export interface OrphanSweep {
    */
   readonly own: Effect.Effect<void, StoreError>
   /**
-   * Whether orphans may be waiting for free capacity, and the last sweep with free capacity began at least
-   * `minDistanceMillis` ago. If so, `announcementReader` sweeps before reading new announcements, because orphans have
-   * waited longer.
+   * Milliseconds until the next sweep if orphans may be waiting for free capacity, otherwise infinity. A sweep begins at
+   * least `minDistanceMillis` after the last one with free capacity. `announcementReader` sweeps before it reads new
+   * announcements, because orphans have waited longer.
    */
-  readonly isRequested: () => boolean
+  readonly dueIn: () => number
   /** Called by `announcementReader` and `orphanSignals` when they find more data streams than fit into the capacity. */
   readonly request: () => void
   /** Adopts the data streams that were handed over to this member, then sweeps once. */
@@ -137,7 +137,7 @@ export const make = (
 
   return {
     own: permit.withPermit(sweepOnce("start")),
-    isRequested: () => requested && table.now().monotonic - lastWithRoom >= minDistanceMillis,
+    dueIn: () => requested ? lastWithRoom + minDistanceMillis - table.now().monotonic : Infinity,
     request: () => {
       requested = true
     },
