@@ -109,6 +109,21 @@ it.effect("a message that arrives while `onGap` is running does not interrupt it
     assert.deepStrictEqual([observed, reported], [[1, 3, 4], [Option.some(1)]])
   }))
 
+it.effect("messages deleted individually at the end are reported when another message arrives", () =>
+  Effect.gen(function*() {
+    const lease = new ScriptedLease()
+    lease.add(numbered(1), numbered(2))
+    const { gaps, observed } = yield* processing(lease.layer, {}, () => Effect.sleep("1 second"))
+    yield* TestClock.adjust("1500 millis")
+    lease.add(numbered(3))
+    lease.stream.pop()
+    yield* TestClock.adjust("1 minute")
+    assert.deepStrictEqual(gaps, [])
+    lease.add(numbered(4))
+    yield* TestClock.adjust("1 minute")
+    assert.deepStrictEqual([observed, gaps], [[1, 2, 4], ["Deleted 0-0 4-0 1"]])
+  }))
+
 it.effect("`until` receives the offset of each message", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
