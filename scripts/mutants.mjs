@@ -241,8 +241,10 @@ const investigate = async (area) => {
 
 const chosen = areas.filter(({ name }) => values.area === undefined || values.area.split(",").includes(name))
   .map(({ make, name }) => ({ name, ...make() }))
-if (!chosen.some(({ mutants }) => mutants.some(isWanted))) {
-  console.error(`no mutated file is called "${values.file}"`)
+const isMutated = (name) => chosen.some(({ mutants }) => mutants.some(({ file }) => file.endsWith(name)))
+const unknown = values.file?.split(",").find((name) => !isMutated(name))
+if (unknown !== undefined) {
+  console.error(`no mutated file is called "${unknown}"`)
   process.exit(2)
 }
 const reports = []

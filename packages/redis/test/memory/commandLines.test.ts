@@ -44,7 +44,7 @@ describe.concurrent("the repository's programs", () => {
     ["packages/redis/test/simulate/main.ts --seeds 0", "--seeds must be a positive integer, not \"0\""],
     ["scripts/rules.mjs --seeds 0", "--seeds must be a positive integer, not \"0\""],
     ["scripts/mutants.mjs --sample 0", "--sample must be a positive integer, not \"0\""],
-    ["scripts/mutants.mjs --area lua-mutex --file nosuch.lua", "no mutated file is called \"nosuch.lua\""],
+    ["scripts/mutants.mjs --area lua-mutex --file handOver.lua,nosuch.lua", "no mutated file is called \"nosuch.lua\""],
     ["benchmarks/main.ts --repetitions 0", "--repetitions must be a positive integer, not \"0\""],
     ["packages/redis/test/fuzz/main.ts --area text", "unknown area \"text\", expected one of: texts, options"],
     ["packages/fake-redis/test/fuzz/main.ts --cases 1.5", "--cases must be a positive integer, not \"1.5\""],
