@@ -53,4 +53,13 @@ describe("the expiry of yielded leases", () => {
       assert.isDefined(closing.pollUnsafe())
       assert.deepStrictEqual(touched, [["a", "b"]])
     }))
+
+  it.effect("closing takes at most a second if the server does not reply", () =>
+    Effect.gen(function*() {
+      const { nudge, scope } = yield* setup(Infinity)
+      nudge("a")
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      yield* TestClock.adjust("1 second")
+      assert.isDefined(closing.pollUnsafe())
+    }))
 })

@@ -35,7 +35,10 @@ export const make = Effect.fnUntraced(function*(
     const keys = [...touching, ...due]
     return keys.length === 0
       ? Effect.void
-      : Effect.repeat(touch(keys), { times: attempts, until: (left) => left === 0 })
+      : Effect.timeoutOption(
+        Effect.repeat(touch(keys), { times: attempts, until: (left) => left === 0 }),
+        "1 second"
+      )
   })
   yield* Effect.gen(function*() {
     for (;;) {
