@@ -58,6 +58,16 @@ describe("waiting for messages from many data streams", () => {
       assert.deepStrictEqual((yield* Fiber.join(next)).map(({ id }) => id), [EntryId.make("8-0")])
     })))
 
+  it.effect("a handler that asks for no messages receives one, instead of repeating the read endlessly", () =>
+    onFake(Effect.gen(function*() {
+      const { send, service, streams } = yield* waiting
+      const asked = yield* Effect.forkChild(service.awaitMessages(streams[5]!, first, 0), { startImmediately: true })
+      yield* TestClock.adjust("100 millis")
+      yield* send("XADD", streams[5]!, "7-0", "n", "1")
+      yield* TestClock.adjust("100 millis")
+      assert.deepStrictEqual(asked.pollUnsafe(), Exit.succeed([{ id: EntryId.make("7-0"), fields: [["n", "1"]] }]))
+    })))
+
   it.effect("the next waiter receives a message that arrived while no handler was waiting", () =>
     onFake(Effect.gen(function*() {
       const { fibers, send, service, streams } = yield* waiting

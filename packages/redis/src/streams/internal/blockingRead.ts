@@ -280,7 +280,8 @@ export const make = Effect.fnUntraced(function*(
 
   const wait = (stream: StreamName, after: EntryId, count: number) =>
     Effect.callback<ReadonlyArray<RawMessage>, StoreError>((resume) => {
-      const waiter: Waiter = { after, count, resume }
+      // A waiter that wants no messages would repeat the read endlessly
+      const waiter: Waiter = { after, count: Math.max(1, count), resume }
       const watched = join(stream, waiter)
       return Effect.sync(() => leave(watched, waiter))
     })
