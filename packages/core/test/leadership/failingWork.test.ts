@@ -141,7 +141,7 @@ describe("a leader's work that fails", () => {
         currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe(),
         monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
         sleep: (duration) =>
-          Duration.toHours(duration) < 5
+          Duration.toHours(duration) !== 5
             ? clock.sleep(duration)
             : Effect.acquireUseRelease(
               Effect.sync(() => sleeping++),
