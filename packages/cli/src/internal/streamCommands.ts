@@ -83,6 +83,9 @@ const list = Command.make(
   }, onStore)
 ).pipe(Command.withDescription("List the services that share data streams"))
 
+/** Shown instead of the data stream that an announcement does not name. */
+const unreadable = "(unreadable)"
+
 /** Describes announced data streams, whether or not they have an owner. */
 const announcements = (
   of: { readonly name: ServiceName; readonly service: Service; readonly state: ServiceState },
@@ -97,7 +100,7 @@ const announcements = (
         (messages) => {
           const { content, delivery } = announced
           return {
-            stream: content._tag === "Announced" ? content.stream : "(unreadable)",
+            stream: content._tag === "Announced" ? content.stream : unreadable,
             entry: content.entry,
             consumer: delivery?.consumer ?? null,
             idle: delivery === undefined ? null : Duration.toMillis(delivery.idle),
@@ -122,6 +125,7 @@ const announcements = (
 const dataStreams = (...args: Parameters<typeof announcements>) =>
   Effect.map(announcements(...args), (found) => {
     const owned = new Set(found.flatMap(({ isDelivered, isIdle, stream }) => isDelivered && !isIdle ? [stream] : []))
+    owned.delete(unreadable)
     return found.map(({ isIdle, ...announced }) => {
       const isRepeated = isIdle && owned.has(announced.stream)
       return { ...announced, isOrphan: isIdle && !isRepeated && !announced.isPaused, isRepeated }

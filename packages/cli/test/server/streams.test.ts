@@ -126,6 +126,24 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       ))
     }))
 
+  it.effect("an unreadable announcement of a dead consumer is an orphan although another one was just received", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const [input, group] = ["garbled-input", "garbled-group"]
+      const first = String(yield* server.send("XADD", input, "*", "lbs-input", "{"))
+      yield* server.send("XADD", input, "*", "lbs-input", "{")
+      yield* server.send("XGROUP", "CREATE", input, group, "0")
+      for (const consumer of ["dead", "alive"]) {
+        yield* server.send("XREADGROUP", "GROUP", group, consumer, "COUNT", "1", "STREAMS", input, ">")
+      }
+      yield* server.send("XCLAIM", input, group, "dead", "0", first, "IDLE", "600000")
+      const { orphans } = yield* commandLine.json(
+        ["streams", "inspect", "garbled", "--lease-duration", "5m"],
+        server
+      )
+      assert.strictEqual(orphans, 1)
+    }))
+
   it.effect("inspecting a service that never existed fails with its name and creates no key", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
