@@ -37,14 +37,12 @@ const versionIn = Effect.fnUntraced(function*(packageFile: URL) {
 })
 
 /**
- * Decides where and how errors are printed. It looks only for `--json`, so it works even if the flags do not parse.
- * Words after `--` belong to the command that `run` starts.
+ * Whether to print errors as JSON. Looks only for `--json`, so it works even if the flags do not parse. Words after `--`
+ * belong to the command that `run` starts.
  */
-const outputOf = (args: ReadonlyArray<string>) => {
+const wantsJson = (args: ReadonlyArray<string>) => {
   const end = args.indexOf("--")
-  const isJson = args.slice(0, end < 0 ? args.length : end).includes("--json")
-  // The standard output of `run` belongs to its command
-  return { isJson, print: isJson && end < 0 ? Console.log : Console.error }
+  return args.slice(0, end < 0 ? args.length : end).some((arg) => /^--json(?:=(?:true|1|y|yes|on))?$/.test(arg))
 }
 
 /** The shell for which a completion script was requested. */
@@ -57,7 +55,7 @@ export const main = Effect.fnUntraced(function*(packageFile: URL) {
   const version = yield* versionIn(packageFile)
   const args = yield* (yield* Stdio.Stdio).args
   if (args[0] === serverNames.flag) return yield* serverNames.printNames(args.slice(1))
-  const { isJson, print } = outputOf(args)
+  const isJson = wantsJson(args)
   yield* Command.run(command, { version }).pipe(
     Effect.tap(() => {
       const script = serverNames.completionsOf[shellOf(args) ?? ""]
@@ -67,7 +65,7 @@ export const main = Effect.fnUntraced(function*(packageFile: URL) {
       const error = Cause.squash(cause)
       const message = Cause.hasInterruptsOnly(cause) ? undefined : messageOf(error, isJson)
       if (message === undefined) return Effect.void
-      return error instanceof Partly ? Console.error(message) : print(message)
+      return isJson && !(error instanceof Partly) ? Console.log(message) : Console.error(message)
     }),
     Effect.provideService(CliOutput.Presenter, presenter(isJson)),
     Effect.provideService(References.MinimumLogLevel, "Error"),

@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { constants } from "node:os"
-import { exitCodes, Stop, stop } from "./exitCodes.ts"
+import { exitCodes, Partly, Stop, stop } from "./exitCodes.ts"
 import { mutexes, nameArgument } from "./mutexCommands.ts"
 import { printable } from "./output.ts"
 import { durationFlag, switchFlag } from "./settings.ts"
@@ -83,7 +83,8 @@ export const runCommand = Command.make(
       yield* execute(lease, command, grace)
     },
     Effect.scoped,
-    Effect.provide(mutexes)
+    Effect.provide(mutexes),
+    Effect.mapError((cause) => new Partly({ cause }))
   )
 ).pipe(
   Command.withDescription("Run a command while holding a mutex; kill it if the lease is lost"),

@@ -298,10 +298,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const single = yield* commandLine.run(["list", "--cluster"], server)
       assert.strictEqual(single.code, 69)
       assert.include(single.errors, "remove --cluster")
-      const unreachable = yield* commandLine.run(["list", "--url", "redis://127.0.0.1:1", "--json"], server)
-      assert.strictEqual(unreachable.code, 69)
-      assert.strictEqual(unreachable.errors, "")
-      assert.strictEqual(JSON.parse(unreachable.output).error.tag, "BackendError")
+      for (const json of [["--json"], ["--json=true"], ["--json", "--", "x"]]) {
+        const unreachable = yield* commandLine.run(["list", "--url", "redis://127.0.0.1:1", ...json], server)
+        assert.strictEqual(unreachable.code, 69)
+        assert.strictEqual(unreachable.errors, "", json.join(" "))
+        assert.strictEqual(JSON.parse(unreachable.output).error.tag, "BackendError")
+      }
     }))
 
   it.effect("help, version and completions need no server", () =>

@@ -73,9 +73,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* Effect.scoped(Effect.gen(function*() {
         yield* holder.acquire(name)
         assert.strictEqual((yield* commandLine.run(["run", name, "--if-available", "--", "true"], server)).code, 75)
-        const late = yield* commandLine.run(["run", name, "--timeout", "1s", "--json", "--", "true"], server)
-        assert.strictEqual(late.code, 75)
-        assert.strictEqual(JSON.parse(late.errors).error.tag, "AcquireTimeout")
+        for (const command of [["--json", "--", "echo"], ["echo", "--json"]]) {
+          const late = yield* commandLine.run(["run", name, "--timeout", "1s", ...command], server)
+          assert.strictEqual(late.code, 75)
+          assert.strictEqual(late.output, "", command.join(" "))
+          assert.strictEqual(JSON.parse(late.errors).error.tag, "AcquireTimeout")
+        }
       }))
       const codes = yield* Effect.forEach(
         [1, 2, 3],
