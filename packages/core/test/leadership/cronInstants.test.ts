@@ -284,6 +284,14 @@ describe("expressions", () => {
     assert.deepInclude(error, { _tag: "InvalidConfig", option: "cron" })
   })
 
+  it.each([["Europe/Vienna"], [{ timezone: "Europe/Vienna" }]])(
+    "a zone that is not in timeZone is refused: %j",
+    (options) => {
+      const error = Effect.runSync(Effect.flip(jobSchedule.cron("0 3 * * *", options as object)[jobSchedule.TypeId]))
+      assert.strictEqual(error.message, "Configuration \"timeZone\": write { timeZone: \"Europe/Vienna\" }.")
+    }
+  )
+
   it("an unknown zone is refused", () => {
     const error = Effect.runSync(Effect.flip(compile("* * * * *", "Nowhere/At all")))
     assert.include(error.message, "not a time zone")

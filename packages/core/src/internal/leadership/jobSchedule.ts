@@ -97,7 +97,12 @@ const compile = Effect.fnUntraced(function*(shown: string, timeZone: string | Da
 export const cron = (
   expression: string,
   options: { readonly timeZone?: string | DateTime.TimeZone | undefined } = {}
-): JobSchedule => ({ [TypeId]: compile(expression, options.timeZone ?? "UTC") })
+): JobSchedule => ({
+  // A JavaScript program may pass the zone itself, or misspell the option: the job would follow UTC
+  [TypeId]: Object.keys(options).every((name) => name === "timeZone")
+    ? compile(expression, options.timeZone ?? "UTC")
+    : refuse("timeZone", `write { timeZone: "Europe/Vienna" }`)
+})
 
 /** Parses the text form that the backend stores. */
 export const parse = (text: string): Effect.Effect<Instants, InvalidConfig> => {
