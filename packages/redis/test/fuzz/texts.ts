@@ -37,7 +37,7 @@ export const readers: ReadonlyArray<readonly [name: string, read: Read, valid: R
   ["an owner", codec(mutexScripts.readOwner.reply), [ownership, "@@"]],
   ["a mutex message", codec(messages.MutexMessage), [`acquired@@${id}`]],
   ["a contender message", codec(messages.ContenderMessage), [`released@@${id}`, "look@@500"]],
-  ["a layer message", codec(messages.InboxMessage), [
+  ["a layer message", messages.readInboxMessage, [
     "7@@granted@@5@@4@@7",
     "7@@granted@@1763733691000001@@1@@15000",
     "7@@look@@500",

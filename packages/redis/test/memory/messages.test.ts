@@ -190,7 +190,7 @@ const write = (message: RedisWire.InboxMessage): string => {
 
 describe("the channel of a layer", () => {
   const grant = { token: FencingToken.make(1700000000000100), micros: 1700000000000001, millis: 1500 }
-  const read = Schema.decodeUnknownResult(RedisWire.InboxMessage)
+  const read = RedisWire.readInboxMessage
 
   it.each<readonly [string, RedisWire.InboxMessage]>([
     ["forced@@x", { _tag: "Forced", id: "x" }],
@@ -199,19 +199,19 @@ describe("the channel of a layer", () => {
     ["1234567890@@look@@1500", { _tag: "PollAfter", counter: "1234567890", millis: 1500 }],
     ["7@@granted@@1700000000000100@@99@@1500", { _tag: "Granted", counter: "7", grant }]
   ])("InboxMessage: %s", (text, message) => {
-    assert.deepStrictEqual(Result.getOrThrow(read(text)), message)
+    assert.deepStrictEqual(read(text), Exit.succeed(message))
     assert.strictEqual(write(message), text)
   })
 
   it.each(badInboxMessages.map((text) => ({ text })))("InboxMessage: $text is refused", ({ text }) => {
-    assert.isTrue(Result.isFailure(read(text)))
+    assert.isTrue(Exit.isFailure(read(text)))
   })
 
   const Part = Schema.Literals([..."@@|7|0|07|1500|granted|released|look|forced|x|-1|1.5".split("|")])
   it.prop("encoding a decoded text restores the text", [Schema.Array(Part)], ([parts]) => {
     const text = parts.join("@@")
     const message = read(text)
-    if (Result.isSuccess(message)) assert.strictEqual(write(message.success), text)
+    if (Exit.isSuccess(message)) assert.strictEqual(write(message.value), text)
   }, { arbitrary: { runs: 1000 } })
 })
 

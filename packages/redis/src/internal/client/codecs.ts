@@ -30,10 +30,7 @@ export const text = <T, E extends object>(
     })
   ))
 
-/**
- * A decode-only codec for frequent input: replies to acquires and releases, and messages on a layer's channel. `decode`
- * validates and returns the whole value, or returns the problem as a string.
- */
+/** A decode-only codec. `decode` validates and returns the whole value, or returns the problem as a string. */
 export const readBy = <T, E>(encoded: Schema.Codec<E>, decode: (input: E) => T | string): Schema.Codec<T, E> =>
   encoded.pipe(Schema.decodeTo(
     Schema.declare((_value): _value is T => true),

@@ -23,6 +23,15 @@ export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T
   }
 }
 
+/**
+ * Like `reader`, for the replies and messages of each turn: a codec would take longer than their `decode`, which returns
+ * the value, or the problem as a string.
+ */
+export const plainReader = <T>(where: string, decode: (input: unknown) => T | string): Reader<T> => (input) => {
+  const result = decode(input)
+  return typeof result === "string" ? Exit.fail(malformed(where, input, result)) : Exit.succeed(result)
+}
+
 /** Subscribes to a channel and decodes its messages. A malformed message is logged and skipped. */
 export const subscribe = <M, A>(
   subscriber: Subscriber["Service"],

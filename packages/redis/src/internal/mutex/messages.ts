@@ -1,10 +1,10 @@
-/** Codecs for the messages that scripts and Simba contenders publish. Used by `store` and `waiterInbox`. */
+/** Codecs and readers for the messages that scripts and Simba contenders publish. Used by `store` and `waiterInbox`. */
+import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { Grant } from "@effect-simba/core/MutexStore"
 import * as Schema from "effect/Schema"
-import { countPattern, readBy, separator, text, tokenOf } from "../client/codecs.ts"
+import { separator, text } from "../client/codecs.ts"
+import { plainReader } from "../client/decode.ts"
 import { millisPattern, OwnerId, ownerProblem } from "./ownership.ts"
-
-const counterPattern = /^\d{1,16}$/
 
 /** A message on a mutex's channel: `acquired@@<owner id>`. */
 export const MutexMessage = text(
@@ -56,36 +56,28 @@ export type InboxMessage =
   | { readonly _tag: "Granted"; readonly counter: string; readonly grant: Grant }
   | { readonly _tag: "PollAfter"; readonly counter: string; readonly millis: number }
 
-const count = (text = "") => countPattern.test(text) ? Number(text) : NaN
+/** The counter; the time of `look`; the token, its lead over the server's clock (µs) and the grant's duration (ms). */
+const inboxPattern = RegExp(
+  "^(\\d{1,16})@@(?:look@@(0|[1-9]\\d{0,14})|granted@@([1-9]\\d{0,15})@@(0|[1-9]\\d{0,15})@@(0|[1-9]\\d{0,15}))$"
+)
 
-/** The token, its lead over the server's clock (µs) and the grant's duration (ms). */
-const decodeGrant = (text: string | undefined, ahead: string | undefined, period: string | undefined) => {
-  const token = tokenOf(text)
-  const [distance, millis] = [count(ahead), count(period)]
-  return token !== undefined && distance <= token && Number.isSafeInteger(millis)
-    ? { token, micros: token - distance, millis }
-    : undefined
-}
-
-const decodeInboxMessage = (input: string): InboxMessage | string => {
+const decodeInboxMessage = (input: unknown): InboxMessage | string => {
+  if (typeof input !== "string") return "expected a string"
   if (input.startsWith("forced@@")) {
     const id = input.slice("forced@@".length)
     return ownerProblem(id) ?? { _tag: "Forced", id }
   }
-  const [counter = "", kind, ...rest] = input.split(separator)
-  if (!counterPattern.test(counter)) return "expected forced@@<lease id>, or <counter>@@ and a message"
-  if (kind === "granted" && rest.length === 3) {
-    const grant = decodeGrant(rest[0], rest[1], rest[2])
-    if (grant !== undefined) return { _tag: "Granted", counter, grant }
-  }
-  if (kind === "look" && rest.length === 1 && millisPattern.test(rest[0]!)) {
-    return { _tag: "PollAfter", counter, millis: Number(rest[0]) }
-  }
-  return "expected granted@@<token>@@<microseconds>@@<milliseconds>, or look@@<milliseconds>"
+  const [, counter, delay, ...grant] = inboxPattern.exec(input) ?? []
+  if (counter !== undefined && delay !== undefined) return { _tag: "PollAfter", counter, millis: Number(delay) }
+  const [token = NaN, ahead = NaN, millis = NaN] = grant.map(Number)
+  return counter !== undefined && Number.isSafeInteger(token) && ahead <= token && Number.isSafeInteger(millis)
+    ? { _tag: "Granted", counter, grant: { token: token as FencingToken, micros: token - ahead, millis } }
+    : "expected <counter>@@granted@@<token>@@<microseconds>@@<milliseconds>, <counter>@@look@@<milliseconds>, or " +
+      "forced@@<lease id>"
 }
 
 /**
- * A message on a layer's channel: `<counter>@@granted@@<token>@@<ahead>@@<millis>`, `<counter>@@look@@<millis>`, or
- * `forced@@<lease id>`.
+ * Reads a message on a layer's channel: `<counter>@@granted@@<token>@@<ahead>@@<millis>`, `<counter>@@look@@<millis>`,
+ * or `forced@@<lease id>`.
  */
-export const InboxMessage = readBy(Schema.String, decodeInboxMessage)
+export const readInboxMessage = plainReader("a message on the channel of a layer", decodeInboxMessage)

@@ -1,14 +1,11 @@
-/**
- * The codecs named in the heads of the mutex scripts, and decoders for the replies to operations. The decoders are
- * plain functions, because a codec would take longer than the request itself. They return a problem as a string.
- */
+/** The codecs named in the heads of the mutex scripts, and readers of the replies to operations. */
 import type { MutexState } from "@effect-simba/core/MutexState"
 import type { AcquireResult, Released, Stamp, Ticket } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
-import { Count, Flag, readBy, Token, tokenOf } from "../client/codecs.ts"
-import { reader } from "../client/decode.ts"
+import { Count, Flag, Token, tokenOf } from "../client/codecs.ts"
+import { plainReader, reader } from "../client/decode.ts"
 import { decodeOwnership, OwnershipText } from "./ownership.ts"
 
 export { Count, Flag, OwnershipText }
@@ -91,9 +88,9 @@ export const InspectReply = Schema.Tuple([
 
 const decodeInspect = reader("the reply to an inspection", InspectReply)
 
-export const readAcquire = reader("the reply to an acquire", readBy(Schema.Unknown, decodeAcquire))
+export const readAcquire = plainReader("the reply to an acquire", decodeAcquire)
 
-export const readRelease = reader("the reply to a release", readBy(Schema.Unknown, decodeRelease))
+export const readRelease = plainReader("the reply to a release", decodeRelease)
 
 export const readInspect = (reply: unknown) =>
   Exit.map(decodeInspect(reply), ([ownership, token, waiting, waiters]): MutexState => ({

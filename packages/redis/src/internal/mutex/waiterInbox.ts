@@ -20,10 +20,9 @@ import { reader, subscribe } from "../client/decode.ts"
 import * as log from "../client/log.ts"
 import { reportMalformed } from "../client/malformedInput.ts"
 import * as keys from "./keys.ts"
-import { ContenderMessage, InboxMessage } from "./messages.ts"
+import { ContenderMessage, type InboxMessage, readInboxMessage } from "./messages.ts"
 
 const readContenderMessage = reader("a message on a contender channel", ContenderMessage)
-const readInboxMessage = reader("a message on the channel of a layer", InboxMessage)
 
 const toWakeUp = (message: ContenderMessage | Exclude<InboxMessage, { readonly _tag: "Forced" }>): WakeUp =>
   message._tag === "PollAfter"

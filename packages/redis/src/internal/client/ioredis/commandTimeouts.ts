@@ -49,7 +49,7 @@ class UntimedCommand extends Command {
       text += arg
     }
     text += "\r\n"
-    return Buffer.byteLength(text) === text.length ? Buffer.from(text, "latin1") : super.toWritable(socket)
+    return Buffer.byteLength(text) === text.length ? text : super.toWritable(socket)
   }
 }
 
