@@ -1,7 +1,7 @@
 /** Requests from one event-loop turn share a call to the server. */
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
-import { MutexName } from "@effect-simba/core/MutexName"
+import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import { MutexStore, release, wakeUps } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { RedisMutex } from "@effect-simba/redis"
@@ -108,6 +108,27 @@ describe("requests from one event-loop turn", () => {
       granted(yield* Fiber.join(waiting))
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
+
+  it.effect("the release of an owner that had to wait is sent immediately", () =>
+    Effect.gen(function*() {
+      const { state, store } = yield* openDirect
+      const { confirm, id, lease, mutex } = requestOf("waited")
+      granted(yield* store.acquire({ mutex, id, lease, confirm, mode: "try" }))
+      const waiter = contender(store, mutex)
+      yield* wakeUps(store, mutex, waiter.id)
+      yield* waiter.wait
+      let sent = 0
+      state.reply = () => void sent++
+      const releasing = (id: LeaseId, sentAtOnce: number) =>
+        Effect.callback<unknown>((resume) => {
+          store.release({ mutex, id, lease, confirm }, (exit) => resume(Effect.succeed(exit)))
+          assert.strictEqual(sent, sentAtOnce)
+        })
+      yield* releasing(id, 0)
+      sent = 0
+      yield* releasing(waiter.id, 1)
+      assert.deepStrictEqual(yield* store.owner(mutex), { _tag: "Free" })
+    }).pipe(Effect.scoped, Effect.provide(FakeLive)))
 
   it.effect("each acquire in a batch has its own lease duration", () =>
     Effect.gen(function*() {

@@ -29,9 +29,9 @@ const release = (mutex: MutexName, name: string, rest: Partial<ReleaseRequest> =
   ...rest
 })
 
-/** Returns the arguments of the calls for operations requested in one event-loop turn. */
+/** Returns the arguments of the calls for operations requested in one event-loop turn. `ask` gets the calls so far. */
 const sent = (
-  ask: (batch: operationBatch.OperationBatch) => void,
+  ask: (batch: operationBatch.OperationBatch, calls: ReadonlyArray<ReadonlyArray<string>>) => void,
   options: { readonly perSlot: boolean; readonly skipDead: operationBatch.SkipDead } = {
     perSlot: false,
     skipDead: "1"
@@ -44,7 +44,7 @@ const sent = (
     afterCurrentTask: (task: () => void) => void tasks.push(task),
     send: (_command: string, args: ReadonlyArray<string>) => void calls.push(args)
   } as unknown as CommandSink["Service"]
-  ask(operationBatch.make(sink, { lua: "lua", sha: "sha" }, options))
+  ask(operationBatch.make(sink, { lua: "lua", sha: "sha" }, options), calls)
   for (const task of tasks) task()
   return calls
 }
@@ -99,6 +99,26 @@ describe("a call", () => {
     const bySlot = [...perSlot].sort((a, b) => a[2]! < b[2]! ? -1 : 1)
     assert.deepStrictEqual(bySlot.map((args) => args.slice(1, 3)), [["4", operands(m)[0]], ["4", operands(n)[0]]])
     assert.deepStrictEqual(bySlot.map((args) => args[6]), ["rR 0 9000 1500", "r 0 9000 1500"])
+  })
+})
+
+describe("a release of a contended mutex", () => {
+  it("is sent before the caller continues, and later operations in the same turn share a call", () => {
+    const calls = sent(({ acquire: ask, release: end }, calls) => {
+      end(release(m, "a"), none, true)
+      assert.deepStrictEqual(calls.map((args) => args.at(-1)), ["a"])
+      end(release(m, "b"), none, true)
+      ask(acquire(m, "c"), none)
+    })
+    assert.deepStrictEqual(calls.map((args) => args.slice(6)), [["r 1 9000 1500", "a"], ["rW 1 9000 1500", "b", "c"]])
+  })
+
+  it("does not overtake operations of the same turn", () => {
+    const calls = sent(({ acquire: ask, release: end }) => {
+      ask(acquire(m, "a"), none)
+      end(release(m, "b"), none, true)
+    })
+    assert.deepStrictEqual(calls.map((args) => args.slice(6)), [["wR 1 9000 1500", "a", "b"]])
   })
 })
 

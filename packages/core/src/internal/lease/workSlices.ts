@@ -78,11 +78,11 @@ export class SlicedTasks {
 
   private begin(previous?: Slice): void {
     const slice = this.slice = new Slice(this.clock, previous)
-    this.run(slice)
     this.dispatcher.scheduleTask(() => {
       this.slice = undefined
       if (this.done < this.tasks.length) this.begin(slice)
     }, 0)
+    this.run(slice)
   }
 
   /** If a task throws, the others still run. */

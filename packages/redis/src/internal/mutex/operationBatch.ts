@@ -4,7 +4,8 @@
  * one-letter codes.
  *
  * A confirmation shows that a granted waiter is alive, and extends the grant to a full lease. It is sent immediately,
- * together with all operations before it, because its caller is about to start work that may block the event loop.
+ * together with all operations before it, because its caller is about to start work that may block the event loop. The
+ * release of a contended mutex is sent immediately too, because its caller may continue with such work.
  *
  * An abandoned acquire may still be granted, so the caller undoes it with a release.
  */
@@ -137,7 +138,8 @@ export interface OperationBatch {
   readonly acquire: (request: AcquireRequest, settle: Settle<AcquireResult>) => () => void
   /** Sends all waiting operations and the confirmation before returning. */
   readonly confirm: (request: ConfirmRequest, settle: Settle<AcquireResult>) => void
-  readonly release: (request: ReleaseRequest, settle: Settle<Released>) => void
+  /** If the mutex is contended, sends the release before returning, unless others came before it in the same task. */
+  readonly release: (request: ReleaseRequest, settle: Settle<Released>, isContended?: boolean) => void
   readonly inspect: (mutex: MutexName, limit: number, settle: Settle<MutexState>) => void
   /** Sends the waiting operations immediately, so the next command cannot overtake them. */
   readonly flush: () => void
@@ -150,6 +152,8 @@ export const make = (
   { perSlot, skipDead }: { readonly perSlot: boolean; readonly skipDead: SkipDead }
 ): OperationBatch => {
   let waiting: Array<Operation> = []
+  /** Whether `flush` will run after the current task. */
+  let isScheduled = false
 
   const settle = (operations: ReadonlyArray<Operation>, failure: Failure | undefined, reply: unknown) => {
     const isWhole = Array.isArray(reply) && reply.length === operations.length
@@ -211,8 +215,15 @@ export const make = (
       fail: (error) => settle(Exit.fail(error(name))),
       isAbandoned: false
     }
+    waiting.push(operation)
     // The first operation in a task schedules the call. Later operations in the same task join it
-    if (waiting.push(operation) === 1) sink.afterCurrentTask(flush)
+    if (!isScheduled) {
+      isScheduled = true
+      sink.afterCurrentTask(() => {
+        isScheduled = false
+        flush()
+      })
+    }
     return operation
   }
 
@@ -229,8 +240,10 @@ export const make = (
       submit("confirm", mutex, write, readAcquire, settle)
       flush()
     },
-    release: (request, settle) => {
+    release: (request, settle, isContended = false) => {
+      const isUrgent = isContended && !isScheduled
       submit("release", request.mutex, (call) => writeRelease(call, request), readRelease, settle)
+      if (isUrgent) flush()
     },
     inspect: (mutex, limit, settle) => {
       submit("inspect", mutex, (call) => call.add("i", mutex, String(limit)), readInspect, settle)

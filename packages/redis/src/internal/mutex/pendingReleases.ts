@@ -30,6 +30,11 @@ export class PendingReleases {
     if (this.queued.size > limit) this.queued.delete(this.queued.keys().next().value!)
   }
 
+  /** Whether the id may have been in the queue: its mutex was not free. */
+  mayBeQueued(id: string): boolean {
+    return this.queued.has(id)
+  }
+
   /** Records the result of a release. Remembers the release if it failed or if its id may have been in the queue. */
   settle({ confirm, id, lease, mutex }: ReleaseRequest, failed: boolean): void {
     if (!this.queued.delete(id) && !failed) return

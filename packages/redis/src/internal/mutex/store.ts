@@ -70,12 +70,12 @@ const make = Effect.gen(function*() {
     { perSlot: isCluster, skipDead }
   )
 
-  const release: typeof sendRelease = (request, done) => {
+  const release: MutexStore["Service"]["release"] = (request, done) => {
     if (request.requeue !== undefined) pending.noteQueued(request.requeue.id)
     sendRelease(request, (exit) => {
       pending.settle(request, Exit.isFailure(exit))
       done(exit)
-    })
+    }, pending.mayBeQueued(request.id))
   }
 
   /** Sends the waiting batch before running an effect, to keep commands in order. */
