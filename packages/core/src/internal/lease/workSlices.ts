@@ -78,11 +78,12 @@ export class SlicedTasks {
 
   private begin(previous?: Slice): void {
     const slice = this.slice = new Slice(this.clock, previous)
+    this.run(slice)
+    // With priority over the errors that tasks threw, because the scheduler drops what follows an error
     this.dispatcher.scheduleTask(() => {
       this.slice = undefined
       if (this.done < this.tasks.length) this.begin(slice)
-    }, 0)
-    this.run(slice)
+    }, -1)
   }
 
   /** If a task throws, the others still run. */
