@@ -4,6 +4,7 @@ import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Layer } from "effect"
 import { Redis as Client } from "ioredis"
+import { vi } from "vitest"
 import * as failover from "../../src/internal/client/ioredis/failover.ts"
 import { quiet, until } from "../support/harness.ts"
 import { refusingServer } from "../support/refusingServer.ts"
@@ -40,6 +41,26 @@ it.live("subscriptions for an application's client work even if most Sentinels d
     const context = yield* Layer.build(IoRedis.layerClient(client))
     const subscribed = yield* Effect.exit(Context.get(context, Subscriber).subscribe("channel"))
     assert.isTrue(Exit.isSuccess(subscribed), String(subscribed))
+  }).pipe(Effect.scoped, Effect.provide(quiet)))
+
+it.live("the connections for an application's client wait only briefly for a Sentinel that cannot be reached", () =>
+  Effect.gen(function*() {
+    const sentinel = yield* refusingServer
+    const client = yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const sentinels = [{ host: "127.0.0.1", port: 1 }, { host: "127.0.0.1", port: sentinel.port }]
+        return new Client({ name: "main", sentinels, disconnectTimeout: 200 }).on("error", () => undefined)
+      }),
+      (client) => Effect.sync(() => client.disconnect())
+    )
+    const context = yield* Layer.build(IoRedis.layerClient(client))
+    const timers = vi.spyOn(globalThis, "setTimeout")
+    yield* Effect.addFinalizer(() => Effect.sync(() => timers.mockRestore()))
+    yield* Context.get(context, Subscriber).subscribe("channel")
+    const waits = timers.mock.calls.flatMap(([callback, millis]) =>
+      String(callback).includes("still open, destroying it") ? [millis] : []
+    )
+    assert.deepStrictEqual(waits, [200, 200])
   }).pipe(Effect.scoped, Effect.provide(quiet)))
 
 it.live.each([["reconnects", true], ["never reconnects", false]] as const)(

@@ -145,10 +145,16 @@ class Sentinels extends SentinelConnector {
   }
 }
 
+const optionsFor = (role: Role, settings: Settings) => {
+  const options = withForced(role, settings)
+  if (options.sentinels) options.Connector ??= Sentinels
+  return options
+}
+
 /** Connects to one server, directly or through Sentinel. Only the command connection reconnects by itself. */
 export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, targetOf({ ...settings.server, ...settings.client }), (random) => {
-    const options = withForced(role, settings)
+    const options = optionsFor(role, settings)
     if (role === "commands") {
       options.retryStrategy = reconnectDelay(random)
       // If the strategy gave up while no Sentinel is reachable, ioredis would close the client permanently
@@ -163,7 +169,6 @@ export const open = (role: Role, settings: SingleSettings): Effect.Effect<Client
       settings.onReplica()
       return pace.isDue()
     }
-    if (options.sentinels) options.Connector ??= Sentinels
     // Without `enableTLSForSentinelMode`, ioredis ignores `tls` when it uses Sentinels, and sends the password in plain
     // text
     return new Client({ enableTLSForSentinelMode: true, ...settings.server, ...options })
@@ -182,11 +187,11 @@ export const duplicate = (
   settings: Settings
 ): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, targetOf(client.options), () => {
-    const { sentinelCommandTimeout, sentinels } = client.options
+    const { Connector, sentinelCommandTimeout, sentinels } = client.options
     // While it reconnects, a client of ioredis keeps the database in `prevCondition`, and selects it later
     const condition = client["prevCondition" as "condition"] ?? client.condition
-    const own = defined({ db: condition?.select, sentinelCommandTimeout, sentinels })
-    return client.duplicate(withForced(role, { ...settings, client: { ...own, ...settings.client } }))
+    const own = defined({ Connector, db: condition?.select, sentinelCommandTimeout, sentinels })
+    return client.duplicate(optionsFor(role, { ...settings, client: { ...own, ...settings.client } }))
   })
 
 /** Connects to a Cluster, and to each node on demand. */

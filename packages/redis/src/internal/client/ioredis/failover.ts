@@ -111,8 +111,10 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
   const followServer = (client: Client) =>
     Effect.suspend(() => {
       let server: string | undefined
-      let before: ReadonlyArray<Client> = []
+      let atLoss: ReadonlyArray<Client> | undefined
       const identify = () => {
+        const before = atLoss ?? []
+        atLoss = undefined
         client.info("server").then((text) => {
           const found = /^run_id:.*/m.exec(String(text))?.[0]
           if (server !== undefined && found !== server) drop(before)
@@ -120,12 +122,8 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
         }, report)
       }
       identify()
-      return listen(client, {
-        close: () => {
-          before = others(client)
-        },
-        ready: identify
-      })
+      // A failed attempt to reconnect emits `close` too
+      return listen(client, { close: () => atLoss ??= others(client), ready: identify })
     })
   /**
    * Called when a server replies that it is a replica. That connection reconnects by itself. The next connection that
