@@ -5,7 +5,7 @@ import { Context, type Duration, Effect, Exit, Fiber, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { Cluster, type ClusterNode, type Redis as Client } from "ioredis"
 import { slot } from "../../../src/internal/client/clusterSlot.ts"
-import { quiet, RedisServer, until } from "../../support/harness.ts"
+import { capturingLogs, quiet, RedisServer, until } from "../../support/harness.ts"
 import type { ClusterSetup, Server } from "../../support/redisServer.ts"
 import { ownerOfSlot } from "../../support/resharding.ts"
 
@@ -109,6 +109,26 @@ it.live("closing layers leaves no listeners behind", () =>
     const before = listeners()
     for (let i = 0; i < 3; i++) yield* Effect.scoped(open(client))
     assert.deepStrictEqual(listeners(), before)
+  }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
+
+it.live("a silent node does not delay the check of the others", () =>
+  Effect.gen(function*() {
+    const { nodes } = yield* RedisServer.cluster()
+    const client = yield* made(nodes.map(at))
+    const [first, ...others] = client.nodes("master").map(({ options: { port } }) =>
+      nodes.find((node) => node.port === port)!
+    )
+    for (const node of others) yield* node.send("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    yield* first!.pause
+    const lines: Array<string> = []
+    const layer = IoRedis.layerClient(client, { commandTimeout: "1 minute" })
+    yield* Effect.forkScoped(Effect.provide(Layer.build(Layer.fresh(layer)), capturingLogs(lines)))
+    for (const { port } of others) {
+      yield* until(
+        "the node is checked",
+        Effect.sync(() => lines.some((line) => line.includes(`${port}: the eviction policy is allkeys-lru`)))
+      )
+    }
   }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
 
 it.live("reserved connections use the nodes' passwords", () =>

@@ -6,6 +6,7 @@ import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Queue, Schedule } from "effect"
 import { Redis } from "effect/persistence/Redis"
+import type { Cluster } from "ioredis"
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
 import { slot } from "../../../src/internal/client/clusterSlot.ts"
@@ -232,6 +233,35 @@ it.live(
       assert.deepInclude(yield* Queue.take(notices), { text: "hello" })
       assert.strictEqual(yield* redis.send("DBSIZE"), 1)
       assert.strictEqual(yield* Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("GET", "key"))), "value")
+    }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
+  30_000
+)
+
+it.live(
+  "a redirection without a host leads to the host that sent it",
+  () =>
+    Effect.gen(function*() {
+      const setup = yield* RedisServer.cluster({
+        args: ["--bind 127.0.0.1 127.0.0.2", "--cluster-preferred-endpoint-type unknown-endpoint"]
+      })
+      const { nodes } = setup
+      const layer = IoRedis.layerCluster({ nodes: nodes.map(({ port }) => `127.0.0.2:${port}`), serverChecks: false })
+      const context = yield* Layer.build(layer)
+      const redis = Context.get(context, Redis)
+      const cluster = Context.get(context, IoRedis.IoRedis).client as Cluster
+      for (let i = 0; i < 12; i++) {
+        const key = `key ${i}`
+        const owner = yield* ownerOfSlot(setup, slot(key))
+        cluster.slots[slot(key)] = [`127.0.0.2:${nodes.find((node) => node !== owner)!.port}`]
+        yield* redis.send("SET", key, "x")
+        assert.deepStrictEqual(cluster.slots[slot(key)], [`127.0.0.2:${owner.port}`])
+      }
+      const redirections = yield* Effect.forEach(nodes, (node) => node.send("INFO", "errorstats"))
+      assert.strictEqual(
+        redirections.reduce((sum: number, text) => sum + Number(/MOVED:count=(\d+)/.exec(String(text))?.[1] ?? 0), 0),
+        12
+      )
+      assert.isEmpty(cluster.nodes("all").filter(({ options: { host } }) => host !== "127.0.0.2"))
     }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))),
   30_000
 )

@@ -28,14 +28,13 @@ export const ofCluster = Effect.fnUntraced(function*(
   const named = { ...settings, client: defined({ connectionName: settings.client.connectionName }) }
   const subscriberAt = (node: Client) => connection.duplicate(node, "subscriber", named)
   if (options.serverChecks !== false) {
-    for (const node of client.nodes("master")) {
+    yield* Effect.forEach(client.nodes("master"), (node) =>
       // Check the other nodes even if this one is down
-      yield* Effect.catchTag(
+      Effect.catchTag(
         check(commands.node(node, limit), connection.addressOf(node), true),
         "BackendError",
         () => Effect.void
-      )
-    }
+      ), { concurrency: "unbounded" })
   }
   yield* listen(client, { refresh: () => commands.forgetUnserved(client) })
   yield* outages.watchCluster(client, yield* outages.make("commands", () => "a Cluster node"))

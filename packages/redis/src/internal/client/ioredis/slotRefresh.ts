@@ -34,7 +34,16 @@ export class ClusterClient extends Cluster {
   private readonly pace = new Pace()
 
   constructor(nodes: Array<ClusterNode>, options: ClusterOptions) {
-    super(nodes, options as object)
+    const reconnects = options.redisOptions?.reconnectOnError
+    const redisOptions = {
+      ...options.redisOptions,
+      // ioredis calls this for each error reply. In a redirection without a host, it would take localhost for the host
+      reconnectOnError(this: RedisOptions, error: Error) {
+        error.message = error.message.replace(/^((MOVED|ASK) \d+ ):/, `$1${this.host}:`)
+        return reconnects?.(error) ?? false
+      }
+    }
+    super(nodes, { ...options, redisOptions } as object)
     const read: (node: Redis | undefined, done: object) => void = this["getInfoFromNode"].bind(this)
     this["getInfoFromNode"] = (node: Redis | undefined, done: object) => read(node && namingItself(node), done)
   }
