@@ -379,12 +379,10 @@ const ofRedis: Names<NonNullable<Options["redis"]>> = {
 }
 
 const problemOf = <O extends object>(options: O | undefined, names: Names<O>): InvalidConfig | undefined => {
-  const problem = problemWith(options, names)
-  if (problem !== undefined) return problem
   const signal = (options as { readonly signal?: Partial<AbortSignal> | null } | undefined)?.signal ?? undefined
-  return signal === undefined || typeof signal.addEventListener === "function"
-    ? undefined
-    : new InvalidConfig({ option: "signal", problem: "it must be an AbortSignal" })
+  const isSignal = signal === undefined || typeof signal.addEventListener === "function"
+  return problemWith(options, names) ??
+    (isSignal ? undefined : new InvalidConfig({ option: "signal", problem: "it must be an AbortSignal" }))
 }
 
 interface Unchecked<O, A> {
@@ -549,12 +547,13 @@ export const createSimba = (unchecked: Options = {}): Promise<Simba> => {
   if (log !== undefined && typeof log !== "function") {
     return Promise.reject(new InvalidConfig({ option: "log", problem: "it must be a function" }))
   }
+  const commandTimeout = redis?.commandTimeout ?? options.commandTimeout
   const layer = client === undefined
     ? RedisMutex.layer({ ...options, redis: { ...redis, url } })
     // Validate the options first, as `RedisMutex.layer` does
     : Layer.unwrap(Effect.as(
       MutexConfig.make(options),
-      RedisMutex.layerRedis(options).pipe(Layer.provide(IoRedis.layerClient(client, redis)))
+      RedisMutex.layerRedis(options).pipe(Layer.provide(IoRedis.layerClient(client, { ...redis, commandTimeout })))
     ))
   const runtime = ManagedRuntime.make(log === undefined ? layer : Layer.provideMerge(layer, logTo(log)))
   return Effect.runPromise(

@@ -68,6 +68,11 @@ describe("a Redis failure", () => {
     assert.deepStrictEqual([isRetryable, message], [false, "the port of a:NaN is invalid: correct it"])
   })
 
+  it("is described by its code if no address of a host name can be reached, because Node's error then has no message", () => {
+    const cause = Object.assign(new AggregateError([]), { code: "ETIMEDOUT" })
+    assert.strictEqual(causes.ofConnecting(cause, { address: "a:1", tls: false }).message, "ETIMEDOUT (a:1)")
+  })
+
   it("is classified by the same codes if it is an item in a script's reply", () => {
     const wrongType = errors.fromReply("acquire", "WRONGTYPE x", ["a"])
     assert.deepStrictEqual([wrongType.isRetryable, (wrongType.cause as Error).message.slice(0, 11)], [

@@ -328,6 +328,21 @@ describe("@effect-simba/redis/promise", () => {
     client.disconnect()
   })
 
+  it("`commandTimeout` applies to the requests on an application's client, unless `redis` has its own", async () => {
+    const client = new Redis(url)
+    try {
+      for (const redis of [undefined, { commandTimeout: 200 }]) {
+        await using simba = await createSimba({ client, commandTimeout: 300, redis, ...options })
+        await send("CLIENT", "PAUSE", "10000", "WRITE")
+        const error = await rejection(simba.acquire(freshName(), { timeout: 0 }))
+        await send("CLIENT", "UNPAUSE")
+        assert.include((error as Error).message, `within ${redis?.commandTimeout ?? 300}ms`)
+      }
+    } finally {
+      client.disconnect()
+    }
+  })
+
   it("refuses an invalid name or work", () =>
     withSimba(async (simba) => {
       const nothing = undefined as never

@@ -17,10 +17,12 @@ export interface Target {
 const outage = (message: string) => new DriverError(message, true)
 const mistake = (message: string) => new DriverError(message, false)
 
-const textOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause)).replace(/\.+$/, "")
-
 const codeOf = (cause: unknown): string =>
   typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
+
+/** If a host has several addresses and none can be reached, Node's error has a code but no message. */
+const textOf = (cause: unknown): string =>
+  (cause instanceof Error ? cause.message || codeOf(cause) : String(cause)).replace(/\.+$/, "")
 
 /** Describes the server. If Sentinels are used, `address` contains only their addresses. */
 const serverOf = ({ address, primary }: Target, article = "") =>
