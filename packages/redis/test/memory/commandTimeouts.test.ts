@@ -1,9 +1,13 @@
-/** What happens to commands when their connection is lost or silent. The clients only pretend to be connected. */
+/** What happens to commands when their connection is lost or silent. Most clients only pretend to be connected. */
+import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
-import { Duration, Effect, Fiber } from "effect"
+import { Context, Duration, Effect, Fiber, Layer } from "effect"
+import { Redis } from "effect/persistence/Redis"
 import { type Cluster, Redis as Client } from "ioredis"
 import { EventEmitter } from "node:events"
 import * as commandTimeouts from "../../src/internal/client/ioredis/commandTimeouts.ts"
+import { quiet } from "../support/harness.ts"
+import { refusingServer } from "../support/refusingServer.ts"
 
 it.live("commands in flight fail when the connection is lost, and later commands fail immediately", () =>
   Effect.gen(function*() {
@@ -45,6 +49,20 @@ it.live("a connection is destroyed only after twice the timeout without data", (
     while (destroyedAt === undefined) yield* timesOut
     assert.isAtLeast(destroyedAt - heardAt, 2 * limit - 1)
   }))
+
+it.live("a silent connection stays open if its client never reconnects", () =>
+  Effect.gen(function*() {
+    const server = yield* refusingServer
+    const client = yield* Effect.acquireRelease(
+      Effect.sync(() => new Client(server.url, { retryStrategy: () => null }).on("error", () => undefined)),
+      (client) => Effect.sync(() => client.disconnect())
+    )
+    const layer = IoRedis.layerClient(client, { commandTimeout: "100 millis", serverChecks: false })
+    const { send } = Context.get(yield* Layer.build(layer), Redis)
+    server.isSilent = true
+    for (let i = 0; i < 4; i++) assert.match(String((yield* Effect.flip(send("PING"))).cause), /within 100ms/)
+    assert.strictEqual(client.status, "ready")
+  }).pipe(Effect.scoped, Effect.provide(quiet)))
 
 it.live("the connection to a Cluster node is destroyed if nothing arrives, but not if replies are merely late", () =>
   Effect.gen(function*() {

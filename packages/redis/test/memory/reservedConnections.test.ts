@@ -4,8 +4,9 @@ import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { Redis as Client } from "ioredis"
-import { quiet } from "../support/harness.ts"
+import { quiet, until } from "../support/harness.ts"
 import { refusingServer } from "../support/refusingServer.ts"
+import { relayTo } from "../support/relay.ts"
 
 it.live("reserved connections use the database selected by the client", () =>
   Effect.gen(function*() {
@@ -39,6 +40,18 @@ it.live("reserved connections use the database selected by the client while it r
     assert.strictEqual(yield* Effect.scoped(Effect.flatMap(redis.reserve, ({ send }) => send("GET", "key"))), "OK")
     assert.notStrictEqual(client.status, "ready")
     assert.include(server.received, "SELECT")
+  }).pipe(Effect.scoped, Effect.provide(quiet)))
+
+it.live("a command on a reserved connection that was lost meanwhile is known not to have run", () =>
+  Effect.gen(function*() {
+    const relay = yield* relayTo((yield* refusingServer).port)
+    const context = yield* Layer.build(IoRedis.layer({ url: `redis://127.0.0.1:${relay.port}` }))
+    const { client } = Context.get(context, IoRedis.IoRedis)
+    const get = Effect.scoped(Effect.flatMap(Context.get(context, Redis).reserve, ({ send }) => send("GET", "key")))
+    yield* get
+    relay.isDown = true
+    yield* until("the loss is noticed", Effect.sync(() => client.status !== "ready"))
+    assert.match(String((yield* Effect.flip(get)).cause), /not connected to Redis at/)
   }).pipe(Effect.scoped, Effect.provide(quiet)))
 
 it.live.each([0, -1, NaN])(

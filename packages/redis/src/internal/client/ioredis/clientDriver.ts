@@ -40,9 +40,9 @@ export const ofClient = Effect.fnUntraced(function*(client: Client | Cluster, op
   yield* Effect.mapError(applicationClient.ready(client, settings.connectTimeout), fromRedis("connect"))
   if (!connection.isCluster(client)) {
     const { follow, followServer, onReplica } = yield* failover.watch({ client: client.options, ...settings })
-    const send = yield* withTimeouts(client, settings.commandTimeout)
     // A client that never reconnects would be closed permanently
     const reconnects = typeof client.options.retryStrategy?.(1) === "number"
+    const send = yield* withTimeouts(client, settings.commandTimeout, reconnects)
     if (reconnects) {
       yield* Effect.mapError(follow(Effect.succeed(client)), fromRedis("connect"))
       yield* followServer(client)

@@ -113,11 +113,13 @@ const endSilentNodes = (cluster: Cluster, limit: number) => {
 
 /**
  * Fails a command if its reply does not arrive within `commandTimeout` or if its connection is lost. Without a
- * connection, a command fails immediately. If ioredis resends a failed command, it sends a PING instead.
+ * connection, a command fails immediately. If ioredis resends a failed command, it sends a PING instead. A client that
+ * never reconnects keeps a silent connection.
  */
 export const withTimeouts = (
   client: Client | Cluster,
-  commandTimeout: Duration.Duration
+  commandTimeout: Duration.Duration,
+  reconnects = true
 ): Effect.Effect<CommandSink["Service"]["send"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const limit = Duration.toMillis(commandTimeout)
@@ -126,7 +128,7 @@ export const withTimeouts = (
     let oldest: UntimedCommand | undefined
     let newest: UntimedCommand | undefined
     const wake = () => busy.openUnsafe()
-    const silence = isCluster(client) ? undefined : yield* watchSilence(client, limit, wake)
+    const silence = isCluster(client) || !reconnects ? undefined : yield* watchSilence(client, limit, wake)
     const endSilent = isCluster(client) ? endSilentNodes(client, limit) : undefined
 
     const forget = (command: UntimedCommand) => {

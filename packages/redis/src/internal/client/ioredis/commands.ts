@@ -40,7 +40,12 @@ export const shared = (send: CommandSink["Service"]["send"]): Send =>
 /** Sends on a reserved connection. Refuses subscriptions, because they would break ioredis's count of subscriptions. */
 export const reserved = (client: Client | Cluster): Send =>
   sending((command, args, name) =>
-    subscribing.has(name) ? fail(refused(name, "use Redis.subscribe, or Subscriber")) : call(client, command, args)
+    subscribing.has(name)
+      ? fail(refused(name, "use Redis.subscribe, or Subscriber"))
+      // The connection may have been lost while it was in the pool
+      : client.status === "ready"
+      ? call(client, command, args)
+      : fail(causes.notConnected(addressOf(client)))
   )
 
 const call = (client: Client | Cluster, command: string, args: ReadonlyArray<string>) =>
