@@ -37,6 +37,18 @@ const processing = (
 const seconds = (n: number) => Effect.sleep(Duration.seconds(n))
 
 describe("concurrent messages", () => {
+  it.effect("no waiting message starts after the lease was lost", () =>
+    Effect.gen(function*() {
+      const lease = new ScriptedLease()
+      // Message 2 waits for its key, and 5 for one of the slots
+      lease.add(order(1, "a"), order(2, "a"), order(3, "b"), order(4, "c"), order(5, "d"))
+      const work = (n: number) => Effect.andThen(seconds(1), Effect.sync(() => n === 1 && lease.lose()))
+      const { fiber, notes } = yield* processing(lease, (n) => Effect.asVoid(work(n)), { commitEvery: 10 })
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(notes.filter((note) => note.startsWith("+")), ["+1", "+3", "+4"])
+      assert.instanceOf(errorOf(yield* Fiber.await(fiber)), SimbaError.LeaseLost)
+    }))
+
   it.effect("messages with the same key keep their order, others may overtake them, and at most `concurrency` run at the same time", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()

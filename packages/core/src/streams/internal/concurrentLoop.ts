@@ -56,7 +56,9 @@ export const concurrently = <A, RD, E, R>(
       Effect.suspend(() => {
         if (stopping.isOpen()) return Effect.void
         running++
-        return inHand(attempt([message], ([message]) => handler(message))).pipe(
+        // The message may have waited for its turn, and the process may have been paused in the meantime
+        const work = Effect.andThen(lease.ensure, attempt([message], ([message]) => handler(message)))
+        return inHand(work).pipe(
           Effect.andThen(Effect.sync(() => complete(slot))),
           Effect.catchIf(
             (error): error is StreamYielded => error instanceof StreamYielded,
