@@ -50,7 +50,7 @@ export const connect = async ({ leaseMillis, url }: Connect) => {
         ...[keys.owner(of), keys.queue(of), keys.fence(of), keys.reserved(of)],
         `${code} 1 ${leaseMillis} ${confirmMillis}`,
         ...operands
-      ) as Promise<[string | ReadonlyArray<string>]>
+      ) as Promise<string | ReadonlyArray<string>>
     const grant = () => {
       waiting.delete(counter)
       granted()
@@ -59,7 +59,7 @@ export const connect = async ({ leaseMillis, url }: Connect) => {
       if (period !== leaseMillis) void call("c", id, token, leaseMillis)
       grant()
     })
-    void call("w", id).then(([reply]) => {
+    void call("w", id).then((reply) => {
       if (typeof reply === "string") grant()
     })
     return () => {

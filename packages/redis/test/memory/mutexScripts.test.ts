@@ -21,10 +21,7 @@ const send = (command: string, ...args: ReadonlyArray<string>) =>
 
 /** Runs one operation with `acquireAndRelease.lua`. `skipDead` says which dead waiters the script may skip. */
 const operateWith = (skipDead: string, code: string, ...operands: ReadonlyArray<string>) =>
-  Effect.map(
-    send("EVAL", scripts.acquireAndRelease.text.lua, "4", ...keys, `${code} ${skipDead} 9000 1500`, ...operands),
-    (replies) => (replies as ReadonlyArray<unknown>)[0]
-  )
+  send("EVAL", scripts.acquireAndRelease.text.lua, "4", ...keys, `${code} ${skipDead} 9000 1500`, ...operands)
 
 const operate = (code: string, ...operands: ReadonlyArray<string>) => operateWith("1", code, ...operands)
 

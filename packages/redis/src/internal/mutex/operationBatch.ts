@@ -156,13 +156,14 @@ export const make = (
   let isScheduled = false
 
   const settle = (operations: ReadonlyArray<Operation>, failure: Failure | undefined, reply: unknown) => {
-    const isWhole = Array.isArray(reply) && reply.length === operations.length
+    const replies = operations.length === 1 ? [reply] : reply
+    const isWhole = Array.isArray(replies) && replies.length === operations.length
     for (let i = 0; i < operations.length; i++) {
       const operation = operations[i]!
       // This runs the caller's code. If it throws, the other callers must still receive their replies
       try {
         if (failure !== undefined) operation.fail((name) => backendError(name, failure.cause))
-        else if (isWhole) operation.reply(reply[i])
+        else if (isWhole) operation.reply(replies[i])
         else operation.fail(() => incomplete(operations.length, reply))
       } catch (error) {
         queueMicrotask(() => {

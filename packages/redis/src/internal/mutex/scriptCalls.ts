@@ -34,7 +34,7 @@ export const callsOf = (args: ReadonlyArray<string>, reply: unknown): ReadonlyAr
       ownerKey: args[key]!,
       id: own["id"]!,
       requeue: own["requeue"] ?? "",
-      reply: Array.isArray(reply) ? reply[index] : reply
+      reply: codes.length > 1 && Array.isArray(reply) ? reply[index] : reply
     }]
   })
 }

@@ -15,7 +15,8 @@
 --- ARGV[1] header  `<codes> <skip dead> <lease> <confirm>`: one letter per operation, in upper case if it reuses the
 ---   previous keys; the dead waiters to skip: `1` all, `own` only effect-simba's, `0` none; ms for plain operations
 --- ARGV[2..] operands  for all operations, in order, as below
---- Reply: any[]. The reply to each operation, or { 'error', message }.
+--- Reply: any. The reply to each operation, or { 'error', message }. Without a list around it if there is only one
+---   operation, because Redis converts a list slowly.
 ---
 --- Operation t: id  a plain try-acquire
 --- Operation w: id  a plain acquire that queues, without a ticket
@@ -57,32 +58,28 @@ for i = 1, #codes do
   elseif type(current) == 'table' then
     done, reply = false, current
   else
-    operate = operate or function(code, id, current, at)
+    operate = operate or function(mutex, code, id, current, at, lease, confirm)
       if code == 'c' then
 
         --- @include include/confirm.lua
 
-        return confirmGrant(owner, fence, id, current, ARGV[at + 1], ARGV[at + 2])
+        return confirmGrant(mutex, id, current, ARGV[at + 1], ARGV[at + 2])
       elseif code == 'i' then
 
         --- @include include/inspect.lua
 
-        return inspect(owner, queue, fence, current, tonumber(id))
-      end
-      local mutex = {
-        owner = owner, queue = queue, fence = fence, reserved = reserved, skipDead = skipDead ~= '0' and skipDead
-      }
-      if code == 't' or code == 'w' or code == 'a' then
+        return inspect(mutex, current, tonumber(id))
+      elseif code == 't' or code == 'w' or code == 'a' then
+        local mode, ticket = code == 'w' and 'wait' or 'try', nil
+        if code == 'a' then
+          mode, lease, confirm, ticket = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
+        end
 
         --- @include include/acquire.lua
 
-        if code ~= 'a' then
-          return acquire(mutex, id, current, code == 'w' and 'wait' or 'try', plainLease, plainConfirm)
-        end
-        local mode, lease, confirm, ticket = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
         return acquire(mutex, id, current, mode, lease, confirm, ticket)
       end
-      local confirm, lease, nextId, nextLease = plainConfirm, plainLease, '', plainLease
+      local nextId, nextLease = '', lease
       if code == 'q' then
         nextId = ARGV[at + 1]
       elseif code == 'd' then
@@ -100,7 +97,10 @@ for i = 1, #codes do
       release(mutex, id, current, confirm, lease)
       return 1
     end
-    done, reply = pcall(operate, code, id, current, at)
+    local mutex = {
+      owner = owner, queue = queue, fence = fence, reserved = reserved, skipDead = skipDead ~= '0' and skipDead
+    }
+    done, reply = pcall(operate, mutex, code, id, current, at, plainLease, plainConfirm)
   end
   if not done then
     local text = type(reply) == 'table' and reply.err or tostring(reply)
@@ -109,6 +109,9 @@ for i = 1, #codes do
       return redis.error_reply(text)
     end
     reply = { 'error', text }
+  end
+  if #codes == 1 then
+    return reply
   end
   replies[i] = reply
   at = at + ((code == 'a' or code == 'd') and 5 or code == 'c' and 3 or code == 'q' and 2 or 1)

@@ -12,27 +12,13 @@
 --- @include contenderIds.lua
 --- @include ownership.lua
 
--- Decides who is granted a free mutex. Returns whether the caller may take it, the id of another waiter that was
--- granted it, and whether the caller must hold back for a Simba waiter
-local function claim(mutex, id, confirm, lease, ticket)
-  local score = redis.call('ZSCORE', mutex.queue, id)
-  -- Ignore a reservation without an expiry, because another program wrote it
-  if redis.call('PTTL', mutex.reserved) > 0 then
-    -- If the waiter has a ticket but no place, a Simba release has removed it from the queue: it is this waiter's turn
-    local isItsTurn = ticket and not score
-    return isItsTurn, nil, not isItsTurn
-  end
-
-  --- @include handOver.lua
-
-  local notified, granted = handOver(mutex, id, confirm, lease, id, tonumber(score or '') or ticket)
-  return not notified, granted, notified and not granted
-end
-
 local function acquire(mutex, id, current, mode, lease, confirm, ticket)
   local owner, queue = mutex.owner, mutex.queue
   local isGranted, holdsBack = current == id, false
   if not current then
+
+    --- @include claim.lua
+
     isGranted, current, holdsBack = claim(mutex, id, confirm, lease, ticket)
   end
   if isGranted then
@@ -56,13 +42,12 @@ local function acquire(mutex, id, current, mode, lease, confirm, ticket)
   local left = redis.call('PTTL', owner)
   keepQueue(queue, left, lease, confirm)
   -- Checking the first waiter is enough, because the others are notified when the turn of a later Simba waiter comes
-  foreign = foreign or not layerOf(redis.call('ZRANGE', queue, '0', '0')[1])
-  local inbox = holdsBack and ahead < 8 and inboxOf(id)
-  if inbox then
+  foreign = foreign or ahead > 0 and not layerOf(redis.call('ZRANGE', queue, '0', '0')[1])
+  if holdsBack and ahead < 8 then
 
     --- @include wakeUp.lua
 
-    notify(owner, id, inbox, 'look@@' .. redis.call('PTTL', mutex.reserved))
+    notify(owner, id, inboxOf(id), 'look@@' .. redis.call('PTTL', mutex.reserved))
   end
   return { ownershipOf(owner, current, left), mine, ahead, (holdsBack or foreign) and 1 or 0, ages(mutex.fence, mine) }
 end

@@ -1,10 +1,4 @@
---- Reads the server's time once per call, when it is first needed.
+--- Reads the server's time, in microseconds.
 
-local now
-local function micros()
-  if not now then
-    local time = redis.call('TIME')
-    now = time[1] * 1000000 + time[2]
-  end
-  return now
-end
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]

@@ -6,10 +6,10 @@
 --- as a refused try-acquire.
 --- @include ownership.lua
 
-local function confirmGrant(owner, fence, id, current, token, lease)
-  if current ~= id or redis.call('GET', fence) ~= token then
-    return { ownershipOf(owner, current), 0, 0, 0 }
+local function confirmGrant(mutex, id, current, token, lease)
+  if current ~= id or redis.call('GET', mutex.fence) ~= token then
+    return { ownershipOf(mutex.owner, current), 0, 0, 0 }
   end
-  redis.call('PEXPIRE', owner, lease)
+  redis.call('PEXPIRE', mutex.owner, lease)
   return token
 end

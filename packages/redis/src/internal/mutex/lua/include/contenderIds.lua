@@ -8,9 +8,3 @@ local function layerOf(id)
   local layer = string.match(id, '^%d+%-(%w+):')
   return layer and #layer == 12 and layer or nil
 end
-
--- Returns the channel of the id's layer; nil for a Simba id
-local function inboxOf(id)
-  local layer = layerOf(id)
-  return layer and 'simba:inbox:' .. layer
-end

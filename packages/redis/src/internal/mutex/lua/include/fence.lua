@@ -4,11 +4,12 @@
 --- tokens reserve none, which keeps tokens within a millisecond of the clock even if grants follow in quick succession.
 --- The fence key stores the token of the last grant.
 --- @include clock.lua
---- @include retention.lua
 
+-- Returns the token, and its lead over the clock in microseconds
 local function mint(fence)
-  local at = micros()
-  local token = at - at % 100 + 100
+  -- 7 days in ms. Tokens keep growing after the key has expired, because they are minted from the server's clock
+  local fenceMillis = '604800000'
+  local token = now - now % 100 + 100
   local text = string.format('%.0f', token)
   local last = tonumber(redis.call('SET', fence, text, 'PX', fenceMillis, 'GET') or '') or 0
   -- Above this limit the next token might exceed 2^53, where numbers are not exact. Another program must have written
@@ -16,8 +17,9 @@ local function mint(fence)
   if last >= token and last < 2 ^ 53 - 101 then
     -- The last grant was a moment ago, or the clock is behind. Mint a single token, after those reserved by the last
     -- grant
-    text = string.format('%.0f', last + (last % 100 == 0 and 101 or last % 100 == 99 and 2 or 1))
+    token = last + (last % 100 == 0 and 101 or last % 100 == 99 and 2 or 1)
+    text = string.format('%.0f', token)
     redis.call('SET', fence, text, 'PX', fenceMillis)
   end
-  return text
+  return text, token - now
 end

@@ -16,7 +16,6 @@
 ---
 --- Some files are included inside a branch, to save the other branches the cost of defining their functions.
 --- @include newOwner.lua
---- @include contenderIds.lua
 --- @include wakeUp.lua
 
 -- Returns the id of the notified waiter. If that waiter now owns the mutex, returns the id a second time. Returns
@@ -43,17 +42,16 @@ local function handOver(mutex, from, confirm, lease, caller, ticket)
     return id
   end
   -- The age is measured with the server's clock only. If the clock was set back, the waiter is not fresh
-  local age = micros() - math.floor(score * 1000000 + 0.5)
+  local age = now - math.floor(score * 1000000 + 0.5)
   local isWhole = lease and skipDead and age >= 0 and age <= confirm * 1000
   local period = isWhole and lease or confirm
-  local done, token = pcall(own, owner, mutex.fence, id, period)
+  local done, token, ahead = pcall(own, owner, mutex.fence, id, period)
   if not done then
     -- The fence has the wrong type. Let the waiter poll, which gets it the error too
     notify(owner, id, inbox, 'look@@0')
     error(token, 0)
   end
-  local ahead = string.format('%.0f', token - micros())
-  notify(owner, id, inbox, 'granted@@' .. token .. '@@' .. ahead .. '@@' .. period)
+  notify(owner, id, inbox, 'granted@@' .. token .. '@@' .. string.format('%.0f', ahead) .. '@@' .. period)
   redis.call('ZREM', mutex.queue, id)
   if not isWhole then
 

@@ -2,7 +2,7 @@
 --- @include clock.lua
 
 local function millis()
-  return math.floor(micros() / 1000)
+  return math.floor(now / 1000)
 end
 
 local function text(number)

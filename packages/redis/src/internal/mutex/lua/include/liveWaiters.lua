@@ -2,7 +2,7 @@
 ---
 --- A waiter is dead if nobody is subscribed to its channel. On a Cluster, a Simba waiter always counts as alive,
 --- because it may be subscribed on another node. Without `skipDead`, every waiter counts as alive.
---- @include contenderIds.lua
+--- @include wakeUp.lua
 
 -- Removes dead waiters up to index `last` in the queue, and returns the live ones. If all of them are dead, continues
 -- with later waiters

@@ -2,8 +2,8 @@
 --- @include fence.lua
 
 local function own(owner, fence, id, millis)
-  local token = mint(fence)
+  local token, ahead = mint(fence)
   redis.call('SET', owner, id, 'PX', millis)
   redis.call('PUBLISH', owner, 'acquired@@' .. id)
-  return token
+  return token, ahead
 end

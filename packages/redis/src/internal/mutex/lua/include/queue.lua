@@ -18,8 +18,8 @@ end
 -- Queues a waiter. Returns its ticket and the number of waiters ahead of it
 local function enter(queue, id, former)
   local old = former and ticketOf(former)
-  local isOld = old and old <= micros()
-  local ticket, added = put(queue, id, isOld and old or micros(), 'NX')
+  local isOld = old and old <= now
+  local ticket, added = put(queue, id, isOld and old or now, 'NX')
   local ahead = redis.call('ZRANK', queue, id)
   if added == 0 then
     return ticketOf(redis.call('ZSCORE', queue, id)), ahead
@@ -45,5 +45,5 @@ end
 -- Returns the ages of the ticket and of the last grant, in microseconds. Tokens are timestamps that never decrease,
 -- even if the clock steps back, so the last token doubles as the time of the last grant
 local function ages(fence, ticket)
-  return micros() - ticket, micros() - (tonumber(redis.call('GET', fence) or '') or 0)
+  return now - ticket, now - (tonumber(redis.call('GET', fence) or '') or 0)
 end

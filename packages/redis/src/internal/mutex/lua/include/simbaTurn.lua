@@ -6,7 +6,6 @@
 --- waiter's own channel. So an effect-simba waiter that is not subscribed to its own channel is asked to poll
 --- immediately. The reply shows that Simba contenders take part. The first eight subscribed waiters poll after the
 --- confirm period, because the Simba waiter may not respond.
---- @include contenderIds.lua
 --- @include wakeUp.lua
 
 local function callSimba(mutex, id, message, confirm)
