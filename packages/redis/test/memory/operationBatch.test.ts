@@ -7,7 +7,7 @@ import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
+import { Cause, Context, Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import { uncaught } from "../../../core/test/support/uncaught.ts"
@@ -24,7 +24,11 @@ const openDirect = Effect.gen(function*() {
   const state: {
     isReady: boolean
     reply:
-      | ((command: string) => { readonly before: boolean; readonly failure: direct.Failure } | undefined)
+      | ((command: string) => {
+        readonly before: boolean
+        readonly failure: direct.Failure | undefined
+        readonly value?: unknown
+      } | undefined)
       | undefined
   } = { isReady: true, reply: undefined }
   const own: direct.CommandSink["Service"] = {
@@ -34,7 +38,7 @@ const openDirect = Effect.gen(function*() {
       const reply = state.reply?.(command)
       if (reply === undefined) return over.send(command, args, done)
       if (!reply.before) return over.send(command, args, () => done(reply.failure, undefined))
-      over.afterCurrentTask(() => done(reply.failure, undefined))
+      over.afterCurrentTask(() => done(reply.failure, reply.value))
       return undefined
     }
   }
@@ -227,6 +231,20 @@ describe("requests from one event-loop turn", () => {
       state.reply = undefined
       granted(yield* store.acquire(requestOf("three")))
     }).pipe(Effect.provide(FakeLive)))
+
+  it.effect.each([null, "1", ["1"], ["1", "2", "3"], {}].map((value) => ({ value })))(
+    "if the reply is not a list with a reply to each, all operations in the call fail: $value",
+    ({ value }) =>
+      Effect.gen(function*() {
+        const { state, store } = yield* openDirect
+        state.reply = () => ({ before: true, failure: undefined, value })
+        for (const exit of yield* exitsOf([store.acquire(requestOf("one")), store.acquire(requestOf("two"))])) {
+          const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+          assert.instanceOf(error, ProtocolError)
+          assert.strictEqual(error.read, typeof value === "string" ? value : JSON.stringify(value))
+        }
+      }).pipe(Effect.provide(FakeLive))
+  )
 
   it.effect("if the server has forgotten the script, the text is sent without the interrupted requests", () =>
     Effect.gen(function*() {
