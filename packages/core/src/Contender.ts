@@ -40,8 +40,8 @@ import type { InvalidConfig, InvalidName, StoreError } from "./SimbaError.ts"
  */
 export interface Options<R = never> extends LeaseOptions<R> {
   /**
-   * Time between polls while no change of ownership is published. If the owner runs this library, the first poll comes
-   * one interval after the owner's ttl has ended. Default: 1 second.
+   * Time between polls while no ownership change is published. If the owner runs this library, the first poll comes one
+   * interval after the owner's ttl has ended. Default: 1 second.
    */
   readonly pollInterval?: Duration.Input | undefined
   /**
@@ -157,7 +157,7 @@ export interface WorkOptions<OnError extends "stepDown" | "fail" = "stepDown" | 
   /**
    * What happens when the work fails or dies.
    *
-   * - `stepDown` (default): the failure is logged and the leadership ends, so another node can lead. Running jobs may
+   * - `stepDown` (default): the failure is logged and leadership ends, so another node can lead. Running jobs may
    *   finish first, within `drainTimeout`. The contender rejoins the queue after a pause of 100 milliseconds, which
    *   doubles with each consecutive failure up to 10 seconds. A leadership that lasts a minute resets the pause.
    * - `fail`: `whileLeader` fails with the error. The leadership continues.
@@ -205,22 +205,22 @@ export interface Contender extends Pipeable, Inspectable {
   /** The lease if this contender leads, otherwise `None`. */
   readonly lease: Effect.Effect<Option.Option<Lease>>
   /**
-   * All ownership changes of this mutex from now on. A slow reader does not block anyone, and receives a `Gap` if it
+   * All changes in this mutex's ownership from now on. A slow reader does not block anyone, and receives a `Gap` if it
    * missed events. Fails if the backend refuses a request or sends an unreadable reply. The contender is not affected,
    * and the stream can be run again. Ends when the contender's scope closes.
    */
   readonly events: Stream.Stream<OwnerEvent, StoreError>
   /**
-   * Runs `work` from the start each time this contender becomes the leader, and interrupts it when the leadership ends.
-   * Work that succeeds does not run again until the next leadership. Work that fails ends the leadership, unless
-   * `onError` is `"fail"`. To retry without losing the leadership, retry inside the work.
+   * Runs `work` from the start each time this contender becomes the leader, and interrupts it when its leadership ends.
+   * Work that succeeds does not run again until this contender next becomes the leader. Work that fails ends its
+   * leadership, unless `onError` is `"fail"`. To retry without losing leadership, retry inside the work.
    */
   readonly whileLeader: <A, E, R, const OnError extends "stepDown" | "fail" = "stepDown">(
     work: Body<A, E, R>,
     options?: WorkOptions<OnError>
   ) => Effect.Effect<never, "fail" extends OnError ? E : never, R>
   /**
-   * Gives up the leadership: interrupts the work, waits for it to end, releases the mutex, and queues again behind all
+   * Gives up leadership: interrupts the work, waits for it to end, releases the mutex, and queues again behind all
    * waiters. A stopped contender does not queue again.
    *
    * The work may call `stepDown` itself, even in finalizers and uninterruptible regions; it is then interrupted. When
@@ -236,8 +236,8 @@ export interface Contender extends Pipeable, Inspectable {
   readonly stop: Effect.Effect<void>
   /**
    * Marks this node as leaving until `start` is called. The contender leaves the queue, so hand-offs skip it, but a
-   * leader continues to lead. If nobody else wants the mutex, this node leads after all, within `pollInterval`. Mark
-   * the nodes with the old version before a rolling update: the leadership then moves only once.
+   * leader continues to lead. If nobody else wants the mutex, this node still becomes the leader, within
+   * `pollInterval`. Mark the nodes with the old version before a rolling update: leadership then moves only once.
    */
   readonly leave: Effect.Effect<void>
   /** Resumes contending after `stop` or `leave`, unless the contender's scope has closed. */
@@ -254,7 +254,7 @@ export interface Contender extends Pipeable, Inspectable {
  *
  * **Gotchas**
  *
- * Each call of `layer` creates a contender, so bind the layer to a constant and share it. The leader's work must not
+ * Each call to `layer` creates a contender, so bind the layer to a constant and share it. The leader's work must not
  * acquire the same mutex: it would wait for its own leadership to end.
  *
  * **Example** (A background service that runs on the leader)

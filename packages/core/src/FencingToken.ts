@@ -11,7 +11,7 @@ import * as Schema from "effect/Schema"
  * **When to use**
  *
  * Pass it with every access to the resource that the mutex protects. A resource that rejects tokens smaller than the
- * largest it has seen accepts no write from a former owner, even if that owner was paused past its deadline.
+ * largest it has seen never accepts a write from a former owner, even if that owner was paused past its deadline.
  *
  * **Gotchas**
  *

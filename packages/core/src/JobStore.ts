@@ -70,7 +70,7 @@ export interface JobRecord {
 export interface JobsRecord {
   /** The backend's time, in milliseconds since 1970. */
   readonly now: number
-  /** Whether all jobs of the mutex are paused. */
+  /** Whether all of the mutex's jobs are paused. */
   readonly isPaused: boolean
   /** The id of the leader that was asked to step down. */
   readonly leaving: string | undefined
@@ -80,7 +80,7 @@ export interface JobsRecord {
 }
 
 /**
- * A request to read all jobs of a mutex and to register the jobs in `jobs`.
+ * A request to read all of a mutex's jobs and to register the jobs in `jobs`.
  *
  * @category models
  * @since 0.1.0
@@ -141,7 +141,7 @@ export interface ClaimRequest {
  *
  * **Details**
  *
- * - `Claimed`: only the caller runs the job. In mode `miss`, the runs are recorded as missed.
+ * - `Claimed`: only the caller runs the job. In `miss` mode, the runs are recorded as missed.
  * - `NotOwner`: the caller is not the owner, or a later owner has already claimed a run.
  * - `Taken`: the scheduled time already had a run or was missed, or nobody requested a run.
  * - `Running`: this owner's last run of the job has not ended.
@@ -155,7 +155,7 @@ export interface ClaimResult {
   readonly _tag: "Claimed" | "NotOwner" | "Taken" | "Running" | "Paused" | "Early"
   /** The backend's time, in milliseconds since 1970. */
   readonly now: number
-  /** The number of this attempt for the scheduled time, if a run was claimed. Otherwise 0. */
+  /** Which attempt for the scheduled time this is, starting with 1, if a run was claimed. Otherwise 0. */
   readonly attempt: number
   /** In milliseconds. 0 unless `Early`. */
   readonly wait: number
@@ -187,7 +187,7 @@ export type JobOrder =
   | { readonly _tag: "StepDown" }
 
 /**
- * The job operations of a `MutexStore`.
+ * A `MutexStore`'s job operations.
  *
  * @category models
  * @since 0.1.0

@@ -42,7 +42,7 @@ export interface JobState {
   readonly schedule: Option.Option<string>
   /** Whether an operator has replaced the schedule. */
   readonly isRescheduled: boolean
-  /** Whether an operator has paused this job, or all jobs of the mutex. */
+  /** Whether an operator has paused this job, or all of the mutex's jobs. */
   readonly isPaused: boolean
   /** Whether an operator has requested a run that has not started yet. */
   readonly isWanted: boolean
@@ -83,8 +83,8 @@ const instant = (millis: number | undefined) =>
   Option.map(Option.fromUndefinedOr(millis), (millis) => DateTime.makeUnsafe(millis))
 
 /**
- * Computes the next scheduled time. Each former schedule applies until it was replaced, and the current one applies
- * afterwards. Undefined if this version cannot parse a schedule.
+ * Computes the next scheduled time. Each former schedule applies up to the time at which it was replaced, and the
+ * current one after that. Undefined if this version cannot parse a schedule.
  */
 const nextOf = (record: JobRecord) =>
   Effect.gen(function*() {
@@ -121,7 +121,7 @@ const toState = (name: string, record: JobRecord, isPaused: boolean) =>
   }))
 
 /**
- * Lists the jobs that the mutex's fleet runs, each with its last and its next run.
+ * Lists the jobs that the mutex's fleet runs, each with its last and next run.
  *
  * **Example** (Printing the next run of each job)
  *
@@ -185,8 +185,8 @@ export const run = (mutex: string, job: string): Effect.Effect<boolean, StoreErr
   steer(mutex, { _tag: "Run", job })
 
 /**
- * Pauses the job, or all jobs of the mutex, in the whole fleet, until `resume` is called. A run in progress continues.
- * Runs that are due during the pause are missed. Returns false if there is no such job.
+ * Pauses the job, or all of the mutex's jobs, in the whole fleet, until `resume` is called. A run in progress
+ * continues. Runs that are due during the pause are missed. Returns false if there is no such job.
  *
  * **Example** (Pausing jobs during a migration)
  *
@@ -205,7 +205,7 @@ export const pause = (mutex: string, job?: string): Effect.Effect<boolean, Store
   steer(mutex, { _tag: "Pause", job })
 
 /**
- * Resumes the job, or all jobs of the mutex. Runs that were due during the pause are not caught up on, and a run that
+ * Resumes the job, or all of the mutex's jobs. Runs that were due during the pause are not caught up on, and a run that
  * failed before or during the pause is not retried. A job that was paused by name stays paused until it is resumed by
  * name. Returns false if there is no such job.
  *
@@ -253,7 +253,7 @@ export const reschedule = (
  * Asks the leader to step down. No more runs start, and runs in progress may finish within the contender's
  * `drainTimeout`. Then another node can lead. Returns false if nobody leads, or if the mutex has no jobs.
  *
- * **Example** (Moving the leadership before a shutdown)
+ * **Example** (Moving leadership before a shutdown)
  *
  * ```ts
  * import { Jobs } from "@effect-simba/core"

@@ -1,13 +1,13 @@
 /**
- * Work that runs on one node of a fleet, the leader.
+ * Work that runs on one node in a fleet, the leader.
  *
  * There are two kinds of work. `whileLeader` runs an effect while its node leads; use any `Schedule` to repeat it. A
  * job runs once per period in the whole fleet, even if the leader changes. Its periods follow the backend's clock.
  *
- * Losing the leadership interrupts the work immediately. The mutex is released after the work and its finalizers have
+ * Losing leadership interrupts the work immediately. The mutex is released after the work and its finalizers have
  * ended.
  *
- * **Example** (Background jobs of a service)
+ * **Example** (A service's background jobs)
  *
  * ```ts
  * import { Leadership, Mutex } from "@effect-simba/core"
@@ -43,14 +43,14 @@ const contenderOf = <E, R>(source: ContenderSource<E, R>): Effect.Effect<Contend
   Effect.isEffect(source) ? source : Effect.succeed(source)
 
 /**
- * Runs `work` from the start each time this node becomes the leader, and interrupts it when the leadership ends.
+ * Runs `work` from the start each time this node becomes the leader, and interrupts it when its leadership ends.
  *
  * **Details**
  *
  * `contender` is a `Contender`, its service class, or an effect that returns one. Work that succeeds does not run again
- * until the next leadership. If the work fails, the leadership ends, so another node can lead; but if `onError` is
- * `"fail"`, this effect fails instead. Inside the work, use `Effect.repeat` to run it periodically and `Effect.retry`
- * to retry it on this node.
+ * until this node next becomes the leader. If the work fails, this node gives up leadership so that another can lead;
+ * but if `onError` is `"fail"`, this effect fails instead. Inside the work, use `Effect.repeat` to run it periodically
+ * and `Effect.retry` to retry it on this node.
  *
  * **Example** (A poller that runs on one node)
  *
@@ -193,7 +193,7 @@ export interface Run {
   readonly scheduledAt: DateTime.Utc
   /** Whether this run makes up for a scheduled time that passed without a run, or retries an earlier run. */
   readonly isCatchUp: boolean
-  /** The number of this attempt for the scheduled time, starting with 1. See `attempts` in `Job`. */
+  /** Which attempt for the scheduled time this is, starting with 1. See `attempts` in `Job`. */
   readonly attempt: number
   /** The leader's lease. Pass its `token` to the resources that the run writes to. */
   readonly lease: Lease
@@ -289,7 +289,7 @@ const prepare = <R>(jobs: ReadonlyArray<Job<unknown, R>>) => {
  *
  * Runs until it is interrupted. Fails with `InvalidConfig` if an option is invalid, or if a name is blank, not unique,
  * or already used by a job that is running on the contender. If that job was interrupted but one of its runs is still
- * ending, first waits for the run to end.
+ * ending, waits for that run to end first.
  *
  * **Example** (Sharing a contender with other work)
  *

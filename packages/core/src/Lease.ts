@@ -16,10 +16,10 @@ import type { LeaseLost } from "./SimbaError.ts"
  *
  * **Details**
  *
- * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` read the local clock when they run, so they notice a passed
- * deadline even if no timer has fired yet. The lease is measured from just before the last successful renewal was sent.
- * The local deadline is one safety margin (5% of `ttl` plus `transition`, at least 100 ms) before the server's lease
- * ends.
+ * `isHeld`, `ensure`, `timeLeft`, `lost` and `protect` read the local clock when they run, so they notice that the
+ * deadline has passed even if no timer has fired yet. The lease is measured from just before the last successful
+ * renewal was sent. The local deadline is one safety margin (5% of `ttl` plus `transition`, at least 100 ms) before the
+ * server's lease ends.
  *
  * A printed lease shows `mutex`, `id`, `token` and `timeLeft`.
  *

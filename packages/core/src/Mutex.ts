@@ -166,8 +166,8 @@ export interface Options<R = never> {
    * running and overlap with the next owner. Nothing inside the process can stop them, but the process can exit.
    *
    * Runs once for each such lease: one safety margin after the loss was noticed, or when the server's lease ends if
-   * that is later. Has the layer's services, and does not run after the layer has closed. If it crashes, that is
-   * logged. Default: log an error.
+   * that is later. Runs with the layer's services, and never after the layer has closed. A crash is logged. Default:
+   * log an error.
    */
   readonly onOverrun?: ((loss: LeaseLost) => Effect.Effect<void, never, R>) | undefined
   /**
@@ -274,10 +274,10 @@ export const layerConfig = (
  * The lease is renewed in the background and released when the scope closes. Acquiring a free mutex takes one round
  * trip. An interruption or a timeout ends the wait immediately; the place in the queue is released in the background.
  *
- * Fails with `AcquireTimeout` if `timeout` passes first, and with `AlreadyHeld` inside a `withLock` for the same mutex,
- * because the call would wait for itself. Fails with `BackendError` if the backend refuses the request, or if it stays
- * unreachable until `timeout` or for longer than a lease lasts. After waiting five seconds for a lease held by its own
- * process, it logs a warning about a possible self-deadlock, once per mutex.
+ * Fails with `AcquireTimeout` if `timeout` elapses first, and with `AlreadyHeld` inside a `withLock` for the same
+ * mutex, because the call would wait for itself. Fails with `BackendError` if the backend refuses the request, or if it
+ * stays unreachable until `timeout` or for longer than a lease lasts. After waiting five seconds for a lease held by
+ * its own process, it logs a warning about a possible self-deadlock, once per mutex.
  *
  * **Gotchas**
  *
@@ -316,8 +316,8 @@ export const acquire = <R = never>(
  *
  * The mutexes are acquired one at a time, in the order of their names, so two callers cannot deadlock. Duplicate names
  * count once, and an empty list fails with `InvalidConfig`. `timeout` covers the whole operation; a timeout of zero
- * tries each mutex once. Each mutex takes a separate request, so this also works on Redis Cluster. Fails with
- * `LeaseLost` if a lease is lost before all mutexes are held.
+ * tries each mutex once. Each mutex needs its own request, so this also works on Redis Cluster. Fails with `LeaseLost`
+ * if a lease is lost before all mutexes are held.
  *
  * **Example** (Moving money between two accounts)
  *
@@ -377,7 +377,7 @@ export const acquireIfAvailable = <R = never>(
  *
  * The body is interrupted no later than the local deadline, and the effect then fails with `LeaseLost`. The mutex is
  * released after the body and its finalizers have ended. If the body is a function, it receives the lease, which
- * contains the fencing token. It also fails with the errors of `acquire`.
+ * contains the fencing token. `withLock` can also fail with any of `acquire`'s errors.
  *
  * **Example** (Protecting a transfer)
  *
@@ -482,8 +482,8 @@ export interface NamedMutex<O extends AcquireOptions<unknown>> {
  *
  * **Gotchas**
  *
- * Throws `InvalidName` or `InvalidConfig` if the name or an option can never be valid: mistakes surface when the module
- * is loaded.
+ * Throws `InvalidName` or `InvalidConfig` if the name or an option can never be valid, so mistakes surface when the
+ * module loads.
  *
  * **Example** (Sharing a name and its options)
  *
@@ -654,7 +654,7 @@ export const events = (
  *
  * **Gotchas**
  *
- * The old owner loses its lease with the reason `ForcedRelease`, but its work may keep running for a moment. If the
+ * The old owner loses its lease with the reason `ForcedRelease`, but its work may keep running for a moment. If
  * ownership changes at the same time, the new owner keeps the mutex.
  *
  * **Example** (Taking a mutex from a hung process)
@@ -705,7 +705,7 @@ export interface LeaseOptions<R = never> {
   /** Grace period after `ttl`, during which the owner may still renew. Default: the layer's `transition`. */
   readonly transition?: Duration.Input | undefined
   /**
-   * Maximum total duration of the lease; at least 1 millisecond. Measured from the grant if it came in a wake-up,
+   * Maximum total duration of the lease; at least 1 millisecond. Measured from the grant if a message delivered it,
    * otherwise from just before the request was sent. When it is reached, the lease is lost (`Expired`), and the mutex
    * is released once protected work has ended. Protects against stuck work and leaked leases. Default: no limit.
    */
@@ -715,7 +715,7 @@ export interface LeaseOptions<R = never> {
    * takes longer than `commandTimeout`, the lease is not renewed, and the probe is retried like a failed renewal. If no
    * probe succeeds, the lease ends at its deadline (`Expired`), at most `ttl` plus `transition` after the last renewal.
    * Requires a `transition` that exceeds the safety margin plus twice `commandTimeout`. Runs with the services of the
-   * call that it is passed to. Default: none.
+   * call it is passed to. Default: none.
    */
   readonly isAlive?: Effect.Effect<boolean, unknown, R> | undefined
   /**

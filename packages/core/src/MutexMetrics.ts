@@ -1,9 +1,9 @@
 /**
- * Metrics of mutexes, leadership and jobs, for any Effect exporter (Prometheus, OTLP).
+ * Mutex, leadership and job metrics for any Effect exporter (Prometheus, OTLP).
  *
  * Labels take only the values listed here. They never name a contender, and name a mutex only if `metricsByMutex` is
- * set. Metrics of a single job always name the mutex and the job. Durations are in milliseconds. A layer uses the
- * metric registry and the attributes of the context in which it was built.
+ * set. A single job's metrics always name the mutex and the job. Durations are in milliseconds. A layer uses the metric
+ * registry and the attributes of the context in which it was built.
  *
  * **Example** (Reading two metrics)
  *
@@ -38,7 +38,7 @@ const jobGauge = (id: string, description: string): Metric.Gauge<number> =>
   Metric.gauge(id, { description, attributes: { time_unit: "milliseconds" } })
 
 /**
- * Metrics of mutexes: acquire attempts, waits and leases.
+ * Mutex metrics: acquire attempts, waits and leases.
  *
  * **Example** (Computing the share of attempts that timed out)
  *
@@ -187,8 +187,7 @@ export const mutex = {
   )
 } as const
 
-/**
- * Metrics of leadership.
+/** Leadership metrics.
  *
  * @category metrics
  * @since 0.1.0
@@ -210,8 +209,7 @@ export const leadership = {
   )
 } as const
 
-/**
- * Metrics of jobs.
+/** Job metrics.
  *
  * **Example** (Counting failed runs)
  *
@@ -230,7 +228,7 @@ export const leadership = {
  */
 export const jobs = {
   /**
-   * Counts runs of jobs, by outcome.
+   * Counts job runs, by outcome.
    *
    * - `failure`, `defect`: the run failed or died. A run that interrupts itself counts as failed.
    * - `interrupted`: the leadership ended during the run.
@@ -242,7 +240,7 @@ export const jobs = {
     ["success", "failure", "defect", "interrupted"]
   ),
   /**
-   * Counts missed runs of jobs, by cause, with the labels `mutex` and `job_name`.
+   * Counts missed job runs, by cause, with the labels `mutex` and `job_name`.
    *
    * - `noLeader`: there was no leader.
    * - `running`: the previous run had not ended.

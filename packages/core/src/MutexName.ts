@@ -77,7 +77,7 @@ export const LeaseId = Schema.String.check(
 export type LeaseId = typeof LeaseId.Type
 
 /**
- * Generates a random UUID, as a process name that does not reveal the host.
+ * Generates a random UUID for use as a process name that does not reveal the host.
  *
  * **Example** (Hiding the host)
  *

@@ -49,7 +49,7 @@ export type MutexSchedule = Schedule.Schedule<unknown, Renewal>
  *
  * **Details**
  *
- * After a failure it waits 100 milliseconds, doubling up to one second, with a jitter of 20%.
+ * After a failure it waits 100 milliseconds, doubling up to one second, with 20% jitter.
  *
  * **Example** (Using the guard for your own lease)
  *

@@ -46,7 +46,7 @@ export interface AcquireRequest {
   readonly lease: Duration.Duration
   /** How long a waiter has to confirm that it received the mutex. */
   readonly confirm: Duration.Duration
-  /** The ticket from an earlier request of the same wait. It keeps the waiter's place in the queue. */
+  /** The ticket from an earlier request in the same wait. It keeps the waiter's place in the queue. */
   readonly ticket?: Ticket | undefined
 }
 
@@ -76,15 +76,15 @@ export type AcquireResult =
     readonly position: number
     readonly foreign: boolean
     /**
-     * When the reply was created. A waiter needs it to determine the age of the grant in a wake-up, and otherwise
-     * polls.
+     * When the reply was created. A waiter needs it to determine the age of a grant in a wake-up; without it, the
+     * waiter polls.
      */
     readonly stamp?: Stamp | undefined
   }
 
 /**
- * The backend's time in microseconds, and the token of the last grant by then (0 if there was none). Later grants have
- * larger tokens, even if the clock is set back.
+ * The backend's time in microseconds, and the token of the latest grant at that time (0 if there was none). Later
+ * grants have larger tokens, even if the clock is set back.
  *
  * @see {@link MutexStore}
  * @category models
@@ -143,7 +143,7 @@ export interface GuardRequest {
  *
  * - `Renewed`: the caller is still the owner, for the full lease.
  * - `Lost`: the caller is not the owner. A renewal never recreates a mutex that has vanished.
- * - `Failed`: the backend refused this request or did not reply. Other requests of the same call are not affected.
+ * - `Failed`: the backend refused this request or did not reply. Other requests in the same call are not affected.
  *
  * @see {@link MutexStore}
  * @category models
@@ -234,7 +234,7 @@ export type WakeUp =
 export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { readonly _tag: "Gap" }
 
 /**
- * Stores the owner and the waiters of each mutex.
+ * Stores each mutex's owner and waiters.
  *
  * **Example** (A store that logs its replies)
  *
@@ -264,8 +264,8 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
 export class MutexStore extends Context.Service<MutexStore, {
   readonly acquire: (request: AcquireRequest) => Effect.Effect<AcquireResult, StoreError>
   /**
-   * Renews many leases in few round trips, and returns the results in the order of the requests. A renewed lease lasts
-   * its full duration from now, even if it then ends sooner than before. A store with several servers passes each
+   * Renews many leases in a few round trips, and returns the results in the order of the requests. A renewed lease
+   * lasts its full duration from now, even if it then ends sooner than before. A store with several servers passes each
    * result to `onResult` as soon as it arrives. That result counts even if the whole call is abandoned.
    */
   readonly guard: (
@@ -283,20 +283,20 @@ export class MutexStore extends Context.Service<MutexStore, {
   /** Whether the backend seems reachable and later requests cannot overtake earlier ones. */
   readonly isReady: () => boolean
   readonly owner: (mutex: MutexName) => Effect.Effect<Ownership, StoreError>
-  /** Subscribes an observer. Once subscribed, it misses no change without a `Gap`. */
+  /** Subscribes an observer. Once subscribed, it never misses a change without a `Gap`. */
   readonly changes: (mutex: MutexName) => Effect.Effect<Subscription<Change>, BackendError, Scope.Scope>
   /**
    * Subscribes a layer before any of its waiters queues. `key` is the random part of the layer's ids. Once subscribed,
-   * its waiters miss no wake-up without a `Gap`. Calls `onForced` with the id of each lease that a forced release
+   * its waiters never miss a wake-up without a `Gap`. Calls `onForced` with the id of each lease that a forced release
    * ended.
    *
-   * @see {@link wakeUps} for a subscription of one waiter
+   * @see {@link wakeUps} to subscribe a single waiter
    */
   readonly inbox: (key: string, onForced: (id: string) => void) => Effect.Effect<
     {
       /**
-       * Calls the listener with the wake-ups of one waiter until the returned function is called. The listener must
-       * neither throw nor block.
+       * Calls the listener with one waiter's wake-ups until the returned function is called. The listener must neither
+       * throw nor block.
        */
       readonly listen: (mutex: MutexName, id: LeaseId, listener: (wakeUp: WakeUp) => void) => () => void
       /** Maximum time that a waiter sleeps. Set if gaps cannot be detected. */
@@ -305,7 +305,7 @@ export class MutexStore extends Context.Service<MutexStore, {
     BackendError,
     Scope.Scope
   >
-  /** Reads the state of the mutex, with at most `limit` waiters. */
+  /** Reads the mutex's state, with at most `limit` waiters. */
   readonly inspect: (mutex: MutexName, limit: number) => Effect.Effect<MutexState, StoreError>
   /**
    * The mutexes that are held or have waiters, in no particular order. Mutexes that appear or disappear during the scan
@@ -317,7 +317,7 @@ export class MutexStore extends Context.Service<MutexStore, {
    * late copy of the request does not affect a later owner.
    */
   readonly forceRelease: (mutex: MutexName, confirm: Duration.Duration) => Effect.Effect<Ownership, StoreError>
-  /** The jobs of each mutex. */
+  /** Each mutex's jobs. */
   readonly jobs: JobStore
 }>()("@effect-simba/core/MutexStore") {}
 

@@ -1,5 +1,5 @@
 /**
- * Changes of a mutex's ownership, as observers see them. `Mutex.events` and `Contender.events` emit them.
+ * Changes in a mutex's ownership, as observers see them. `Mutex.events` and `Contender.events` emit them.
  *
  * @since 0.1.0
  */
@@ -14,7 +14,7 @@ const token = Schema.optionalKey(FencingToken)
  * **Details**
  *
  * - `Acquired`: `owner` now owns the mutex.
- * - `Renewed`: `owner` extended its lease. Only `Mutex.events` emits it, with the option `renewals`.
+ * - `Renewed`: `owner` extended its lease. Only `Mutex.events` emits it, with the `renewals` option.
  * - `Released`: `owner` released the mutex or lost it to a forced release, and nobody owned it at the next poll.
  * - `HandedOver`: `owner` released the mutex or lost it to a forced release, and `successor` owns it now. The successor
  *   may not have been waiting: the mutex may have been free for a moment between two polls.

@@ -1,5 +1,5 @@
 /**
- * The errors of this library. Each has a tag, says whether a retry can help, and suggests a remedy in its message.
+ * This library's errors. Each has a tag, says whether a retry can help, and suggests a remedy in its message.
  *
  * @since 0.1.0
  */
@@ -10,7 +10,7 @@ import { excerpt } from "./internal/excerpt.ts"
 import { phraseOf } from "./internal/operationPhrases.ts"
 
 /**
- * The mutex was not free within `timeout`: try again later, or skip the work.
+ * The mutex did not become free within `timeout`: try again later, or skip the work.
  *
  * **Details**
  *
@@ -65,12 +65,12 @@ export class AcquireTimeout extends Schema.TaggedError<AcquireTimeout>("@effect-
  * - `Expired`: the local deadline passed without a renewal (an event-loop stall, a suspended process, an `isAlive` that
  *   did not return `true`), or `maxHold` was reached.
  * - `TakenOver`: the server reports another owner.
- * - `Vanished`: the server reports no owner (expiry, eviction, a flush, a lost write, a forced `seek`), or the
- *   announcement of the data stream is gone.
+ * - `Vanished`: the server reports no owner (expiry, eviction, a flush, a lost write, a forced `seek`), or the data
+ *   stream's announcement is gone.
  * - `BackendGone`: no renewal succeeded before the local deadline, or the layer was closed.
  * - `ForcedRelease`: an operator took the mutex away.
- * - `Stalled`: the handler of a data stream reported neither a commit nor progress within `progressTimeout`, or its
- *   fiber died, for example in its `retry` schedule.
+ * - `Stalled`: a data stream's handler reported neither a commit nor progress within `progressTimeout`, or its fiber
+ *   died, for example in its `retry` schedule.
  * - `Released`: the holder released the lease and then used it.
  *
  * **Example** (Matching on the reason)
@@ -223,7 +223,7 @@ export class StaleToken extends Schema.TaggedError<StaleToken>("@effect-simba/co
  *
  * **Details**
  *
- * `withLock`, `acquire` and `acquireAll` fail with this error, even in child fibers of the outer body.
+ * `withLock`, `acquire` and `acquireAll` fail with this error, even in the outer body's child fibers.
  * `acquireIfAvailable` and `withLockIfAvailable` return `None` instead, because they do not wait.
  *
  * **Example** (Passing on the outer lease)

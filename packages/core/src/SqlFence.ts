@@ -2,9 +2,9 @@
  * Protects SQL data from former owners of a mutex, in transactions with Effect's `SqlClient`.
  *
  * An owner that was paused past its deadline may resume and write even though the mutex already has another owner. Each
- * grant has a larger token than the previous one. The table `simba_fences` keeps the largest token of each resource,
- * and a transaction with a smaller one fails with `StaleToken` before it reads or writes. The resource's row in that
- * table stays locked until the transaction ends, so transactions on one resource run one after another.
+ * grant has a larger token than the previous one. The `simba_fences` table stores each resource's largest token, and a
+ * transaction with a smaller one fails with `StaleToken` before it reads or writes. The resource's row in that table
+ * stays locked until the transaction ends, so transactions on one resource run one after another.
  *
  * Leases of data streams work the same way. `docs/data-streams.md` shows how such a lease helps to process each message
  * exactly once.
@@ -41,7 +41,7 @@ import { StaleToken } from "./SimbaError.ts"
 const client = Effect.map(SqlClient, (sql) => sql.withoutTransforms())
 
 /**
- * Creates the table `simba_fences` if it does not exist.
+ * Creates the `simba_fences` table if it does not exist.
  *
  * **When to use**
  *
@@ -148,9 +148,9 @@ export const raise = (bearer: Bearer): Effect.Effect<void, StaleToken | SqlError
  *
  * **Details**
  *
- * The transaction first raises the token of the resource, then runs the body, so the data that the body reads stays
- * valid until the commit. A failure of the body rolls everything back. Use one resource and one mutex for data that
- * belongs together: tokens from different mutexes cannot be compared.
+ * The transaction first raises the resource's token, then runs the body, so the data that the body reads stays valid
+ * until the commit. If the body fails, everything is rolled back. Use one resource and one mutex for data that belongs
+ * together: tokens from different mutexes cannot be compared.
  *
  * **Gotchas**
  *

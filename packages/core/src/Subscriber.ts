@@ -96,7 +96,7 @@ export class Subscriber extends Context.Service<Subscriber, {
 }>()("@effect-simba/core/Subscriber") {}
 
 /**
- * A subscription of a store. Its values are hints: reasons to poll.
+ * A store's subscription. Its values are hints: reasons to poll.
  *
  * **Example** (Waiting for the next hint)
  *
