@@ -155,7 +155,7 @@ export interface ClaimResult {
   readonly _tag: "Claimed" | "NotOwner" | "Taken" | "Running" | "Paused" | "Early"
   /** The backend's time, in milliseconds since 1970. */
   readonly now: number
-  /** Which attempt for the scheduled time this is, starting with 1, if a run was claimed. Otherwise 0. */
+  /** The attempt number for the scheduled time, starting with 1, or 0 if no run was claimed. */
   readonly attempt: number
   /** In milliseconds. 0 unless `Early`. */
   readonly wait: number

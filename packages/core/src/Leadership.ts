@@ -193,7 +193,7 @@ export interface Run {
   readonly scheduledAt: DateTime.Utc
   /** Whether this run makes up for a scheduled time that passed without a run, or retries an earlier run. */
   readonly isCatchUp: boolean
-  /** Which attempt for the scheduled time this is, starting with 1. See `attempts` in `Job`. */
+  /** The attempt number for the scheduled time, starting with 1. See `attempts` in `Job`. */
   readonly attempt: number
   /** The leader's lease. Pass its `token` to the resources that the run writes to. */
   readonly lease: Lease

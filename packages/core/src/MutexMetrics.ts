@@ -187,7 +187,8 @@ export const mutex = {
   )
 } as const
 
-/** Leadership metrics.
+/**
+ * Leadership metrics.
  *
  * @category metrics
  * @since 0.1.0
@@ -209,7 +210,8 @@ export const leadership = {
   )
 } as const
 
-/** Job metrics.
+/**
+ * Job metrics.
  *
  * **Example** (Counting failed runs)
  *

@@ -37,15 +37,15 @@ export * as FencingToken from "./FencingToken.ts"
 export * as Jobs from "./Jobs.ts"
 
 /**
- * Work that runs on one node of a fleet, the leader.
+ * Work that runs on one node in a fleet, the leader.
  *
  * There are two kinds of work. `whileLeader` runs an effect while its node leads; use any `Schedule` to repeat it. A
  * job runs once per period in the whole fleet, even if the leader changes. Its periods follow the backend's clock.
  *
- * Losing the leadership interrupts the work immediately. The mutex is released after the work and its finalizers have
+ * Losing leadership interrupts the work immediately. The mutex is released after the work and its finalizers have
  * ended.
  *
- * **Example** (Background jobs of a service)
+ * **Example** (A service's background jobs)
  *
  * ```ts
  * import { Leadership, Mutex } from "@effect-simba/core"
@@ -96,11 +96,11 @@ export * as Lease from "./Lease.ts"
 export * as Mutex from "./Mutex.ts"
 
 /**
- * Metrics of mutexes, leadership and jobs, for any Effect exporter (Prometheus, OTLP).
+ * Mutex, leadership and job metrics for any Effect exporter (Prometheus, OTLP).
  *
  * Labels take only the values listed here. They never name a contender, and name a mutex only if `metricsByMutex` is
- * set. Metrics of a single job always name the mutex and the job. Durations are in milliseconds. A layer uses the
- * metric registry and the attributes of the context in which it was built.
+ * set. A single job's metrics always name the mutex and the job. Durations are in milliseconds. A layer uses the metric
+ * registry and the attributes of the context in which it was built.
  *
  * **Example** (Reading two metrics)
  *
@@ -141,14 +141,14 @@ export * as MutexSchedule from "./MutexSchedule.ts"
 export * as MutexState from "./MutexState.ts"
 
 /**
- * Changes of a mutex's ownership, as observers see them. `Mutex.events` and `Contender.events` emit them.
+ * Changes in a mutex's ownership, as observers see them. `Mutex.events` and `Contender.events` emit them.
  *
  * @since 0.1.0
  */
 export * as OwnerEvent from "./OwnerEvent.ts"
 
 /**
- * The errors of this library. Each has a tag, says whether a retry can help, and suggests a remedy in its message.
+ * This library's errors. Each has a tag, says whether a retry can help, and suggests a remedy in its message.
  *
  * @since 0.1.0
  */

@@ -1,4 +1,4 @@
-/** Renders a value of any type and size as short text, for the messages of `SimbaError` and of invalid options. */
+/** Renders a value of any type and size as short text, for `SimbaError` messages and invalid options. */
 
 const longest = 200
 

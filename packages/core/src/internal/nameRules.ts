@@ -48,7 +48,7 @@ export const streamProblem: Problem = (name) =>
   anyProblem(name) ??
     (name.includes(leaseSeparator) ? `it contains "${leaseSeparator}", which separates fields of a key` : undefined)
 
-/** The prefix of our consumers' names. The names of Go consumers begin with `redis-consumer-`. */
+/** The prefix of our consumers' names. Go consumers' names begin with `redis-consumer-`. */
 export const consumerPrefix = "simba-consumer-"
 
 export const consumerProblem: Problem = (name) =>

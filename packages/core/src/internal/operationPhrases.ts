@@ -1,4 +1,4 @@
-/** Describes store operations in the messages of `SimbaError`. Third-party stores may have other operations. */
+/** Describes store operations in `SimbaError` messages. Third-party stores may have other operations. */
 
 const phrases: Readonly<Record<string, string>> = {
   // Mutexes

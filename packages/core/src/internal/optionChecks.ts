@@ -10,7 +10,7 @@ export const refuse = (option: string, problem: string): Effect.Effect<never, In
 
 /**
  * The safety margin: how long before the end of the server's lease an owner stops. The owner then stops before another
- * can start, even if the rates of its clock and the server's differ by up to 5%.
+ * can start, even if its clock's rate and the server's differ by up to 5%.
  */
 export const marginMillis = (leaseMillis: number): number => Math.max(100, leaseMillis * 0.05)
 

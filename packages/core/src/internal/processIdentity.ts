@@ -24,9 +24,9 @@ export const processName = (): string => {
 }
 
 /**
- * Adds the current fraction of a millisecond: layers built under equal seeds of `Random` would otherwise generate equal
- * ids, and each would take the other's lease for its own. Virtual clocks have no such fraction, so simulations can be
- * repeated.
+ * Adds the current fraction of a millisecond: layers built with the same `Random` seed would otherwise generate the
+ * same ids, and each would mistake the other's lease for its own. Virtual clocks have no such fraction, so simulations
+ * can be repeated.
  */
 const sixChars: Effect.Effect<string> = Effect.map(
   Effect.all([Random.nextIntBetween(0, 36 ** 6 - 1), Clock.monotonicTimeNanos]),

@@ -85,7 +85,7 @@ type PageOptions = {
  * @since 0.1.0
  */
 export class StreamClient extends Context.Service<StreamClient, {
-  /** The name of the consumer in the consumer group. */
+  /** The consumer's name in the consumer group. */
   readonly id: string
   readonly run: <A, E, R, RS = never, RH = never>(
     handler: Handler<A, E, R>,
@@ -146,8 +146,8 @@ export interface Options {
   /** The service whose data streams the consumers share. Its load-balancer stream is `<service>-input`. */
   readonly service: string
   /**
-   * The name of this process. Its consumer is called `simba-consumer-<name>`. No two running clients of a service may
-   * have the same name. Default: `<pid>@<host>`.
+   * The name of this process. Its consumer is called `simba-consumer-<name>`. Running clients of the same service must
+   * not share a name. Default: `<pid>@<host>`.
    */
   readonly processName?: string | undefined
   /**
@@ -216,9 +216,9 @@ export interface Options {
    */
   readonly reapAfter?: Duration.Input | undefined
   /**
-   * How long the checkpoint of a data stream is kept after its last commit and after the last day on which it was
-   * owned. It should exceed the time between two announcements of a data stream: without a checkpoint, the handler
-   * starts at the first message. The minimum and the default are 7 days.
+   * How long a data stream's checkpoint is kept after its last commit and after the last day on which it was owned. It
+   * should exceed the time between two announcements of a data stream: without a checkpoint, the handler starts at the
+   * first message. The minimum and the default are 7 days.
    */
   readonly checkpointRetention?: Duration.Input | undefined
 }
@@ -334,8 +334,8 @@ export const Service = <Self>() =>
  *
  * **Details**
  *
- * While the client has free capacity, it takes new data streams, and data streams whose owner died, hangs or yielded
- * them. Then one of the following happens to each data stream:
+ * While the client has free capacity, it takes new data streams, and data streams whose owner has died, is hanging, or
+ * has yielded them. Then one of the following happens to each data stream:
  *
  * - Its handler succeeds: the data stream is done, and its announcement is removed.
  * - Its handler fails: the handler runs again, or the announcement is dead-lettered (see `RunOptions`).
@@ -390,7 +390,7 @@ export const run = <A, E, R, RS = never, RH = never>(
  * **Details**
  *
  * If the backend publishes expired leases, `StreamExpired` arrives before the next sweep: acquire the data stream, or
- * leave it to the sweep. Notifications are never dropped: while too many are unread, the client reads no new
+ * leave it to the sweep. Notifications are never dropped: while too many are unread, the client does not read new
  * announcements. The stream ends with `StreamTerminated` when the client closes or the backend permanently refuses a
  * request. When the program stops reading the stream, the client leaves the service: the data streams that it took are
  * revoked, and released after the grace period.
@@ -472,9 +472,9 @@ export const announceAll = (
  * data stream is yielded unless it is already done or released. Closing the scope waits at most `releaseTimeout` for
  * the backend.
  *
- * Fails with `StreamNotFound` if the data stream is not announced, finished or dead-lettered, if its announcement has
- * not been delivered to a consumer yet, or if the client is closed. If the acquisition is interrupted, the data stream
- * is yielded.
+ * Fails with `StreamNotFound` if the data stream has not been announced, if it is finished or dead-lettered, if its
+ * announcement has not been delivered to a consumer yet, or if the client is closed. If the acquisition is interrupted,
+ * the data stream is yielded.
  *
  * **Example** (Acquiring one data stream by name)
  *
@@ -616,8 +616,8 @@ export const redriveAll = (options?: RedriveOptions): Effect.Effect<number, Stor
   StreamClient.use((client) => client.redriveAll(options))
 
 /**
- * Lists the dead messages of a data stream, oldest first: messages that could not be decoded, that failed on every
- * attempt, or that a handler dead-lettered.
+ * Lists a data stream's dead messages, oldest first: messages that could not be decoded, that failed on every attempt,
+ * or that a handler dead-lettered.
  *
  * **Example** (Reading why messages were dead-lettered)
  *
@@ -678,7 +678,7 @@ type SeekOptions = {
 }
 
 /**
- * Moves the checkpoint of a data stream, forward or back, and returns the id after which reading continues.
+ * Moves a data stream's checkpoint, forward or back, and returns the id after which reading continues.
  *
  * **When to use**
  *
@@ -755,7 +755,7 @@ type TrimOptions = {
 }
 
 /**
- * Removes the processed messages from a data stream, and returns their number.
+ * Removes the processed messages from a data stream, and returns how many it removed.
  *
  * **Details**
  *
@@ -800,7 +800,7 @@ export const trim = (
  * **Gotchas**
  *
  * Data streams that were acquired by name stay with their owner. Consumers that run redis-stream-client-go ignore
- * pauses. During a pause, `oldest` in the result of `inspect` grows.
+ * pauses. During a pause, `oldest` in `inspect`'s result grows.
  *
  * **Example** (Pausing during a migration)
  *

@@ -35,7 +35,7 @@ export class AlreadyOwned extends Schema.TaggedError<AlreadyOwned>("@effect-simb
 }
 
 /**
- * The data stream cannot be acquired: `problem` says whether it is not announced, not delivered yet, finished or
+ * The data stream cannot be acquired: `problem` says whether it has not been announced or delivered yet, is finished or
  * dead-lettered, or the client is closed.
  *
  * **Example** (Ignoring a finished data stream)

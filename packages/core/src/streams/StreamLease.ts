@@ -22,7 +22,7 @@ import type { StreamEnd } from "./StreamStore.ts"
  *
  * **When to use**
  *
- * Use it in a handler of `StreamClient.run`, which receives its own lease as an argument or from its context. To own a
+ * Use it in a `StreamClient.run` handler, which receives its own lease as an argument or from its context. To own a
  * data stream without a handler, use `StreamClient.acquireIfAvailable`.
  *
  * **Details**
@@ -94,8 +94,8 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly yield: Effect.Effect<never, StreamYielded>
   /**
    * Finishes the stream and removes its announcement. First interrupts and awaits its handler and protected work,
-   * unless the caller is the handler or its `onError`, or runs within that work. Fails with `LeaseLost` if the
-   * ownership ended in a different way. After a `BackendError` the stream may still be owned: try again.
+   * unless the caller is the handler or its `onError`, or runs within that work. Fails with `LeaseLost` if ownership
+   * ended in some other way. After a `BackendError` the stream may still be owned: try again.
    */
   readonly done: Effect.Effect<void, LeaseLost | StoreError>
   /**
@@ -112,13 +112,13 @@ export interface StreamLease extends Pipeable, Inspectable {
   readonly protect: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LeaseLost, R>
   /** Reports progress, for handlers that commit nothing. Restarts `progressTimeout` and resets the failure count. */
   readonly progress: Effect.Effect<void>
-  /** The last committed message of the data stream. */
+  /** The data stream's last committed message. */
   readonly checkpoint: Effect.Effect<Option.Option<Checkpoint>, StoreError>
   /** Whether the data stream ended at its checkpoint, under this announcement or an earlier one. */
   readonly end: Effect.Effect<StreamEnd, StoreError>
   /**
    * Moves the checkpoint forward to `id`, checked against the token in the backend. Fails with `LeaseLost` and changes
-   * nothing if the owner has been replaced. Changes nothing either if `id` is not ahead of the checkpoint, or if the
+   * nothing if the owner has been replaced. Also changes nothing if `id` is not ahead of the checkpoint, or if the
    * backend lost the message. `isLast` says that the data stream ends with this message, so a successor has nothing to
    * do. `offset` is the number of messages that had been appended, up to and including this one. Messages from
    * `StreamMessages` have both fields.

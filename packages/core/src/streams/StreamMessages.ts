@@ -1,5 +1,5 @@
 /**
- * Reads and decodes the messages of a data stream, in order, each at least once.
+ * Reads and decodes a data stream's messages, in order, each at least once.
  *
  * **Guarantee.** Messages arrive in the order of the data stream, starting after the checkpoint, or with the first
  * message if there is none. The checkpoint is kept in the backend. Only the current owner can commit, and commits only
@@ -335,8 +335,8 @@ export const messages: {
  * - After a revocation it stops between two messages, commits, and ends with `lease.yield`.
  * - A message whose handler fails is retried according to `attempts` and `backoff`, while later messages wait. After
  *   the last attempt, the message is dead-lettered with the cause as its reason, and the next message follows.
- * - An error of this library (`LeaseLost`, `StreamYielded`, `StaleToken`, `BackendError`, `ProtocolError`,
- *   `AcquireTimeout`) does not count as a failure of the message. It ends `process` after a commit of the earlier
+ * - One of this library's errors (`LeaseLost`, `StreamYielded`, `StaleToken`, `BackendError`, `ProtocolError`,
+ *   `AcquireTimeout`) does not count as a failure of the message. It ends `process` after committing the earlier
  *   messages. The next run of the handler starts with the same message.
  * - It waits out backend outages while the lease lasts.
  *

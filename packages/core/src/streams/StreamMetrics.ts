@@ -1,5 +1,5 @@
 /**
- * Metrics for data-stream consumers, for any Effect exporter (Prometheus, OTLP).
+ * Data-stream consumer metrics for any Effect exporter (Prometheus, OTLP).
  *
  * Labels take only the values listed here, and never name a data stream or a consumer. Durations are in milliseconds. A
  * client uses the metric registry and the attributes of the context in which its layer was built.
@@ -36,7 +36,7 @@ const processing = (outcome: "success" | "failure" | "yielded" | "interrupted") 
   milliseconds("simba_stream_processing_time", "Duration of a handler run, by outcome", { outcome })
 
 /**
- * Metrics of the data streams that this process takes, owns and reads.
+ * Metrics for the data streams that this process takes, owns and reads.
  *
  * @category metrics
  * @since 0.1.0
@@ -69,7 +69,7 @@ export const stream = {
     "source",
     ["announcement", "start", "sweep", "expiry", "signal", "name", "handOver"]
   ),
-  /** Shows how many data streams are owned now. */
+  /** Shows how many data streams are currently owned. */
   owned: gauge("simba_stream_owned", "Data streams owned"),
   /** Measures how long data streams were owned, from just before the claim to the end or loss. */
   holdTime: milliseconds(
@@ -125,7 +125,7 @@ export const stream = {
   } as const,
   /**
    * Shows how many messages follow the checkpoints of the data streams that this client owns, read every 30 seconds.
-   * The label `service` names the service.
+   * The `service` label names the service.
    */
   lag: gauge(
     "simba_stream_lag",

@@ -9,11 +9,11 @@ import { LossReason } from "../SimbaError.ts"
 import { EntryId, StreamName } from "./StreamName.ts"
 
 /**
- * One change of the ownership of data streams.
+ * A change in the ownership of a data stream.
  *
  * **Details**
  *
- * - `StreamAdded`: this consumer owns the data stream now, with this token.
+ * - `StreamAdded`: this consumer now owns the data stream, with this token.
  * - `StreamExpired`: an owner's lease expired, and `acquireIfAvailable` may take the data stream. Requires a backend
  *   that publishes expired leases (see `enableEvents` in `StreamClient.Options`).
  * - `StreamDisowned`: this consumer lost the data stream.
@@ -49,7 +49,7 @@ export const StreamNotification = Schema.TaggedUnion({
 })
 
 /**
- * One change of the ownership of data streams.
+ * A change in the ownership of a data stream.
  *
  * @category models
  * @since 0.1.0

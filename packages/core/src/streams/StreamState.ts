@@ -62,8 +62,8 @@ export interface ServiceState {
 }
 
 /**
- * An announcement in the dead letters of a service, with the reason. `entry` is its original id. `stream` is undefined
- * if the announcement cannot be read.
+ * An announcement in a service's dead letters, with the reason. `entry` is its original id. `stream` is undefined if
+ * the announcement cannot be read.
  * @category models
  * @since 0.1.0
  */
@@ -76,7 +76,7 @@ export interface DeadLetter {
 }
 
 /**
- * A message in the dead letters of its data stream, with the reason. `message` is its original id.
+ * A message in its data stream's dead letters, with the reason. `message` is its original id.
  * @category models
  * @since 0.1.0
  */
@@ -106,7 +106,7 @@ export interface RawMessage {
 }
 
 /**
- * The last committed message of a data stream.
+ * A data stream's last committed message.
  * @category models
  * @since 0.1.0
  */
@@ -117,7 +117,7 @@ export interface Checkpoint {
 }
 
 /**
- * The size and the range of ids of a data stream.
+ * A data stream's size and id range.
  *
  * **Example** (Counting deleted messages)
  *
@@ -133,11 +133,11 @@ export interface Checkpoint {
 export interface Extent {
   /** The number of remaining messages. */
   readonly length: number
-  /** The largest id that a message ever had. */
+  /** The largest id that a message has ever had. */
   readonly last: EntryId
   /** The first remaining message. Undefined if the stream is empty. */
   readonly first: EntryId | undefined
-  /** The number of messages that were ever added. Undefined before Redis 7.0. */
+  /** The number of messages that have ever been added. Undefined before Redis 7.0. */
   readonly added: number | undefined
   /** The largest id that was deleted individually, not by trimming. Undefined before Redis 7.0. */
   readonly lastDeleted: EntryId | undefined

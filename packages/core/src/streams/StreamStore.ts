@@ -1,7 +1,7 @@
 /**
  * Storage port behind `StreamClient`, with typed requests and results.
  *
- * This port is unstable: it may change in any release. The index of `streams` does not export it, so import it by its
+ * This port is unstable: it may change in any release. The `streams` index does not export it, so import it by its
  * path.
  *
  * A store decides ownership by the backend's clock. Test a store with the contract suite in `@effect-simba/testkit`.
@@ -82,7 +82,7 @@ export const ConsumerName = nameSchema("a consumer name", names.consumerProblem)
 export type ConsumerName = typeof ConsumerName.Type
 
 /**
- * A consumer of this library, as registered in the fleet. `session` is the first part of its epochs.
+ * A consumer that runs this library, as registered in the fleet. `session` is the first part of its epochs.
  * @category models
  * @since 0.1.0
  */
@@ -99,7 +99,7 @@ export interface Member {
  * **Details**
  *
  * - `Open`: it has not ended. Messages may follow.
- * - `Ended`: it ended under this announcement, or under an earlier one and was deleted since.
+ * - `Ended`: it ended under this announcement, or under an earlier one and has been deleted since.
  * - `Reopened`: it ended under an earlier announcement, and still exists. Messages may follow, up to the next end.
  * @category models
  * @since 0.1.0
@@ -145,10 +145,10 @@ export interface Service {
     readonly block: Duration.Duration
   }) => Effect.Effect<ReadonlyArray<Entry>, StoreError>
   /**
-   * Lists up to `count` unfinished entries in order of ids, after the id `after`. Lists only entries that were
-   * delivered or renewed at least `minIdle` ago and, if `consumer` is set, only that consumer's entries. `next` is the
-   * id to continue after, or undefined at the end. Deleted entries are removed from the pending entries and not
-   * returned. Entries with `known` contents are not read again.
+   * Lists up to `count` unfinished entries in id order, after the id `after`. Lists only entries that were delivered or
+   * renewed at least `minIdle` ago and, if `consumer` is set, only that consumer's entries. `next` is the id to
+   * continue after, or undefined at the end. Deleted entries are removed from the pending entries and not returned.
+   * Entries with `known` contents are not read again.
    */
   readonly pending: (options: {
     readonly consumer?: ConsumerName | undefined
@@ -205,10 +205,10 @@ export interface Service {
     reason: string
   ) => Effect.Effect<boolean, StoreError>
   /**
-   * If the stream lease is the caller's: moves the checkpoint of the data stream forward to `id`. Returns `Behind` if
-   * the checkpoint is already at or past `id`, because a commit never moves it back. Returns `Beyond` if the data
-   * stream exists but ends before `id`, which means that the backend lost the message. With `isLast` the data stream
-   * ends there. `offset` is stored with the checkpoint.
+   * If the stream lease is the caller's: moves the data stream's checkpoint forward to `id`. Returns `Behind` if the
+   * checkpoint is already at or past `id`, because a commit never moves it back. Returns `Beyond` if the data stream
+   * exists but ends before `id`, which means that the backend lost the message. With `isLast` the data stream ends
+   * there. `offset` is stored with the checkpoint.
    */
   readonly commit: (
     ownership: Ownership,
@@ -256,8 +256,8 @@ export interface Service {
   /** Counts the messages after the checkpoint, or all messages if there is none. Trimmed messages are not counted. */
   readonly lag: (stream: StreamName) => Effect.Effect<Lag, StoreError>
   /**
-   * Removes messages up to the checkpoint, and returns their number. Removes none if there is no checkpoint, none
-   * younger than `keep`, and none that a consumer group of the data stream has not yet read or acknowledged.
+   * Removes messages up to the checkpoint, and returns how many it removed. Removes none if there is no checkpoint,
+   * none younger than `keep`, and none that a consumer group of the data stream has not yet read or acknowledged.
    */
   readonly trim: (stream: StreamName, keep: Duration.Duration) => Effect.Effect<number, StoreError>
   /** Extends the retention of these data streams' checkpoints. Called by owners once a day. */
@@ -286,7 +286,7 @@ export interface Service {
     last?: EntryId
   ) => Effect.Effect<Option.Option<Extent & { readonly counted: number | undefined }>, StoreError>
   /**
-   * If both leases are the caller's: makes `to` the owner for the period `confirm`, with an epoch in its session and a
+   * If both leases are the caller's: makes `to` the owner for the `confirm` period, with an epoch in its session and a
    * new token, and publishes `HandedOver`.
    */
   readonly handOver: (
@@ -307,7 +307,7 @@ export interface Service {
     ReadonlyArray<Ownership & { readonly failures: number; readonly info: Announcement["info"] }>,
     StoreError
   >
-  /** Registers the member for the period `expiry`, and returns all registered members. */
+  /** Registers the member for the `expiry` period, and returns all registered members. */
   readonly heartbeat: (member: Member, expiry: Duration.Duration) => Effect.Effect<ReadonlyArray<Member>, StoreError>
   /** Removes the member. */
   readonly leave: (member: Pick<Member, "consumer" | "session">) => Effect.Effect<void, StoreError>
@@ -315,8 +315,8 @@ export interface Service {
   readonly removeConsumer: (consumer: ConsumerName) => Effect.Effect<boolean, StoreError>
   /**
    * Removes the group's consumers that have nothing pending and were idle for `idle`; entries that were acknowledged
-   * but not deleted, if there is no other group; and records of entries that no longer exist. Returns the numbers of
-   * removed consumers and entries.
+   * but not deleted, if there is no other group; and records of entries that no longer exist. Returns how many
+   * consumers and entries it removed.
    */
   readonly reap: (
     idle: Duration.Duration
@@ -341,7 +341,7 @@ export interface Service {
    * removes the dead letter. Returns whether the dead letter existed.
    */
   readonly redrive: (id: EntryId) => Effect.Effect<boolean, StoreError>
-  /** Lists up to `count` of the data stream's dead messages, in order of ids, after the id `after`. */
+  /** Lists up to `count` of the data stream's dead messages, in id order, after the id `after`. */
   readonly deadMessages: (
     stream: StreamName,
     after: EntryId | undefined,
@@ -356,14 +356,13 @@ export interface Service {
 }
 
 /**
- * Opens the stores of services on a backend.
+ * Opens a service's store on a backend.
  *
  * **Details**
  *
  * Fails with `InvalidConfig` if the backend cannot support the service: on Redis Cluster, if the name has no hash tag.
- * Each call that names a data stream without the same tag fails with a `BackendError` that is not retryable.
- * `enableEvents` enables expiry events in the server's keyspace notification setting. `checkpointRetention` is a week
- * by default.
+ * A call that names a data stream without the same tag fails with a non-retryable `BackendError`. `enableEvents`
+ * enables expiry events in the server's keyspace notification setting. `checkpointRetention` is a week by default.
  *
  * **Example** (Reading a data stream's checkpoint)
  *
@@ -511,7 +510,7 @@ export interface TakeRequest extends Omit<Ownership, "token"> {
  * - `Undelivered`: the entry has not been delivered yet, so `read` will return it. Nothing was changed.
  * - `Gone`: the entry is finished or deleted. A deleted entry is removed from the pending entries.
  * - `DeadLettered`: the entry had too many failures for too long, and has been dead-lettered.
- * - `Failed`: the backend refused this request. The other requests of the call are not affected.
+ * - `Failed`: the backend refused this request. The other requests in the call are not affected.
  *
  * @see {@link Service}
  * @category models
@@ -561,7 +560,7 @@ export type RenewResult =
   | { readonly _tag: "Lost"; readonly reason: "TakenOver" | "Vanished" }
 
 /**
- * A message between the consumers of a service.
+ * A message between a service's consumers.
  *
  * **Details**
  *
@@ -591,8 +590,7 @@ export type Expiry =
   | { readonly _tag: "Gap" }
 
 /**
- * Separates the data stream's name from the entry's id in the key of an entry lease. Data-stream names never contain
- * it.
+ * Separates the data stream's name from the entry's id in an entry lease's key. Data-stream names never contain it.
  *
  * **Example** (Splitting the key of an entry lease)
  *

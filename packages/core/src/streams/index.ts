@@ -36,7 +36,7 @@ export * as StreamError from "./StreamError.ts"
 export * as StreamLease from "./StreamLease.ts"
 
 /**
- * Reads and decodes the messages of a data stream, in order, each at least once.
+ * Reads and decodes a data stream's messages, in order, each at least once.
  *
  * **Guarantee.** Messages arrive in the order of the data stream, starting after the checkpoint, or with the first
  * message if there is none. The checkpoint is kept in the backend. Only the current owner can commit, and commits only
@@ -67,7 +67,7 @@ export * as StreamLease from "./StreamLease.ts"
 export * as StreamMessages from "./StreamMessages.ts"
 
 /**
- * Metrics for data-stream consumers, for any Effect exporter (Prometheus, OTLP).
+ * Data-stream consumer metrics for any Effect exporter (Prometheus, OTLP).
  *
  * Labels take only the values listed here, and never name a data stream or a consumer. Durations are in milliseconds. A
  * client uses the metric registry and the attributes of the context in which its layer was built.

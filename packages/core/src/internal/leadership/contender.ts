@@ -344,7 +344,7 @@ export const make = Effect.fnUntraced(function*(options: {
     toJSON: () => ({ mutex, ...present?.lease.toJSON() as object | undefined })
   })
   /**
-   * Returns the leadership under this lease, unless the lease's deadline has passed or the leadership is about to end.
+   * Returns the leadership under this lease, unless the lease's deadline has passed or that leadership is about to end.
    */
   const leadingUnder = (lease: Lease) =>
     // `holds` comes first: it ends overdue leases, and that may run finalizers

@@ -43,8 +43,8 @@ const mostCounted = 1000
 const pauseMillis = 1000
 
 /**
- * Combines a job's schedules into one. Former schedules, in chronological order, apply until they were replaced, and
- * the current one applies afterwards.
+ * Combines a job's schedules into one. Former schedules, in chronological order, apply up to the times at which they
+ * were replaced, and the current one after that.
  */
 export const inForce = (
   present: Next,

@@ -109,7 +109,7 @@ export const next = (contention: Contention, event: Event): Command => {
       contention.isWanted = !contention.isClosed
       contention.isLeaving = false
       if (!hasLoop(contention)) return begin(contention)
-      // The restarted loop queues immediately, not only after another attempt without queueing
+      // Restart the loop so that it queues immediately, without first making another attempt that does not queue
       return isLeaving && contention.phase === "contending" ? "interrupt" : "nothing"
     }
     case "Stop":
@@ -123,7 +123,7 @@ export const next = (contention: Contention, event: Event): Command => {
       return interrupt(contention)
     case "Leave":
       contention.isLeaving = true
-      // The restarted loop leaves the queue and contends without queueing
+      // Restart the loop so that it leaves the queue and contends without queueing
       return contention.phase === "contending" ? "interrupt" : "nothing"
     case "LoopEnded":
       return contention.phase === "contending" ? begin(contention) : impossible(contention, event)

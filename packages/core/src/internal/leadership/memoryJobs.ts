@@ -1,6 +1,6 @@
 /**
- * The jobs of one mutex in the in-memory store, with the same rules as the Redis scripts. `memoryStore` creates an
- * instance for each mutex, and serializes the calls.
+ * One mutex's jobs in the in-memory store, with the same rules as the Redis scripts. `memoryStore` creates an instance
+ * for each mutex, and serializes the calls.
  */
 import * as Duration from "effect/Duration"
 import * as Struct from "effect/Struct"

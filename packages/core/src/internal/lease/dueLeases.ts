@@ -1,5 +1,5 @@
 /**
- * The open leases of a layer or a stream client, ordered by their next renewal or end, and the loop that renews and
+ * The open leases in a layer or a stream client, ordered by their next renewal or end, and the loop that renews and
  * ends them. `leaseTable` creates it, and `leaseRenewer` runs the loop. `leaseDeadline` computes when a single lease
  * ends.
  *

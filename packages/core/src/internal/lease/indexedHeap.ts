@@ -1,7 +1,7 @@
 /**
- * A binary heap whose items know their positions: any item can be removed or moved. Consecutive items with the same key
- * form a chain, and only the first item of a chain is in the heap: thousands of items due at the same instant cost O(1)
- * each. The heap orders the leases in `dueLeases` and the timers in `timerQueue`.
+ * A binary heap whose items know their positions, so any item can be removed or moved. Consecutive items with the same
+ * key form a chain, and only the first item in a chain is in the heap, so thousands of items due at the same instant
+ * cost O(1) each. The heap orders the leases in `dueLeases` and the timers in `timerQueue`.
  */
 export interface Item {
   /** Items are sorted by key, smallest first. While an item is in a heap, only `place` changes its key. */

@@ -1,6 +1,6 @@
 /**
- * Computes when the lease of a mutex or a data stream ends locally, by two clocks, and when to renew it. `dueLeases`
- * orders the leases and sleeps until the next one is due.
+ * Computes when a mutex or data-stream lease ends locally, by two clocks, and when to renew it. `dueLeases` orders the
+ * leases and sleeps until the next one is due.
  */
 import type * as Duration from "effect/Duration"
 import type * as Pull from "effect/Pull"
@@ -51,9 +51,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   renewing = false
   /** The error from the last attempt to renew, if it failed. */
   failure: StoreError | undefined = undefined
-  /**
-   * The running schedule of delays. It starts with the first consecutive failure or, for a user's guard, at the grant.
-   */
+  /** The running delay schedule. It starts with the first consecutive failure or, for a user's guard, at the grant. */
   step: Step | undefined = undefined
   /** The interval between renewals requested by a user's guard, in milliseconds, capped at `longestPace`. */
   private paceMillis = Infinity

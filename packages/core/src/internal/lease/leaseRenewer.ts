@@ -1,5 +1,5 @@
 /**
- * Renews the leases of a layer or a stream client in batches, with retries, before their deadlines. Started by
+ * Renews the leases in a layer or a stream client in batches, with retries, before their deadlines. Started by
  * `heldLeases` and `streamTable`, which define how to send a batch and how to handle each reply.
  */
 import * as Cause from "effect/Cause"
@@ -43,7 +43,7 @@ interface Renewal<L extends AnyLease, A extends Reply> {
   readonly batchSize: number
   /** The delays after failed attempts. */
   readonly schedule: MutexSchedule
-  /** Returns the ttl of a lease. Set only if the schedule also decides the delays between renewals. */
+  /** Returns a lease's ttl. Set only if the schedule also decides the delays between renewals. */
   readonly pace?: ((lease: L) => Duration.Duration) | undefined
   readonly metrics: {
     readonly renewed: Metric.Counter<number>

@@ -1,7 +1,7 @@
 /**
- * The work protected by the lease of a mutex or data stream: interrupts it, awaits it, and computes its result.
- * Protected work runs in `protect` and `withLock`. It does not include a data stream's handler, which `ownedStream`
- * interrupts. `ownedLease` creates a `ProtectedWork`, and `leaseHandle` adds fibers to it.
+ * The work protected by a mutex or data-stream lease: interrupts it, awaits it, and computes its result. Protected work
+ * runs in `protect` and `withLock`. It does not include a data stream's handler, which `ownedStream` interrupts.
+ * `ownedLease` creates a `ProtectedWork`, and `leaseHandle` adds fibers to it.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -108,7 +108,7 @@ export const settle = <A, E>(
   )
 }
 
-/** The failures of finalizers in work that was interrupted from outside. */
+/** Finalizer failures in work that was interrupted from outside. */
 export const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> => {
   if (Exit.isSuccess(exit)) return Effect.void
   const reasons = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))

@@ -11,7 +11,7 @@ import { noReply } from "./storeFailure.ts"
 /**
  * Waits until the sockets have been read. Node runs due timers before it reads sockets, so a reply may already have
  * arrived when a late timer fires. A yield resumes after the next read. A second yield is needed because that read may
- * have been under way already.
+ * already have been under way.
  */
 export const socketsRead: Effect.Effect<void> = Effect.andThen(Effect.yieldNow, Effect.yieldNow)
 

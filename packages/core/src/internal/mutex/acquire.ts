@@ -64,7 +64,7 @@ const withTimeout = (
 }
 
 /**
- * Sends one request if no fiber in this layer holds the mutex or waits for it. In mode `wait`, the caller joins the
+ * Sends one request if no fiber in this layer holds the mutex or waits for it. In `wait` mode, the caller joins the
  * line if it is refused or cannot send a request.
  */
 const grantTo = (
@@ -131,8 +131,8 @@ const obtain = (
   })
 
 /**
- * Waits for the mutex, for at most `timeout`. A timeout of zero works like `acquireIfAvailable`: it uses no timer,
- * which would race with the reply. Must be called uninterruptibly; `restore` restores interruptibility.
+ * Waits for the mutex, for at most `timeout`. A timeout of zero works like `acquireIfAvailable`: it does not use a
+ * timer, which would race with the reply. Must be called uninterruptibly; `restore` restores interruptibility.
  */
 export const acquire = (
   queues: LocalQueues,

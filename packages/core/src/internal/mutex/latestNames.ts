@@ -3,8 +3,8 @@
 const most = 10_000
 
 /**
- * A set of names with limited size: applications may use any number of mutexes. When it is full, the oldest name is
- * dropped.
+ * A set of names with a size limit, because applications may use any number of mutexes. When it is full, the oldest
+ * name is dropped.
  */
 export class LatestNames {
   private readonly names = new Set<string>()

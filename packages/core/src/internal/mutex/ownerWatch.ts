@@ -271,7 +271,7 @@ export const makeReader: Effect.Effect<Reader> = Queue.bounded<OwnerEvent, Store
 
 export const serve = (reader: Reader, events: ReadonlyArray<OwnerEvent>): void => {
   for (const event of events) {
-    // A reader that has failed takes no more events, but still has those before its failure
+    // A reader that has failed does not accept any more events, but still has those from before its failure
     if (reader.state._tag !== "Open") return
     if (Queue.isFullUnsafe(reader)) {
       while (Queue.sizeUnsafe(reader) > 0) Queue.takeUnsafe(reader)

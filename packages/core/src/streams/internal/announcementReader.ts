@@ -40,7 +40,7 @@ export const make = (
   })
 
   /**
-   * Redis assigns entries to the consumer that reads them, so this reads no more announcements than the consumer has
+   * Redis assigns entries to the consumer that reads them, so this never reads more announcements than the consumer has
    * capacity for. A blocked read reserves no capacity: orphans can use it.
    */
   const read = Effect.uninterruptibleMask((restore) =>

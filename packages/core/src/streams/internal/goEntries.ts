@@ -1,6 +1,6 @@
 /**
- * Tracks what one consumer's sweeps know about the entries of Go consumers (processes that run redis-stream-client-go),
- * and decides which entries may be taken. Used by `orphanSweep`.
+ * Tracks what one consumer's sweeps know about entries that belong to Go consumers (processes that run
+ * redis-stream-client-go), and decides which of those entries may be taken. Used by `orphanSweep`.
  *
  * A Go consumer locks an entry some time after receiving it. If it cannot lock its entry, it never reads again. To
  * finish an entry, it makes three calls, and the first one unlocks the entry. Therefore an entry without a lock may be

@@ -127,10 +127,7 @@ export class MessageCommits {
     }))
   }
 
-  /**
-   * The last commit. It never fails, because it must not hide another failure, and takes no longer than the lease
-   * lasts.
-   */
+  /** The last commit. It never fails, because it must not hide another failure, and does not outlast the lease. */
   get atLast(): Effect.Effect<void> {
     return Effect.flatMap(
       this.lease.timeLeft,

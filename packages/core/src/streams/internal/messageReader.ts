@@ -54,7 +54,7 @@ const warnOfGap = (gap: Gap) =>
  * - `Message`: a message.
  * - `Dead`: a message that could not be decoded and was dead-lettered.
  * - `Waited`: `meanwhile` ended the wait.
- * - `Rewritten`: the data stream was deleted and recreated. The reader is back at its beginning.
+ * - `Rewritten`: the data stream was deleted and recreated. The reader is back at the beginning.
  * - `LostEnd`: a failover lost the newest messages. The reader is back at the last delivered message that still exists,
  *   or at the checkpoint if that message is unknown.
  *

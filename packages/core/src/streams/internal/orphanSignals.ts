@@ -1,7 +1,7 @@
 /**
  * Takes orphaned data streams as soon as a member signals a release or a lease expires, without waiting for the next
  * sweep. Run by `consumption`. Signals are only hints: `orphanSweep` finds orphans whose signals were lost. `goEntries`
- * explains the entries of Go consumers (processes that run redis-stream-client-go).
+ * explains entries that belong to Go consumers (processes that run redis-stream-client-go).
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

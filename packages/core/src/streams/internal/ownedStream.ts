@@ -1,6 +1,6 @@
 /**
- * The state of one owned data stream; contains no fiber or timer. `streamTable` renews and ends it, `handlerRunner`
- * runs its handler, and `ownedStreamStates` defines its states.
+ * One owned data stream's state, without any fibers or timers. `streamTable` renews and ends it, `handlerRunner` runs
+ * its handler, and `ownedStreamStates` defines its states.
  */
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"

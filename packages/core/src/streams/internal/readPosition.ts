@@ -1,9 +1,9 @@
 /**
- * Compares the position of a `messageReader` with the extent of its data stream. The result shows how many messages are
+ * Compares a `messageReader`'s position with the extent of its data stream. The result shows how many messages are
  * missing, if any, and whether the stream was deleted and recreated or lost its newest messages.
  *
- * `Extent.added` counts all messages that were ever added, and `offset` counts the messages up to the position. If the
- * number of messages after the position is known, `added` minus that number is the true offset. If the true offset
+ * `Extent.added` counts all messages that have ever been added, and `offset` counts the messages up to the position. If
+ * the number of messages after the position is known, `added` minus that number is the true offset. If the true offset
  * exceeds the reader's offset, the difference is the number of messages that the reader never received.
  */
 import * as Option from "effect/Option"

@@ -18,7 +18,7 @@
  * - a stream that was handed over is not handed on for a while, unless the membership changes (see `isMovable`);
  * - a large surplus moves a quarter at a time, and the last streams move one by one.
  *
- * Streams without an owner belong to no share. Members take them regardless of this plan.
+ * Streams without an owner do not belong to any share. Members take them regardless of this plan.
  */
 import type { Member } from "../StreamStore.ts"
 
@@ -96,7 +96,7 @@ const partiesOf = (view: View, sent: State["sent"]): ReadonlyArray<Party> => {
   }))
   const capacity = counted.reduce((sum, { member }) => sum + member.capacity, 0)
   const owned = counted.reduce((sum, party) => sum + party.owned, 0)
-  // Streams beyond the total capacity belong to no share, and stay where they are
+  // Streams beyond the total capacity do not belong to any share, and stay where they are
   const shared = Math.min(owned, capacity)
   return counted.map((party) => {
     const share = capacity === 0 ? 0 : shared * party.member.capacity / capacity

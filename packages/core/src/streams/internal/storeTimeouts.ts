@@ -1,5 +1,5 @@
 /**
- * Adds timeouts to requests from background loops: if the backend hangs, neither retries nor closing are blocked.
+ * Adds timeouts to requests from background loops, so that a hanging backend blocks neither retries nor closing.
  * `client` wraps its store with them.
  */
 import * as Duration from "effect/Duration"

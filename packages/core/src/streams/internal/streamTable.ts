@@ -92,7 +92,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
             ))
         }),
       attributes: () => ({}),
-      // A request in flight to end the lease may have been processed before the renewal: wait for its reply
+      // An in-flight request to end the lease may have been processed before the renewal: wait for its reply
       lost: (owned, { reason }) => {
         if (!owned.isEnding) this.lose(owned, reason)
       }
@@ -103,7 +103,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     return this.entries.size
   }
 
-  /** The data streams that are owned now. Marks a stream as lost if its deadline has passed. */
+  /** The data streams that are currently owned. Marks a stream as lost if its deadline has passed. */
   owned(): ReadonlyArray<OwnedStream> {
     const now = this.now()
     return [...this.entries.values()].filter((owned) => this.isHeld(owned, now))
@@ -243,7 +243,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     this.roomChanged()
   }
 
-  /** Fails with `LeaseLost` unless the data stream is owned now. */
+  /** Fails with `LeaseLost` unless the data stream is currently owned. */
   ensure(owned: OwnedStream): Effect.Effect<void, LeaseLost> {
     return Effect.suspend(() => this.isHeld(owned) ? Effect.void : Effect.fail(owned.over))
   }
