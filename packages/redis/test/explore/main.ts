@@ -1,6 +1,5 @@
 /**
- * The command `pnpm explore` runs small programs under every schedule with a limited number of deviations, or replays
- * one schedule:
+ * `pnpm explore` runs small programs under every schedule with a limited number of deviations, or replays one schedule:
  *
  *     pnpm explore --deviations 2
  *     pnpm explore --scope two --deviations 3
@@ -38,7 +37,7 @@ const names = values.scope === undefined ? Object.keys(scopes) : values.scope.sp
 const deviations = Number(values.deviations)
 
 if (values.schedule !== undefined && (values.scope === undefined || names.length > 1)) {
-  console.error("--schedule needs the one --scope that it belongs to")
+  console.error("--schedule needs exactly one --scope")
   process.exit(2)
 }
 

@@ -1,4 +1,4 @@
-/** The type of programs in `scopes.ts` and `streamScopes.ts`. */
+/** The type of the programs in `scopes.ts` and `streamScopes.ts`. */
 import type { Simulation } from "@effect-simba/testkit"
 
 /** A small program for `pnpm explore`, and a phrase that describes it. */

@@ -19,7 +19,7 @@ const lease = { ttl: 2000, transition: 2500, confirmTimeout: 500 } as const
 
 const bounds = Effect.runSync(lockModel.bounds(lease))
 
-/** The program of a process. `TestMutex.layerNoted` notes its use of mutexes for the checkers. */
+/** A process's program. `TestMutex.layerNoted` notes how it uses mutexes, for the checkers. */
 const process = (work: (client: Client) => Effect.Effect<unknown, unknown, Mutex.Mutex>): Program => (client) =>
   Effect.andThen(Mutex.Mutex, Effect.andThen(client.ready, work(client))).pipe(
     Effect.provide(

@@ -88,7 +88,7 @@ const warmUp = (client: Client) =>
     ? Effect.void
     : Effect.andThen(writeAll(client, "s0", 1, 1), Effect.andThen(announce(client, "s0"), until("s0", "1-0")))
 
-/** Deletes finished data streams. This ends announcements that a restarted producer repeats after the end. */
+/** Deletes finished data streams, which also ends announcements that a restarted producer repeats. */
 const remove = ({ phase }: Client, streams: ReadonlyArray<string>, last: string) =>
   Effect.gen(function*() {
     yield* Effect.repeat(Effect.sleep("500 millis"), { until: () => phase() === "liveness" })
@@ -199,8 +199,8 @@ interface Part {
   readonly vary?: Simulation.Plan<never>["vary"]
   readonly duration?: Simulation.Plan<never>["duration"]
   /**
-   * Whether the program is over once no announcement is left. By default, all data streams must be read to their ends
-   * as well.
+   * Whether the program is over once no announcements are left. By default, all data streams must also have been read
+   * to the end.
    */
   readonly finishes?: boolean
 }

@@ -1,4 +1,4 @@
-/** The fuzzer's area `frames`: a mutex over real connections to a server that sometimes replies with invalid RESP. */
+/** The fuzzer's `frames` area: a mutex over real connections to a server that sometimes replies with invalid RESP. */
 import { Mutex } from "@effect-simba/core"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import * as FakeRedisServer from "@effect-simba/testkit/FakeRedisServer"

@@ -1,4 +1,4 @@
-/** The fuzzer's areas `texts` and `options`: for any input, the library returns a result or a tagged error. */
+/** The fuzzer's `texts` and `options` areas: for any input, the library returns a result or a tagged error. */
 import { Effect } from "effect"
 import { drawOf, show } from "./input.ts"
 import * as options from "./options.ts"

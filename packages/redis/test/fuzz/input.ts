@@ -16,7 +16,7 @@ export const makeDraw = (seed: number): Draw => {
 }
 
 /**
- * The random numbers of one case. They depend only on the seed and the case's number, so a case can be repeated alone.
+ * The random numbers for one case. They depend only on the seed and the case's number, so a case can be repeated alone.
  */
 export const drawOf = (seed: number, number: number) => makeDraw(seed * 1_000_003 + number)
 

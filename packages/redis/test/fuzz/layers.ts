@@ -1,4 +1,4 @@
-/** The fuzzer's areas `replies`, `messages` and `entries`: whole layers on a fake server that sends invalid data. */
+/** The fuzzer's `replies`, `messages` and `entries` areas: whole layers on a fake server that sends invalid data. */
 import { Mutex } from "@effect-simba/core"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"

@@ -1,5 +1,5 @@
 /**
- * The command `pnpm fuzz`: feeds invalid input to everything that enters a process from outside:
+ * `pnpm fuzz` feeds invalid input to everything that enters a process from outside:
  *
  *     pnpm fuzz --cases 200000 --seed 1
  *
@@ -19,8 +19,8 @@ process.on("unhandledRejection", (error) => {
 })
 
 /**
- * For some invalid frames, the parser of ioredis throws an exception that no caller can catch. Without this handler it
- * would end the process.
+ * For some invalid frames, ioredis's parser throws an exception that no caller can catch. Without this handler it would
+ * end the process.
  */
 let ofDriver = 0
 process.on("uncaughtException", (error) => {
@@ -34,8 +34,8 @@ type Fuzz = (
 ) => Effect.Effect<ReadonlyArray<Finding>, unknown, FakeRedis.FakeRedis | Scope.Scope>
 
 /**
- * The areas, and their shares of the cases. A case of a whole layer takes milliseconds and a case of a reader
- * microseconds, but only layers can hang, lose leases, or fail to recover.
+ * The areas, and their shares of the cases. A case takes milliseconds for a whole layer and microseconds for a reader,
+ * but only layers can hang, lose leases, or fail to recover.
  */
 const areas: ReadonlyArray<readonly [name: string, part: number, fuzz: Fuzz]> = [
   ["texts", 0.55, (seed, cases) => Effect.sync(() => fuzzTexts(seed, cases))],

@@ -1,5 +1,5 @@
 /**
- * The cases of the area `options`: input from the program, such as names, options, addresses and environment variables.
+ * The cases in the `options` area: input from the program, such as names, options, addresses and environment variables.
  */
 import { Leadership, Mutex } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"

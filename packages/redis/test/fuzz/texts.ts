@@ -1,4 +1,4 @@
-/** The cases of the area `texts`: the decoders of everything that a process reads from Redis. */
+/** The cases in the `texts` area: the decoders of everything that a process reads from Redis. */
 import type { Exit, Schema } from "effect"
 import { reader } from "../../src/internal/client/decode.ts"
 import * as messages from "../../src/internal/mutex/messages.ts"

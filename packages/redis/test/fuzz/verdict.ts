@@ -1,4 +1,4 @@
-/** Judges a case of the fuzzer. It must succeed, or fail with a tagged error whose message has a bounded length. */
+/** Judges a fuzzer case. It must succeed, or fail with a tagged error whose message has a bounded length. */
 import { Cause, Exit } from "effect"
 
 /** Maximum length of an error's message, in characters, so that it does not flood a log. */

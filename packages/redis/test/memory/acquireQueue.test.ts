@@ -1,4 +1,4 @@
-/** The waiters of one process share a place in a mutex's queue. Random scripts check exclusion and fairness. */
+/** A process's waiters share a place in a mutex's queue. Random scripts test exclusion and fairness. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
@@ -56,8 +56,8 @@ it.effect.prop(
         for (const earlier of holdings.slice(0, index)) {
           if (earlier.worker === holding.worker) assert.isAtMost(earlier.asked, holding.asked)
         }
-        // The other process may finish its current turn and take one more. Each earlier turn of this process, and each
-        // of its waiters that gave up its place, allows another turn.
+        // The other process may finish its current turn and take one more, plus one for each earlier turn of this
+        // process and for each of this process's waiters that gave up its place.
         const others = holdings.slice(0, index).filter(({ from, worker }) =>
           worker !== holding.worker && from > holding.asked
         )
@@ -138,7 +138,7 @@ describe("places in the queue", () => {
         yield* TestClock.adjust("2 seconds")
         assert.isTrue(yield* server.evict("simba:{m}:contender"))
         const later = yield* start(second.withLock("m")(Effect.sync(() => order.push("second"))))
-        // A waiter polls, at the latest, when the lease that it knows of should have ended
+        // A waiter polls by the time the lease it knows about should have ended
         yield* TestClock.adjust("17 seconds")
         yield* Scope.close(scope, Exit.void)
         yield* Fiber.joinAll([waiting, later])

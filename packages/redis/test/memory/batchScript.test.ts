@@ -62,7 +62,7 @@ interface Held {
   readonly token: string
 }
 
-/** The arguments of an operation. `held` contains each mutex's owner and token. Most releases are by the owner. */
+/** An operation's arguments. `held` contains each mutex's owner and token. Most releases are by the owner. */
 const argumentsOf = (
   { act, id, mutex, ticket, value }: Step,
   held: ReadonlyArray<Held>
@@ -109,7 +109,7 @@ const callOf = (
 
 const commandOf = (step: Step): ReadonlyArray<string> => {
   const [owner, queue, fence, reserved] = keysOf(mutexes[step.mutex]!) as [string, string, string, string]
-  // Never a whole second: those are tickets of Simba contenders
+  // Never a whole second: those are Simba contenders' tickets
   const ticket = `1750000000.${step.value}${step.id}5`
   switch (step.act) {
     case "crowd":
@@ -193,8 +193,8 @@ describe("acquireAndRelease.lua", () => {
   })
 
   /**
-   * Random sequences per test. The tests are short and numerous, so that `pnpm mutants` can run as many as its time
-   * budget allows.
+   * The number of random sequences per test. The tests are short and numerous, so that `pnpm mutants` can run as many
+   * as its time budget allows.
    */
   const runs = 50
 

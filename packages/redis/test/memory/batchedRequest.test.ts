@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as batchedRequest from "../../src/streams/internal/batchedRequest.ts"
 
-it.effect("all requests in a call fail if it has too few replies, because replies cannot be matched with requests", () =>
+it.effect("all requests in a call fail if replies are missing, because the others cannot be matched with their requests", () =>
   Effect.gen(function*() {
     let calls = 0
     const done = batchedRequest.make("done", (items: ReadonlyArray<number>) =>

@@ -1,4 +1,4 @@
-/** Blocking reads, which wait for messages of many data streams on few connections. */
+/** Blocking reads, which wait for messages in many data streams over a few connections. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Logger, References } from "effect"

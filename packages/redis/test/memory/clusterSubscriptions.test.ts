@@ -1,4 +1,4 @@
-/** How a layer subscribes on all primaries of a Cluster, tested with fake clients. */
+/** How a layer subscribes on all primaries in a Cluster, tested with fake clients. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Logger } from "effect"
 import type { Cluster, Redis as Client } from "ioredis"
@@ -77,11 +77,11 @@ const quiet = Logger.layer([])
 /** Advances the platform's timers, because connections do not use Effect's clock. */
 const pass = (millis: number) => Effect.andThen(Effect.promise(() => vi.advanceTimersByTimeAsync(millis)), turns)
 
-describe("subscriptions on the primaries of a Cluster", () => {
+describe("subscriptions on a Cluster's primaries", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }))
   afterEach(() => void vi.useRealTimers())
 
-  it.live("a message from before a gap does not suppress the same text after the gap", () =>
+  it.live("a message before a gap does not suppress the same text after the gap", () =>
     Effect.gen(function*() {
       const { a, b, heard } = yield* clusterOfTwo
       a.hear("channel", "look")

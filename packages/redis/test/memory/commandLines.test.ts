@@ -55,7 +55,7 @@ describe.concurrent("the repository's programs", () => {
     ["packages/redis/test/simulate/main.ts -- --plan jobs", "Unexpected argument '--plan'"],
     ["packages/redis/test/explore/main.ts --scope two,toString", "unknown scope \"toString\", expected one of: "],
     ["packages/redis/test/explore/main.ts --scope two --schedule nothing", "the schedule asks for \"nothing\""],
-    ["packages/redis/test/explore/main.ts --schedule nothing", "--schedule needs the one --scope that it belongs to"],
+    ["packages/redis/test/explore/main.ts --schedule nothing", "--schedule needs exactly one --scope"],
     ["packages/redis/test/nemesis/main.ts --judge nowhere", "nowhere has no history of a run"],
     ["scripts/mutants.mjs --area lua", "unknown area \"lua\", expected one of: lua-mutex"],
     ["scripts/rules.mjs --rule unheard-of", "no rule has \"unheard-of\" in its name"],

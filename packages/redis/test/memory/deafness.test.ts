@@ -1,4 +1,4 @@
-/** The simulator's fault `deafen`: a subscription stays open but delivers no messages. */
+/** The simulator's `deafen` fault: a subscription stays open but delivers no messages. */
 import type * as MutexStore from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -51,7 +51,7 @@ const asksWhenItHears: Checker.Checker = {
   }
 }
 
-describe("A deaf process", () => {
+describe("a deaf process", () => {
   it.effect("a deaf client misses messages while its subscription is open, and then receives a gap", () =>
     Effect.gen(function*() {
       const publish = (client: Simulation.Client) =>

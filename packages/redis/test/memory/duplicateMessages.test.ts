@@ -1,4 +1,4 @@
-/** The removal of duplicate messages, because every Cluster node delivers a copy of each message. */
+/** How duplicate messages are removed. On a Cluster, every node delivers a copy of each message. */
 import { assert, it } from "@effect/vitest"
 import { Copies } from "../../src/internal/client/ioredis/duplicateMessages.ts"
 
@@ -13,7 +13,7 @@ it("a text published twice is delivered twice, even if one node sends both copie
   for (const order of ["abcabc", "aabbcc", "aabcbc"]) assert.strictEqual(heard(new Copies(), order).length, 2, order)
 })
 
-it("a copy missing from before a gap does not suppress a message after the gap", () => {
+it("a copy that was missing before a gap does not suppress a message after the gap", () => {
   const copies = new Copies()
   assert.strictEqual(heard(copies, "aabb").length, 2)
   copies.clear()
@@ -25,7 +25,7 @@ it("every message from a single node is delivered", () => {
   assert.deepStrictEqual([1, 2, 3].map(() => copies.isFirst("a", "look", 1)), [true, true, true])
 })
 
-it("texts still missing from one node are forgotten when there are more than 1,024 of them", () => {
+it("texts that one node has not sent yet are forgotten once there are more than 1,024 of them", () => {
   const copies = new Copies()
   for (let i = 0; i < 1024; i++) assert.isTrue(copies.isFirst("a", `text ${i}`, 2))
   assert.isFalse(copies.isFirst("b", "text 0", 2))

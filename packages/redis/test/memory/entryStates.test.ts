@@ -1,4 +1,4 @@
-/** Compares the entry states in docs/protocol.md with the declarations and the code of the scripts. */
+/** Compares the entry states in docs/protocol.md with the scripts' declarations and code. */
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"

@@ -14,7 +14,7 @@ const millis = (input: Duration.Input | undefined) =>
   input === undefined ? undefined : Duration.toMillis(Duration.fromInputUnsafe(input))
 
 describe("environment variables", () => {
-  it.effect("set the ttl and the transition of mutexes, unless a duration is invalid", () =>
+  it.effect("set a mutex's ttl and transition, unless a duration is invalid", () =>
     Effect.gen(function*() {
       const read = (env: Record<string, string>, options: Mutex.Options = {}) =>
         Effect.map(mutexes.complete(options), ({ transition, ttl }) => [millis(ttl), millis(transition)]).pipe(

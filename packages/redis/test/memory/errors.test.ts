@@ -53,7 +53,7 @@ describe("a Redis failure", () => {
     assert.strictEqual(keysIn(["a", "b", "c", "d", "e"]), "a key")
   })
 
-  it("is an outage if the server has too many connections, whether its reply or the end of the connection is read first", () => {
+  it("is an outage if the server has too many connections, whether its reply or the disconnection is noticed first", () => {
     const target = { address: "a:1", tls: false }
     const [replied, closed] = [reply("ERR max number of clients reached"), new Error("Connection is closed.")].map((
       cause
@@ -68,7 +68,7 @@ describe("a Redis failure", () => {
     assert.deepStrictEqual([isRetryable, message], [false, "the port of a:NaN is invalid: correct it"])
   })
 
-  it("is described by its code if no address of a host name can be reached, because Node's error then has no message", () => {
+  it("is described by its code if none of a host's addresses can be reached, because Node's error then has no message", () => {
     const cause = Object.assign(new AggregateError([]), { code: "ETIMEDOUT" })
     assert.strictEqual(causes.ofConnecting(cause, { address: "a:1", tls: false }).message, "ETIMEDOUT (a:1)")
   })

@@ -25,7 +25,7 @@ const value = Effect.gen(function*() {
 const set = (value: number): Effect.Effect<unknown, SqlError.SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`UPDATE counters SET value = ${value}`)
 
-/** Wrong: only the write compares the token, with a column of the row. */
+/** Wrong: only the write compares the token, with a column in the row. */
 const comparedAtTheWrite: Recipe = {
   read: () => value,
   write: (token, value) =>
@@ -43,7 +43,7 @@ const fenced: Recipe = {
   write: (token, value) => Effect.as(SqlFence.withTransaction({ resource: "counter", token })(set(value)), true)
 }
 
-/** Raises the token in a column of the row before the read. */
+/** Raises the token in a column in the row before the read. */
 const raisedBeforeTheRead: Recipe = {
   read: (token) =>
     Effect.gen(function*() {
@@ -129,7 +129,7 @@ describe("three processes that increment a row despite pauses and slow requests"
       }))
 
     for (const [name, recipe] of Object.entries({ fenced, raisedBeforeTheRead })) {
-      it.effect(`lose no update if the token is raised before the read (${name})`, () =>
+      it.effect(`lose no updates if the token is raised before the read (${name})`, () =>
         Effect.gen(function*() {
           const results = yield* runs(recipe)
           for (const { counted, lost, value } of results) {

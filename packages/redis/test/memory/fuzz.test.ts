@@ -24,8 +24,8 @@ const untyped = <A>(input: unknown) => input as A
 
 const onFake = Effect.provide(Layer.merge(FakeRedis.layer(), Logger.layer([])))
 
-describe("any input causes a result or a tagged error", () => {
-  it("decoders of texts from Redis", () => assert.deepStrictEqual(fuzzTexts(2, 8000), []))
+describe("any input produces a result or a tagged error", () => {
+  it("decoders of text from Redis", () => assert.deepStrictEqual(fuzzTexts(2, 8000), []))
 
   it.each(readers)("%s: the inputs that the fuzzer mutates are valid", (_, read, valid) => {
     for (const input of valid) assert.isTrue(Exit.isSuccess(read(input)), JSON.stringify(input))
@@ -85,16 +85,16 @@ describe("regressions that the fuzzer found", () => {
     assert.isUndefined(verdict(exit))
   })
 
-  it("the error for a malformed message of a megabyte is short", () => {
+  it("the error for a one-megabyte malformed message is short", () => {
     const { message } = ProtocolError.of("a message", "x".repeat(1_000_000), "too long")
     assert.isBelow(message.length, 500)
   })
 
   it.effect.each([
     ["null instead of mutex options", MutexConfig.make(untyped(null))],
-    ["null as the URL of the server", url.read(untyped(null))],
-    ["a number as the URL of the server", url.read(untyped(6379))],
-    ["an object without a prototype as the URL of the server", url.read(untyped(Object.create(null)))],
+    ["null as the server's URL", url.read(untyped(null))],
+    ["a number as the server's URL", url.read(untyped(6379))],
+    ["an object without a prototype as the server's URL", url.read(untyped(Object.create(null)))],
     ["a bigint as a ttl", MutexConfig.make({ ttl: untyped([5n]) })],
     ["arrays nested deeper than the call stack as a ttl", MutexConfig.make({ ttl: untyped(nested(20_000)) })],
     [

@@ -1,5 +1,5 @@
 /**
- * Compares the Lua scripts for jobs with the in-memory store by random operations, and tests the expiry of their keys.
+ * Compares the Lua scripts for jobs with the in-memory store using random operations, and tests when their keys expire.
  */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
 import type { ClaimRequest, JobOrder, JobsRecord, JobStore } from "@effect-simba/core/JobStore"
@@ -118,7 +118,7 @@ const claimOf = (
     id: ids[by]!,
     token: owned + token as FencingToken,
     claim: String(claim),
-    // A claim for the wanted scheduled time is for a manual run
+    // A claim for the requested time is for a manual run
     mode: at === "wanted" && off === 0 ? "manual" : mode,
     at: instants[at] + off,
     missed,
@@ -266,7 +266,7 @@ describe("a run", () => {
       })
     ))
 
-  it.effect("does not repeat an earlier request if it was scheduled but did not start", () =>
+  it.effect("does not repeat an earlier request if the scheduled run never started", () =>
     onBoth((store, token) =>
       Effect.gen(function*() {
         const { jobs } = store
@@ -322,7 +322,7 @@ describe("the hash of a mutex's jobs", () => {
         assert.strictEqual(yield* expiry, -1)
         yield* read({ mutex, jobs: [] })
         assert.strictEqual(yield* expiry, -1)
-        // The next read sets the exact expiry, and a month leaves enough time for it
+        // The next read sets the exact expiry, and a month leaves plenty of time for that read
         yield* steer(mutex, { _tag: "Resume", job: name })
         assert.strictEqual(yield* expiry, month)
         yield* read({ mutex, jobs: [] })
@@ -355,7 +355,7 @@ describe("the hash of a mutex's jobs", () => {
       }
     }))
 
-  it.effect("can be read, paused and resumed despite two malformed jobs, which are repaired by running one and resuming the other", () =>
+  it.effect("can be read, paused and resumed despite malformed jobs, which a leader's read or a resumption repairs", () =>
     Effect.gen(function*() {
       const { real, send } = yield* setup
       const { read, steer } = real.jobs

@@ -1,4 +1,4 @@
-/** Tests the checkers of jobs with a hand-written history for each kind of violation. */
+/** Tests the job checkers with a hand-written history for each kind of violation. */
 import { assert, describe, it } from "@effect/vitest"
 import { jobsRunAsScheduled } from "../simulate/jobsChecker.ts"
 import { ordersAreFollowed } from "../simulate/jobsOrderChecker.ts"
@@ -91,7 +91,7 @@ describe("jobs run as scheduled", () => {
     )
   })
 
-  it("takes account of operators who change a schedule, resume a job or delete its state", () => {
+  it("accounts for operators who change a schedule, resume a job or delete its state", () => {
     const having = (fields: Record<string, string>) => ({ field: (_: string, name: string) => fields[name] })
     const claims = (from: number, to: number, missed: number, fields = {}, between: ReadonlyArray<Event> = []) =>
       kept([claim(0, "a", from), ...between, claim(2, "b", to, missed)], having(fields))
@@ -187,7 +187,7 @@ describe("orders are followed", () => {
     for (const field of ["paused", "paused:j"]) assert.strictEqual(lost(field), found)
   })
 
-  it("finds a resumed job that may catch up on scheduled times of its pause", () => {
+  it("finds a resumed job that may catch up on times scheduled during its pause", () => {
     const resumed = (at: number, pause: string, resume: string) =>
       followed(({ hash }) => {
         for (const job of ["j", "k"]) hash.set(`at:${job}`, `${at}`)

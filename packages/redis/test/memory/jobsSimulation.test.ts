@@ -31,19 +31,19 @@ const violation = (store: ReturnType<typeof mistaken>, isOperated = false) =>
     return "none"
   })
 
-describe("simulations of jobs", () => {
-  it.effect("violate no rule under any fault, over 4 seeds", () =>
+describe("job simulations", () => {
+  it.effect("violate no rules under any fault, over 4 seeds", () =>
     Effect.forEach(seeds(1, 4), (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
 
   it.effect(
-    "violate no rule under any fault, over 150 seeds",
+    "violate no rules under any fault, over 150 seeds",
     () => Effect.forEach(seeds(5, 150), (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }),
     {
       tags: ["long"]
     }
   )
 
-  it.effect("violate no rule after a failover that loses the end of one run and the claim of the next", () =>
+  it.effect("violate no rules after a failover that loses the end of one run and the claim of the next", () =>
     Effect.forEach([100309, 100776], (seed) => Effect.map(Simulation.run(jobsPlan(seed)), clean), { discard: true }))
 
   it.effect("reveal a store that does not report missed runs", () => {

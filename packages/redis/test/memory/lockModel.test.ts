@@ -67,7 +67,7 @@ describe("the simulator's model of mutexes", () => {
     assert.deepStrictEqual(forced(force(one).with(3, "simba:{foreign}"), `${one}@@400`), [])
   })
 
-  it("separates effect-simba layers from Simba contenders, in channels and in lines", () => {
+  it("distinguishes effect-simba layers from Simba contenders in channels and lines", () => {
     assert.strictEqual(channel("m", one), "simba:inbox:aaaaaaaaaaaa")
     assert.strictEqual(channel("m", "1:1@host"), "simba:{m}:1:1@host")
     assert.strictEqual(line(one), line(other))

@@ -188,7 +188,7 @@ const write = (message: RedisWire.InboxMessage): string => {
   }
 }
 
-describe("the channel of a layer", () => {
+describe("a layer's channel", () => {
   const grant = { token: FencingToken.make(1700000000000100), micros: 1700000000000001, millis: 1500 }
   const read = RedisWire.readInboxMessage
 

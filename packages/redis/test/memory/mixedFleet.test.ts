@@ -55,7 +55,7 @@ const simbaLeader = Effect.fnUntraced(function*(options: {
 
 describe("alongside Simba contenders", () => {
   it.effect.each(["1 second", "2 seconds", "5 seconds"] as const)(
-    "an observer polling every %s reports renewals, but no expiry of a lease that was renewed and released",
+    "an observer polling every %s reports renewals, but does not report a renewed and released lease as expired",
     (pollInterval) =>
       Effect.forEach(
         [0, 130, 480, 760],
@@ -78,7 +78,7 @@ describe("alongside Simba contenders", () => {
     { tags: ["S16"] }
   )
 
-  it.effect("a Simba contender without a transition alternates with an effect-simba contender of the same lease duration", () =>
+  it.effect("a Simba contender without a transition alternates with an effect-simba contender with the same lease duration", () =>
     Effect.gen(function*() {
       const process = TestMutex.layerClient(RedisMutex.layerStore, {
         name: "us",

@@ -304,7 +304,7 @@ describe("tokens", () => {
     }).pipe(Effect.provide(server)))
 })
 
-describe("the grant of a waiter", () => {
+describe("a waiter's grant", () => {
   const waiter = id(2, "bbbbbbbbbbbb")
 
   /**

@@ -10,7 +10,7 @@ it.each([
     "",
     "\\\0\n"
   ]],
-  ["with the plain quotes of Valkey 8.1.1", `"set" "k" "at ["key"]" "{"a":1}"`, ["SET", "k", `at ["key"]`, `{"a":1}`]]
+  ["with Valkey 8.1.1's plain quotes", `"set" "k" "at ["key"]" "{"a":1}"`, ["SET", "k", `at ["key"]`, `{"a":1}`]]
 ])("a command is read %s", (_, text, args) => {
   const found = parseMonitor("n1", `+1.000500 [0 127.0.0.1:5000] ${text}`, 1000)
   assert.deepStrictEqual(found, { at: 0.5, node: "n1", isScript: false, source: "127.0.0.1:5000", args })

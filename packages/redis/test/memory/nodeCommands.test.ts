@@ -1,4 +1,4 @@
-/** Commands to all primaries of a Cluster, tested with fake clients that have nothing but a status. */
+/** Commands to all primaries in a Cluster, tested with fake clients that have only a status. */
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Exit } from "effect"
 import type { Cluster } from "ioredis"

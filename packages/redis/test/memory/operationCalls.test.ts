@@ -113,7 +113,7 @@ describe("a release of a contended mutex", () => {
     assert.deepStrictEqual(calls.map((args) => args.slice(6)), [["r 1 9000 1500", "a"], ["rW 1 9000 1500", "b", "c"]])
   })
 
-  it("does not overtake operations of the same turn", () => {
+  it("does not overtake operations from the same turn", () => {
     const calls = sent(({ acquire: ask, release: end }) => {
       ask(acquire(m, "a"), none)
       end(release(m, "b"), none, true)

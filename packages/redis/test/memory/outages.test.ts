@@ -33,7 +33,7 @@ describe("with a provider without timeouts and a server that never replies", () 
       ["data streams", "PING", streams],
       ["data streams", "CONFIG", streams]
     ] as const
-  )("the layer of %s fails after 30 seconds (%s)", ([, silent, layer]) =>
+  )("the layer for %s fails after 30 seconds (%s)", ([, silent, layer]) =>
     Effect.gen(function*() {
       const context = yield* Layer.build(FakeRedis.layerClient({ name: "a" }))
       const redis = Context.get(context, Redis)

@@ -31,7 +31,7 @@ describe("renewals through Effect's Redis service", () => {
       assert.deepStrictEqual(log, ["EVALSHA begins", "EVALSHA ends"])
     }))
 
-  it.effect("are not repeated with the script's text for a caller that has given up", () =>
+  it.effect("are not resent with the script's text if their caller has given up", () =>
     Effect.gen(function*() {
       const sent: Array<string> = []
       const replies: Array<Parameters<CommandSink["Service"]["send"]>[2]> = []

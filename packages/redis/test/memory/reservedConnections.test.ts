@@ -42,7 +42,7 @@ it.live("reserved connections use the database selected by the client while it r
     assert.include(server.received, "SELECT")
   }).pipe(Effect.scoped, Effect.provide(quiet)))
 
-it.live("a command on a reserved connection that was lost meanwhile is known not to have run", () =>
+it.live("a command on a reserved connection that was lost in the pool is reported as not sent", () =>
   Effect.gen(function*() {
     const relay = yield* relayTo((yield* refusingServer).port)
     const context = yield* Layer.build(IoRedis.layer({ url: `redis://127.0.0.1:${relay.port}` }))

@@ -82,7 +82,7 @@ describe("a server check", () => {
     }
   })
 
-  it("requires the flag E and either x or A for expired events", () => {
+  it("requires the E flag and either x or A for expired events", () => {
     const statuses = ["Ex", "AE", "xE", "Kx", "E", "x", "A", "", undefined].map((flags) => keyspaceEvents(flags).status)
     assert.deepStrictEqual(statuses, ["ok", "ok", "ok", ...Array.from({ length: 5 }, () => "warning"), "info"])
   })

@@ -1,6 +1,6 @@
 /**
- * Simulates the plans for mutexes with ranges of seeds, with seeds that once revealed a defect, and with defective
- * stores that they must reveal.
+ * Simulates the mutex plans with ranges of seeds, with seeds that once revealed a defect, and with defective stores
+ * that they must reveal.
  */
 import { Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -72,24 +72,24 @@ type Setup = Parameters<typeof Simulation.run>[0]
 
 const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.violations, [], Simulation.report(result))
 
-describe("simulations of mutexes", () => {
-  it.effect("violate no rule under any fault, over 150 seeds", () =>
+describe("mutex simulations", () => {
+  it.effect("violate no rules under any fault, over 150 seeds", () =>
     Effect.forEach(
       Array.from({ length: 150 }, (_, index) => index + 1),
       (seed) => Effect.map(Simulation.run(mutexPlan(seed)), clean),
       { discard: true }
     ), { tags: ["long"] })
 
-  it.effect("violate no rule with seeds that once revealed a defect", () =>
+  it.effect("violate no rules with seeds that once revealed a defect", () =>
     Effect.forEach(
-      // 1283, 1701, 2693, 3215, 3482 and 5112: several silent waiters of one process blocked live waiters behind them.
+      // 1283, 1701, 2693, 3215, 3482 and 5112: several silent waiters in one process blocked live waiters behind them.
       // 18201: a wall clock was set back before a suspension. The others found defects in checkers.
       [1283, 1701, 2693, 3215, 3482, 5112, 297, 541, 970, 6738, 9248, 9302, 9325, 18201, 19873],
       (seed) => Effect.map(Simulation.run(plainPlan(seed, asBefore)), clean),
       { discard: true }
     ))
 
-  it.effect("violate no rule with contenders and fences, with seeds that once revealed a defect", () =>
+  it.effect("violate no rules with contenders and fences, with seeds that once revealed a defect", () =>
     Effect.forEach(
       [
         // A place that its layer could not release counted as a live waiter
@@ -108,7 +108,7 @@ describe("simulations of mutexes", () => {
     ))
 
   it.effect(
-    "violate no rule if busy processes hold many mutexes, with seeds that once revealed a defect",
+    "violate no rules if busy processes hold many mutexes, with seeds that once revealed a defect",
     () =>
       Effect.forEach(
         // 3, 5, 8, 33 and 36: the timers of lost leases ran after the work that they should have interrupted. 12, 19
@@ -120,13 +120,13 @@ describe("simulations of mutexes", () => {
     { tags: ["long"] }
   )
 
-  it.effect("violate no rule if processes are busy, with seeds that once revealed a defect", () =>
+  it.effect("violate no rules if processes are busy, with seeds that once revealed a defect", () =>
     Effect.forEach(
       // 40003532: after a suspension, a waiter restarted its whole sleep. The others found cases that checkers had not
       // considered: work that continued in the turn in which its process resumed; fibers whose requests were ordered
       // differently from their notes (85002418, 85003522); fibers that yielded before noting their leases (63001996,
-      // 80005555); and forced releases during a gap of the subscription (66009031), just before a connection is
-      // replaced (86001575), or before a failed renewal (66015736).
+      // 80005555); and forced releases during a subscription gap (66009031), just before a connection is replaced
+      // (86001575), or before a failed renewal (66015736).
       [8100281, 8100468, 8100924, 40003532, 63001996, 66009031, 66015736, 80005555, 85002418, 85003522, 86001575],
       (seed) => Effect.map(Simulation.run(mutexPlan(seed)), clean),
       { discard: true }
@@ -241,7 +241,7 @@ describe("simulations of mutexes", () => {
       assert.deepStrictEqual(mixed, [[Checker.rules.everybodyIsServed.name], []])
     }))
 
-  it.effect("violate no rule even with deaf subscriptions and endless leases, because waiters poll", () =>
+  it.effect("violate no rules even with deaf subscriptions and endless leases, because waiters poll", () =>
     Effect.map(finds(["deafen"], false, (settings) => program(settings, trusting)), ({ alone, mixed }) => {
       assert.deepStrictEqual(alone, [[], []])
       assert.deepStrictEqual(mixed, [[], []])
@@ -305,7 +305,7 @@ describe("simulations of mutexes", () => {
     }))
 
   it.effect(
-    "behind several silent waiters of one process, a live waiter polls after each confirm period",
+    "behind several silent waiters in one process, a live waiter polls after each confirm period",
     () =>
       Effect.gen(function*() {
         const store = yield* MutexStore.MutexStore
@@ -341,7 +341,7 @@ describe("simulations of mutexes", () => {
   )
 
   it.effect(
-    "violate no rule alongside Simba contenders, over 40 seeds and seeds that once revealed a defect",
+    "violate no rules alongside Simba contenders, over 40 seeds and seeds that once revealed a defect",
     () =>
       Effect.forEach(
         [

@@ -130,7 +130,7 @@ describe("waits for a free mutex", () => {
     assert.deepStrictEqual(longest([waiting(0, 1, "n"), ...held, owner(350, undefined, "b")]), [50, 50])
   })
 
-  it("counts hand-overs to another owner", () => {
+  it("counts hand-offs to another owner", () => {
     const { found, onEvent } = measure()
     for (const to of ["a", "b", "b", undefined, "b", "a"]) onEvent(owner(0, undefined, to))
     assert.strictEqual(found.handOvers, 2)

@@ -1,4 +1,4 @@
-/** What operators do with data streams during their processing: seek, lag, trim and pause. */
+/** What operators do with data streams while they are processed: seek, lag, trim and pause. */
 import { StreamClient, StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { TestStreams } from "@effect-simba/testkit/streams"
@@ -163,7 +163,7 @@ describe("trim", () => {
       assert.strictEqual(yield* send("XLEN", "orders:eu"), 1)
     }).pipe(Effect.provide(Live)))
 
-  it.effect("leaves a data stream alone that was deleted and rewritten", () =>
+  it.effect("does not affect a data stream that was deleted and rewritten", () =>
     Effect.gen(function*() {
       for (const id of ["50-0", "60-0"]) yield* send("XADD", "orders:eu", id, "n", "1")
       yield* StreamClient.seek("orders:eu", "now")

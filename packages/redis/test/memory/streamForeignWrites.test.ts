@@ -23,7 +23,7 @@ import {
 
 describe("writes by other programs", () => {
   it.effect(
-    "unreadable entries are reported among others, and only their consumer can dead-letter them",
+    "unreadable entries are reported along with readable ones, and only their consumer can dead-letter them",
     () =>
       onFake(Effect.gen(function*() {
         const { pending, read, send, service } = yield* setup()
@@ -199,7 +199,7 @@ describe("writes by other programs", () => {
       assert.strictEqual(yield* send("EXISTS", keysOf(one).entryLease, keysOf(two).streamLease), 0)
     })))
 
-  it.effect("a late repetition of a take of a deleted entry does not end the current lease", () =>
+  it.effect("a late, repeated take of a deleted entry does not end the current lease", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const [one, two] = [yield* own("one"), yield* own("two")]

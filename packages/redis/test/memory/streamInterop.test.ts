@@ -31,7 +31,7 @@ const lease = 2000
 
 const heartbeat = 1000
 
-// The interval of 2 seconds plus up to a fifth of jitter
+// The 2-second interval plus up to 20% jitter
 const sweep = 2400
 
 // Without an event, a consumer checks a free data stream twice before taking it, because a Go consumer may be finishing

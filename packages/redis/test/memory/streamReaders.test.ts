@@ -140,7 +140,7 @@ describe("a blocking read", () => {
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 other>0-0"])
     }))
 
-  it.effect("serves a waiter that wants fewer messages than another only once, and leaves the rest to a separate read", () =>
+  it.effect("serves a waiter only once if another one wants more messages, and leaves the rest to a separate read", () =>
     Effect.gen(function*() {
       const sizes: Array<number> = []
       const { commands, reply, wait } = yield* setup({

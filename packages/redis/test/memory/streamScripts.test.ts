@@ -699,7 +699,7 @@ describe("dead letters", () => {
       assert.include(refused.message, "is the load-balancer stream")
     })))
 
-  it.effect("caused by expired leases contain the token of the last lease", () =>
+  it.effect("caused by expired leases contain the last lease's token", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -1095,7 +1095,7 @@ describe("what scripts read", () => {
       assert.strictEqual(yield* fail(0), 2)
     })))
 
-  it.effect("a key of the wrong type fails a single item of a take, but a server error fails the whole request", () =>
+  it.effect("a key of the wrong type fails only its own item in a take, but a server error fails the whole request", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, own, send, service } = yield* setup()
       const [request] = yield* announceMany(1)

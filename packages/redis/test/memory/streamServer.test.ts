@@ -153,7 +153,7 @@ describe("on a Cluster", () => {
   )
 
   it("slots are the same as in Redis", { tags: ["G24"] }, () => {
-    // The values returned by CLUSTER KEYSLOT
+    // The values that CLUSTER KEYSLOT returns
     assert.strictEqual(slot("123456789"), 12739)
     assert.strictEqual(slot("somekey"), 11058)
     assert.strictEqual(slot("foo{hash_tag}"), 2515)

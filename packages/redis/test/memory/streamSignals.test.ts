@@ -1,4 +1,4 @@
-/** How several consumers react to the events of expired leases, and the metrics of takes. */
+/** How several consumers react to events for expired leases, and the metrics for takes. */
 import * as StreamClient from "@effect-simba/core/streams/StreamClient"
 import * as StreamMetrics from "@effect-simba/core/streams/StreamMetrics"
 import { RedisStreams } from "@effect-simba/redis/streams"
@@ -116,7 +116,7 @@ describe("expiry events", () => {
   )
 })
 
-describe("metrics of takes", () => {
+describe("metrics for takes", () => {
   it.effect("count successful takes, not requests", () =>
     playing(Effect.gen(function*() {
       const [a, b] = [

@@ -1,5 +1,5 @@
 /**
- * Simulates the plans for data streams with ranges of seeds, with seeds that once revealed a defect, and with defective
+ * Simulates the data-stream plans with ranges of seeds, with seeds that once revealed a defect, and with defective
  * stores that they must reveal.
  */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
@@ -18,7 +18,7 @@ const clean = (result: Simulation.Result) => assert.deepStrictEqual(result.viola
 /** The plan without `uses`, which would change the histories of older seeds. */
 const plainPlan = (seed: number) => planOf(seed, plainLoadOf(seed))
 
-/** The plan without both `uses` and the fault `processor`, for even older seeds. */
+/** The plan with neither `uses` nor the `processor` fault, for even older seeds. */
 const asBefore = (plan: ReturnType<typeof plainPlan>) => {
   const { processor: _, ...faults } = plan.faults as Simulation.Faults
   return { ...plan, faults }
@@ -78,15 +78,15 @@ const found = (
     ({ violations }) => violations.map(({ checker }) => checker)
   )
 
-describe("simulations of data streams", () => {
-  it.effect("violate no rule under any fault, over 60 seeds", () =>
+describe("data-stream simulations", () => {
+  it.effect("violate no rules under any fault, over 60 seeds", () =>
     Effect.forEach(
       Array.from({ length: 60 }, (_, index) => index + 1),
       (seed) => Effect.map(Simulation.run(streamPlan(seed)), clean),
       { discard: true }
     ), { tags: ["long"] })
 
-  it.effect("violate no rule with seeds that once revealed a defect", () =>
+  it.effect("violate no rules with seeds that once revealed a defect", () =>
     Effect.forEach(
       // A yield was counted as a failure if the grace period ended meanwhile (26, 27). A failure was counted twice if
       // its reply was lost (14), or if its request arrived after the next failure (401095). The others found cases that
@@ -99,7 +99,7 @@ describe("simulations of data streams", () => {
     ))
 
   it.effect(
-    "violate no rule if busy consumers own many data streams, with seeds in which leases end one by one",
+    "violate no rules if busy consumers own many data streams, with seeds in which leases end one by one",
     () =>
       Effect.forEach(
         [4, 5],
@@ -109,7 +109,7 @@ describe("simulations of data streams", () => {
     { tags: ["long"] }
   )
 
-  it.effect("violate no rule if processes are busy, with seeds that once revealed a defect", () =>
+  it.effect("violate no rules if processes are busy, with seeds that once revealed a defect", () =>
     Effect.forEach(
       // An entry was taken although a Go consumer had locked it after the expiry event and was finishing it (84000970,
       // 84001172). The plan deleted a data stream because of an older checkpoint (84000867). The others found a case
@@ -129,7 +129,7 @@ describe("simulations of data streams", () => {
     }))
 
   it.effect(
-    "violate no rule in a calm fleet",
+    "violate no rules in a calm fleet",
     () => Effect.map(found(calm), (checkers) => assert.deepStrictEqual(checkers, []))
   )
 

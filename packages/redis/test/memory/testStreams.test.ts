@@ -32,7 +32,7 @@ it.effect("a client processes announced messages, and FakeRedis shows the server
     assert.include((yield* server.keys).map(({ key }) => key), "orders:eu")
   }).pipe(Effect.provide(TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders" }))))
 
-it.effect("every client has each operation of the module, including clients from an application's own classes", () =>
+it.effect("every client has all of the module's operations, including clients from an application's own classes", () =>
   Effect.gen(function*() {
     const client = yield* StreamClient.StreamClient
     const operations = Object.keys(StreamClient).filter((name) => /^[a-z]/.test(name) && !name.startsWith("layer"))

@@ -385,7 +385,7 @@ describe("a place that a live layer could not release", () => {
       yield* holder.own
       yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
       yield* gone.release
-      // A late request arrives. To the store `a`, it looks like one on another connection.
+      // A late request arrives. To store `a`, it looks like one on another connection.
       yield* late.acquire({
         mutex: m,
         id: gone.id,
@@ -416,7 +416,7 @@ describe("a place that a live layer could not release", () => {
       const { requeued } = yield* release(a, { mutex: m, id: holder.id, ...periods, requeue })
       assert.strictEqual(ownerOf(requeued!.ownership), next.id)
       yield* gone.release
-      // A late request arrives. To the store `a`, it looks like one on another connection.
+      // A late request arrives. To store `a`, it looks like one on another connection.
       yield* late.acquire({ mutex: m, id: gone.id, mode: "wait", ...periods })
       const changes = yield* b.changes(m)
       yield* next.release

@@ -1,6 +1,6 @@
 /**
- * The program of a process in a mutex simulation: fibers that acquire mutexes in every way, contenders, and forced
- * releases. The plans in `mutexPlan.ts` and `mixedFleetPlan.ts` use it, and the nemesis runs it on real servers.
+ * A process's program in a mutex simulation: fibers that acquire mutexes in every way, contenders, and forced releases.
+ * The plans in `mutexPlan.ts` and `mixedFleetPlan.ts` use it, and the nemesis runs it on real servers.
  */
 import { type Lease, Mutex } from "@effect-simba/core"
 import type { MutexName } from "@effect-simba/core/MutexName"
@@ -29,8 +29,8 @@ export const confirm = 500
  *   cannot.
  * - `coalescing`: whether requests from one event-loop turn share a call, as with ioredis.
  * - `crowd`: number of additional mutexes. Every process acquires each of them for long, CPU-bound work.
- * - `computes`: maximum CPU time for one step of work, in milliseconds. It takes virtual time only under the fault
- *   `processor`.
+ * - `computes`: maximum CPU time for one step of work, in milliseconds. It takes virtual time only under the
+ *   `processor` fault.
  * - `throws`: whether the tracer and the logger sometimes throw.
  */
 export interface Settings {

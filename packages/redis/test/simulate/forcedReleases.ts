@@ -1,4 +1,4 @@
-/** A checker of forced releases, after which the old owner must stop soon. */
+/** A checker for forced releases, after which the old owner must stop soon. */
 import type { Checker } from "@effect-simba/testkit"
 
 const beliefs = new Set(["ensured", "begin", "step"])

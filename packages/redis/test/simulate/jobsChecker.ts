@@ -1,5 +1,5 @@
 /**
- * A checker of jobs: which runs start, under which token, and whether each scheduled time is either run or reported as
+ * A checker for jobs: which runs start, under which token, and whether each scheduled time is either run or reported as
  * missed.
  */
 import type { Checker } from "@effect-simba/testkit"
@@ -15,14 +15,14 @@ export interface JobRules {
 }
 
 /**
- * A loss of data or a step of the server's clock excuses runs that started before it or within this many milliseconds
- * after it.
+ * Data loss or a step of the server's clock excuses runs that started before it or within this many milliseconds after
+ * it.
  */
 const excuseFor = 10_000
 
 const causes: ReadonlyArray<string> = ["noLeader", "running", "paused", "outage"]
 
-/** Parses the arguments for the script `claimRun`. */
+/** Parses the arguments for the `claimRun` script. */
 export const claimOf = (args: ReadonlyArray<string>) => {
   if (args.length !== 16 || !args[4]!.endsWith(":jobs")) return undefined
   const [id, token, job, claim, mode, at, missed, cause] = args.slice(5)
@@ -38,7 +38,7 @@ export const claimOf = (args: ReadonlyArray<string>) => {
   }
 }
 
-/** Parses the arguments for the script `steerJobs`. */
+/** Parses the arguments for the `steerJobs` script. */
 export const orderOf = (args: ReadonlyArray<string>) => {
   if (args.length !== 8 || !args[4]!.endsWith(":jobs")) return undefined
   return { order: args[5]!, job: args[6]! }
@@ -50,7 +50,7 @@ export const isForgetting = (
   key: string
 ) => args[0] === "DEL" && args[1] === key && reply === 1
 
-/** Parses the arguments for the script `endRun`. */
+/** Parses the arguments for the `endRun` script. */
 export const endOf = (args: ReadonlyArray<string>) => {
   if (args.length !== 7 || !args[3]!.endsWith(":jobs")) return undefined
   const [job, claim, outcome] = args.slice(4)
@@ -95,9 +95,8 @@ export const jobsRunAsScheduled = (
     const begun = new Map<string, number>()
     const newest = new Map<string, { readonly token: number; readonly at: number }>()
     /**
-     * The last scheduled time of each job that was run or missed. If an operator has resumed the job since, `claimed`
-     * is the last scheduled time that a leader claimed, from which leaders count if they do not know about the
-     * resumption.
+     * Each job's last scheduled time that was run or missed. If an operator has resumed the job since, `claimed` is the
+     * last scheduled time that a leader claimed, from which leaders count if they do not know about the resumption.
      */
     const decided = new Map<string, { readonly at: number; readonly claimed: number; readonly when: number }>()
     const claims = new Set<string>()

@@ -1,9 +1,9 @@
-/** A checker of operators' requests: pauses, runs and lists of jobs. */
+/** A checker for operators' requests: pauses, runs and lists of jobs. */
 import type { Checker } from "@effect-simba/testkit"
 import { claimOf, endOf, isForgetting, orderOf } from "./jobsChecker.ts"
 
 /**
- * - No run is claimed for a scheduled time while its job is paused. A resumed job skips the scheduled times of the
+ * - No run is claimed for a scheduled time while its job is paused. A resumed job skips the times scheduled during the
  *   pause.
  * - Each requested run starts once, unless its leader is lost. A request is not forgotten.
  * - An operator can read all jobs.

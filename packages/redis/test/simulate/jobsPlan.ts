@@ -1,6 +1,6 @@
 /**
- * The plan `jobs` for `pnpm simulate`: a leadership with jobs of every kind, under every fault. Operators intervene
- * with half of the seeds.
+ * The `jobs` plan for `pnpm simulate`: a leadership with every kind of job, under every fault. Operators intervene in
+ * half of the seeds.
  */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { RedisMutex } from "@effect-simba/redis"
@@ -50,8 +50,8 @@ const kinds: ReadonlyArray<JobRules & { readonly options: Omit<Leadership.Job<st
 ]
 
 /**
- * The program of a process, with or without an operator. A tenth of the runs fail. Tests pass a defective `store`,
- * which the checker must detect.
+ * A process's program, with or without an operator. A tenth of the runs fail. Tests pass a defective `store`, which the
+ * checker must detect.
  */
 export const program = (store = RedisMutex.layerStore, isOperated = false) => (client: Simulation.Client) => {
   const { note, random } = client

@@ -1,4 +1,4 @@
-/** A checker of turns. During a turn, the fibers of one process hand a lease to each other. Turns must end in time. */
+/** A checker for turns. During a turn, the fibers of one process hand a lease to each other. Turns must end in time. */
 import { tokenStride } from "@effect-simba/core/MutexStore"
 import type { Checker } from "@effect-simba/testkit"
 

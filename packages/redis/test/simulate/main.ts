@@ -1,5 +1,5 @@
 /**
- * The command `pnpm simulate` runs many seeds of a plan or replays one:
+ * `pnpm simulate` runs many seeds of a plan or replays one:
  *
  *     pnpm simulate --plan mutex --seeds 1000 --from 1
  *     pnpm simulate --plan mutex --seed 17 --verbose

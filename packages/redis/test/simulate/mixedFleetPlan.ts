@@ -1,5 +1,5 @@
 /**
- * The plans `mixed-fleet` and `calm-fleet` for `pnpm simulate`: effect-simba and Simba contenders share mutexes. Only
+ * The `mixed-fleet` and `calm-fleet` plans for `pnpm simulate`: effect-simba and Simba contenders share mutexes. Only
  * effect-simba's tokens are checked, because Simba contenders have none. Simba contenders may overtake waiters, but
  * only a bounded number of times.
  */

@@ -58,9 +58,7 @@ const throwing = ({ random }: Simulation.Client) => {
   )
 }
 
-/**
- * The program of a process. Tests pass a defective store (`on`) or defective mutexes, which the checkers must detect.
- */
+/** A process's program. Tests pass a defective store (`on`) or defective mutexes, which the checkers must detect. */
 export const program = (
   settings: Settings,
   on: Layer.Layer<MutexStore.MutexStore, Layer.Error<typeof RedisMutex.layerStore>, Redis | Subscriber> =
@@ -127,7 +125,7 @@ export const { processor: _processor, ...withoutProcessors } = Simulation.allFau
 
 const allFaults = Simulation.allFaults as Simulation.Faults & Required<Pick<Simulation.Faults, "processor" | "suspend">>
 
-/** Commands may hang for the length of the longest lease. */
+/** Commands may hang for as long as the longest lease. */
 export const hang = { chance: 0.005, lasts: longestLease }
 
 const plan = (seed: number | string, clients: number, settings: Settings) =>

@@ -1,4 +1,4 @@
-/** A checker of the scripts that act for owners of data streams. Each may act only for the current owner. */
+/** A checker for the scripts that act for data streams' owners. Each may act only for the current owner. */
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 

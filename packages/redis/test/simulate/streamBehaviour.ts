@@ -1,6 +1,6 @@
 /**
- * The program of a process in a data-stream simulation. A client either is a Go consumer, or produces, consumes and
- * operates with effect-simba.
+ * A process's program in a data-stream simulation. A client is either a Go consumer or an effect-simba producer,
+ * consumer and operator.
  */
 import type { SimbaError } from "@effect-simba/core"
 import { StreamClient } from "@effect-simba/core/streams"

@@ -75,8 +75,8 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
           const value = Option.getOrUndefined(decodeOrder(Object.fromEntries(fields)))
           if (value !== undefined) yield* handle({ id, value })
           else note("processed", { resource: stream, id: `${stream}#${token}`, message: id })
-          // After a loss of data, the server may have issued a smaller token. Yield, so that the next owner gets a
-          // larger token.
+          // After data loss, the server may have issued a smaller token. Yield, so that the next owner gets a larger
+          // token.
           if (!(yield* write(stream, token, id))) return yield* lease.yield
           yield* lease.progress
           after = id
@@ -160,7 +160,7 @@ export const handler = (client: Simulation.Client, settings: Settings) => {
           { ...options, ...(chance(0.5) ? { batchWithin: "300 millis" } : {}) }
         )
 
-    /** Processes messages with the option `after`, storing the offset as part of the work on each message. */
+    /** Processes messages with the `after` option, storing the offset as part of the work on each message. */
     const afterOwnOffset = Effect.gen(function*() {
       const own = offsets(client)
       const after = yield* own.claim(stream, token)

@@ -1,5 +1,5 @@
 /**
- * The plans `streams` and `streams-crowd` for `pnpm simulate`: under faults, consumers share data streams while
+ * The `streams` and `streams-crowd` plans for `pnpm simulate`: under faults, consumers share data streams while
  * producers announce and write them. Some seeds have Go consumers too.
  */
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
@@ -130,9 +130,7 @@ export const modelOf = ({ service: called, go, streams }: Settings): StreamCheck
   }
 }
 
-/**
- * Disables the checks of the server's settings, because their commands would shift the random numbers of known seeds.
- */
+/** Disables the server settings checks, because their commands would shift the random numbers of known seeds. */
 const withoutChecks = Effect.provideService(RedisTopology.RedisTopology, { _tag: "Single", serverChecks: false })
 
 export const program = (settings: Settings, on = RedisStreams.layerStore) => (client: Simulation.Client) =>
@@ -160,10 +158,7 @@ const goOrphan = (pace: Pace) => Duration.sum(orphan(pace), Duration.seconds(40)
 const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDuration: lease }: Pace) =>
   Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
 
-/**
- * Minimum time for which a consumer keeps a data stream that it has received in a hand-over, even with the fastest
- * allowed clock.
- */
+/** Minimum time that a consumer keeps a data stream received in a hand-over, even with the fastest allowed clock. */
 const stay = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat }: Pace) =>
   Duration.millis(10 * (confirm + 4 * heartbeat) / (1 + Simulation.allFaults.clockRate!))
 
@@ -192,8 +187,8 @@ export const plainLoadOf = (seed: number | string) => {
   const losses = !mild && !isCrowd && go === 0 && draw("losses") < 0.3
   const rounds = mild || isCrowd || go > 0 || !hasRoom ? 1 : pick("rounds", [1, 1, 2, 3])
   return {
-    // Fleets with Go consumers lose no data, because Go consumers do not notice losses, and finish data streams that
-    // nobody has read
+    // Do not lose data in fleets with Go consumers, which do not notice the loss and finish data streams that nobody
+    // has read
     losses,
     mild,
     hasOutages: !mild && draw("outages") < 0.15,
@@ -275,7 +270,7 @@ export interface Overrides extends Partial<Omit<Simulation.Options<never>, "prog
   readonly program?: ReturnType<typeof program>
 }
 
-/** An estimate of how long the consumers take for all messages, in milliseconds. */
+/** An estimate of how long the consumers need for all messages, in milliseconds. */
 const longestWork = ({ capacity, consumers, messages, rest, rounds, streams, work }: Settings) =>
   streams.size * rounds * messages * (rest + work) / (consumers * capacity)
 

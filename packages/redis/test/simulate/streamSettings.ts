@@ -22,7 +22,7 @@ export type Ailment = "none" | "fails" | "hangs" | "slow" | "poison" | "curable"
  *
  * - `handling`: messages one by one, concurrently but in order per key, or in batches.
  * - `attempts`: attempts for a message before it is dead-lettered.
- * - `after`: whether the handler stores its offsets in an external system, and passes them as the option `after`.
+ * - `after`: whether the handler stores its offsets in an external system, and passes them as the `after` option.
  * - `seeks`, `pauses`, `trims`: whether operators move checkpoints, pause and resume, or remove processed messages.
  * - `deletes`: fraction of messages that are deleted, whether read or not, between 0 and 1.
  * - `drafts`: whether each data stream first contains messages with larger ids, and is then deleted and rewritten.
@@ -63,16 +63,16 @@ export const isDraft = (message: string) => Number.parseInt(message) > draftBase
 export const draftsOver = (stream: string) => `drafts-over:${stream}`
 
 /**
- * - `streams`: how the handler of each data stream misbehaves, by name. `messages`: messages per data stream and round.
+ * - `streams`: how each data stream's handler misbehaves, by name. `messages`: messages per data stream and round.
  *   `rounds`: number of times that each data stream is announced, written and finished.
  * - `go`: number of clients that are Go consumers, which are the first ones. `consumers`: number of the other clients,
  *   which run effect-simba.
- * - `stays`: maximum session of a consumer, in milliseconds. `freshIds`: whether each session has its own id.
+ * - `stays`: maximum length of a consumer's session, in milliseconds. `freshIds`: whether each session has its own id.
  * - `late`: maximum delay before a consumer first joins, in milliseconds.
- * - `rest`: maximum pause of a producer between two messages, in milliseconds. `work`: maximum time per message, in
+ * - `rest`: a producer's maximum pause between two messages, in milliseconds. `work`: maximum time per message, in
  *   milliseconds.
- * - `computes`: maximum CPU time per message, in milliseconds. It takes virtual time only under the fault `processor`.
- * - `service`: the name of the service. Default: `orders`. `maxFailures` defaults to 6.
+ * - `computes`: maximum CPU time per message, in milliseconds. It takes virtual time only under the `processor` fault.
+ * - `service`: the service's name. Default: `orders`. `maxFailures` defaults to 6.
  * - `unrenewed`: fraction of the Go consumers' claims that are never renewed, between 0 and 1.
  * - `duplicates`: expected number of repeated announcements per round. `malformed`: whether some entries are malformed.
  * - `hasty`: whether a round starts while the end of the previous one is still being processed. `repeats`: whether

@@ -68,7 +68,7 @@ const turn = Effect.andThen(
   Effect.yieldNow
 )
 
-/** Uses the CPU in turns of a millisecond until `isOver`. Calls `act` in each turn. */
+/** Uses the CPU in one-millisecond turns until `isOver`. Calls `act` in each turn. */
 const burn = (act: () => void, isOver: () => boolean) =>
   Effect.whileLoop({ while: () => !isOver(), body: () => turn, step: act })
 

@@ -11,7 +11,7 @@ export interface JobsConfig {
   readonly url: string
   readonly name: string
   readonly mutex: string
-  /** The period of the job `rate`, in milliseconds. */
+  /** The `rate` job's period, in milliseconds. */
   readonly every: number
   /** Every run whose number is a multiple of this one fails, so that the process steps down. */
   readonly stepsDownAfter: number

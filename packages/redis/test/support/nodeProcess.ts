@@ -16,7 +16,7 @@ const compileCache = fileURLToPath(new URL("../../../../node_modules/.cache/node
 
 /**
  * Runs a file in this folder until the scope closes. The file reads `config`, as JSON, from the environment variable
- * `variable`.
+ * named by `variable`.
  */
 export const startNode = <Report>(
   file: string,

@@ -397,7 +397,7 @@ export const sameName: Scenario = (stage) =>
     assert.deepStrictEqual((yield* pending(stage)).map(([entry]) => entry), entries)
   })
 
-/** The expiry of an earlier owner's lease does not shorten the time that the entry's next Go consumer has. */
+/** The expiry of an earlier owner's lease does not shorten the next Go consumer's time for the entry. */
 export const earlierLease: Scenario = (stage) =>
   Effect.gen(function*() {
     yield* events(stage)
@@ -429,7 +429,7 @@ export const lateDone: Scenario = (stage) =>
     const own = yield* stage.own("ours")
     yield* own.run((stream) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(stream))))
     yield* until("effect-simba owns it", owns(own, "a"))
-    // The late end of the Go client's `Done`, which does not check whether another consumer now has the lock
+    // The rest of the Go client's `Done` arrives late. It does not check whether another consumer has the lock
     yield* stage.send("XACK", input, group, entry)
     yield* stage.send("XDEL", input, entry)
     yield* until("effect-simba has stopped", Effect.sync(() => interrupted.length === 1))

@@ -50,7 +50,7 @@ const owns = (process: Process, n: number) => until(`${n} owned`, Effect.map(cou
 const pendingCount = (stage: Stage, lbs: string, group: string) =>
   Effect.map(stage.send("XPENDING", lbs, group), (reply) => Number((reply as ReadonlyArray<unknown>)[0]))
 
-/** Disables sweeps for the length of a test, so that only messages and events can reveal an orphan. */
+/** Disables sweeps for the duration of a test, so that only messages and events can reveal an orphan. */
 const neverSweeps = { sweepInterval: "1 hour" } satisfies Partial<StreamClient.Options>
 
 /** Renews so often that leases survive a stall of one second. */
