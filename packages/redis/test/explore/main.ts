@@ -1,5 +1,5 @@
 /**
- * `pnpm explore` runs small programs under every schedule with a limited number of deviations, or replays one schedule:
+ * Runs small programs under every schedule with a limited number of deviations, or replays one schedule:
  *
  *     pnpm explore --deviations 2
  *     pnpm explore --scope two --deviations 3

@@ -1,5 +1,5 @@
 /**
- * `pnpm fuzz` feeds invalid input to everything that enters a process from outside:
+ * Feeds invalid input to everything that enters a process from outside:
  *
  *     pnpm fuzz --cases 200000 --seed 1
  *

@@ -1,5 +1,5 @@
 /**
- * `pnpm simulate` runs many seeds of a plan or replays one:
+ * Runs many seeds of a plan or replays one:
  *
  *     pnpm simulate --plan mutex --seeds 1000 --from 1
  *     pnpm simulate --plan mutex --seed 17 --verbose
