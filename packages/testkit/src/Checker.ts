@@ -129,7 +129,7 @@ const nothingIsLeft: Checker = {
     onClosed: () => {
       const keep = view.lock.keep ?? (() => false)
       const keys = view.keys().filter(({ expiresAt, key }) => !keep(key, expiresAt !== undefined)).map(({ key }) => key)
-      if (keys.length > 0) view.violated(`keys are left that \`keep\` does not accept: ${keys.join(", ")}`)
+      if (keys.length > 0) view.violated(`found keys that \`keep\` does not accept: ${keys.join(", ")}`)
       const rest = {
         subscriptions: view.subscriptions(),
         connections: view.connections(),
@@ -142,7 +142,7 @@ const nothingIsLeft: Checker = {
 }
 
 /**
- * The individual rules, for locks that should not obey all of them.
+ * The individual rules, for locks that do not have to obey all of them.
  *
  * @category testing
  * @since 0.1.0
@@ -160,8 +160,8 @@ export const rules: {
    *
    * Exceptions:
    *
-   * - The server has lost data since the grant, or its wall clock has stepped forward since the first request.
-   * - The client's machine was suspended since the grant, and its wall clock was set since the first request.
+   * - The server has lost data since the grant, or its wall clock has been stepped forward since the first request.
+   * - The client's machine has been suspended since the grant, and its wall clock has been set since the first request.
    * - The lease ended during the current event-loop turn, or the process is in its first turn after a pause.
    * - The lease was forcibly released and would not have expired yet.
    */
@@ -169,8 +169,8 @@ export const rules: {
   /**
    * Protected work takes steps only while its lease is valid on the server.
    *
-   * Exceptions: the same as for `ensureIsTruthful`, and the first 1.1 seconds after the machine was suspended, because
-   * a suspension stops timers too.
+   * Exceptions: the same as for `ensureIsTruthful`, and the first 1.1 seconds after the machine resumes, because a
+   * suspension stops timers too.
    */
   readonly workIsProtected: Checker
   /** A process does not release a resource while its own protected work is still using it. */
@@ -178,40 +178,40 @@ export const rules: {
   /**
    * Protected work does not start while other protected work is running, under the same lease or a different one.
    *
-   * Exceptions: the same as for `workIsProtected`, for either of the two leases. Finalizers, which run after `stopped`,
-   * do not count as work. Work that notes its steps may take 5 seconds to stop, but must not take a `step` in that time.
+   * Exceptions: the same as for `workIsProtected`, for either lease. Finalizers, which run after `stopped`, do not
+   * count as work. Work that notes its steps may take 5 seconds to stop, but must not take a `step` in that time.
    */
   readonly workNeverOverlaps: Checker
   /**
    * A resource that checks tokens never accepts a write with a smaller token than one that it has already accepted.
    *
-   * The rule applies to external resources and to `fencedKey` in Redis, where a loss of data is an exception. An
-   * external resource must also accept every write that was sent while its lease was valid on the server. Exceptions:
-   * since then the server has lost data or its wall clock was stepped, or the lease was forcibly released.
+   * The rule applies to external resources and to `fencedKey` in Redis, where data loss is an exception. An external
+   * resource must also accept every write that was sent while its lease was valid on the server. Exceptions: since
+   * then, the server has lost data, its wall clock has been stepped, or the lease has been forcibly released.
    */
   readonly writesAreFenced: Checker
   /**
-   * Among all waiters, or those that are subscribed to their `channel` if the lock has one, the one with the earliest
-   * place is granted the resource first.
+   * The waiter with the earliest place is granted the resource first. If the lock has a `channel`, only subscribed
+   * waiters are compared.
    *
-   * Exceptions: since the waiter queued, the server lost data, the server's wall clock was stepped, or a fault affected
-   * the waiter. Ids in the same `line` are not compared.
+   * Exceptions: since the waiter queued, the server has lost data, its wall clock has been stepped, or a fault has
+   * affected the waiter. Ids in the same `line` are not compared.
    */
   readonly firstComeFirstServed: Checker
   /**
    * Waiters for the same resource in one process are served in the order in which they noted `waiting`.
    *
-   * Exceptions: waiters that give up, and waiters that were affected by a fault in the meantime. The rule applies only
-   * to locks whose waiters form a line within a process.
+   * Exceptions: waiters that give up, and waiters affected by a fault in the meantime. The rule applies only to locks
+   * whose waiters in one process form a line.
    */
   readonly inOrderWithinLines: Checker
   /**
    * No grant is wasted without a reason.
    *
    * A grant is wasted if its owner neither notes `granted` nor releases it. Valid reasons are a fault that affected the
-   * owner at most `recovery` before the grant, a loss of data, or a step of the server's clock. Up to `bound`
-   * consecutive grants (default: 0) may be wasted without a reason. The rule finds locks that pass from owner to owner
-   * without any work being done.
+   * owner at most `recovery` before the grant, data loss, or a server clock step. Up to `bound` consecutive grants
+   * (default: 0) may be wasted without a reason. The rule finds locks that pass from owner to owner without any work
+   * being done.
    */
   readonly noFlapping: (
     options: { readonly recovery: Duration.Input; readonly bound?: number }
@@ -220,8 +220,8 @@ export const rules: {
    * While a waiter is subscribed and not affected by faults, the number of grants to others is at most the number of
    * waiters that were ahead of it when it queued, plus `barges`.
    *
-   * `barges` is the number of grants that may go to parties that did not queue. Each turn takes at most `turn`. A
-   * waiter's counts restart from zero after a fault and `recovery`.
+   * `barges` is the number of grants that may go to parties that did not queue. Each turn takes at most `turn`. After a
+   * fault, a waiter's counts restart from zero once `recovery` has passed.
    *
    * The places of `foreign` ids are unknown, so their grants count as barges and their waits are not checked. During
    * faults, a barge within `notice` (default: zero) after the lock became free does not count, because it won a race
@@ -247,9 +247,9 @@ export const rules: {
    * While the lock is free, no waiter that is unaffected by faults sleeps longer than `bound`.
    *
    * The limit is `afterLoss` if the server lost the owner, if the server's clock was stepped, or if at least two other
-   * processes are unresponsive. For a paused or suspended waiter, the time starts when it resumes. If a fault affects
-   * the waiter, the time starts `recovery` later (default: zero), because after a lost command the waiter waits for the
-   * timeout and pauses before it retries.
+   * processes are unresponsive. For a paused or suspended waiter, the limit counts from when it resumes. If a fault
+   * affects the waiter, the limit counts from `recovery` later (default: zero), because a waiter whose command was lost
+   * waits for the timeout and pauses before it retries.
    */
   readonly nobodyOversleeps: (options: {
     readonly bound: Duration.Input

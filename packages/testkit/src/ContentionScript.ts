@@ -103,7 +103,7 @@ type Options = {
  *
  * **Details**
  *
- * Shrinking a failing script makes its steps fewer, earlier and shorter.
+ * Shrinking leaves a failing script with fewer, earlier and shorter steps.
  *
  * **Example** (Two processes that never give up)
  *
@@ -264,7 +264,7 @@ export const run = <E, R>(
   options: {
     /**
      * One `Mutex` for all workers, or a function that makes a separate one for each worker, as if the workers were
-     * processes. If these need a shared layer, such as a server, provide it around `run`.
+     * processes. If they share a layer, such as a server, provide it around `run`.
      */
     readonly layer: Layer.Layer<Mutex.Mutex, E, R> | ((worker: string) => Layer.Layer<Mutex.Mutex, E, R>)
     /**
@@ -357,7 +357,7 @@ const rules = {
 type Rule = keyof typeof rules
 
 /**
- * Describes how a history violates the rules. Returns an empty array if it obeys all of them.
+ * Describes how a history violates the rules. Returns an empty array if it does not.
  *
  * **Details**
  *

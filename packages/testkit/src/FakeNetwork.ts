@@ -26,7 +26,7 @@ import { FakeRedis } from "./FakeRedis.ts"
 import type { Direction as LinkDirection, LinkFaults } from "./internal/client/link.ts"
 
 /**
- * The faults of a link, drawn separately for each command and message.
+ * A link's faults, drawn separately for each command and message.
  *
  * **Details**
  *
@@ -37,14 +37,13 @@ import type { Direction as LinkDirection, LinkFaults } from "./internal/client/l
  * - `messageDelay`: the delay of published messages. Default: `replyDelay`.
  * - `loseRequest`: the command never arrives.
  * - `loseReply`: the command runs, but its reply never arrives.
- * - `hang`: the command runs, but neither its reply nor a timeout arrives. The program must not wait longer than
- *   `lasts`. A client on a socket receives the reply, and all later replies on that connection, after `lasts`.
- * - `reset`: the connection breaks after a command was sent. Some of the commands in flight may still arrive, but no
+ * - `hang`: the command runs, but its reply does not arrive and it does not time out. The program must not wait longer
+ *   than `lasts`. A client on a socket receives the reply, and all later replies on that connection, after `lasts`.
+ * - `reset`: the connection breaks after a command has been sent. Some in-flight commands may still arrive, but no
  *   replies do.
  * - `straggle`: the additional delay of commands that still arrive after a reset. They may arrive after commands on a
  *   new connection.
- * - `lateMessage`: the delay of a published message, which later messages overtake, as may happen between Cluster
- *   nodes.
+ * - `lateMessage`: the delay of a published message that later messages overtake, as may happen between Cluster nodes.
  *
  * **Example** (A bad connection)
  *
@@ -69,7 +68,7 @@ type Direction = LinkDirection | "both"
  *
  * **Details**
  *
- * Partitions are counted: a link that was cut twice must be healed twice.
+ * Partitions are counted: a link that has been cut twice must be healed twice.
  *
  * **Example** (An outage of ten seconds for one client)
  *

@@ -101,9 +101,9 @@ export interface ClientOptions {
   /** The database number. Default: 0. */
   readonly db?: number | undefined
   /**
-   * The protocol version, which determines the shapes of replies. Version 3 is the default, as in `IoRedis.layer`:
-   * scores and values come in pairs, and XREAD returns alternating names and entries. With 2, replies have the same
-   * shapes as with `client: { protocol: 2 }` or from other clients.
+   * The protocol version, which determines reply shapes. Version 3 is the default, as in `IoRedis.layer`: scores and
+   * values come in pairs, and XREAD returns alternating names and entries. With 2, replies have the same shapes as with
+   * `client: { protocol: 2 }` or from other clients.
    */
   readonly protocol?: 2 | 3 | undefined
   /** The timeout for a command. Default: 1 second. */
@@ -145,7 +145,7 @@ export class FakeRedis extends Context.Service<FakeRedis, {
   readonly keys: Effect.Effect<ReadonlyArray<Key>>
   /** The value of a key, read without counting as an access. `undefined` if the key does not exist. */
   readonly dump: (key: string, db?: number) => Effect.Effect<Dump | undefined>
-  /** The most recent commands, in the order of their execution. */
+  /** The most recent commands, in order of execution. */
   readonly trace: Effect.Effect<ReadonlyArray<Command>>
   readonly clearTrace: Effect.Effect<void>
   /** The server's wall clock, in milliseconds. */
@@ -159,7 +159,7 @@ export class FakeRedis extends Context.Service<FakeRedis, {
   /** Discards all scripts, as SCRIPT FLUSH or a failover does. */
   readonly flushScripts: Effect.Effect<void>
   /**
-   * Breaks the connections of one client, or of all clients. Commands in flight fail, although they may have been
+   * Breaks the connections of one client, or of all clients. In-flight commands fail, although they may have been
    * executed.
    */
   readonly dropConnections: (client?: string) => Effect.Effect<void>
@@ -256,7 +256,7 @@ export const layer = (options?: Options): Layer.Layer<FakeRedis> => Layer.effect
  *
  * **Details**
  *
- * The client behaves like `IoRedis.layer`. Commands in flight fail when the connection breaks, and further commands
+ * The client behaves like `IoRedis.layer`. In-flight commands fail when the connection breaks, and further commands
  * fail immediately until it is restored. The client reconnects in the background, and each subscription then receives a
  * `Gap`.
  *

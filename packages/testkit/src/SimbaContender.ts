@@ -3,7 +3,7 @@
  *
  * It follows the original's wire protocol, including its weaknesses. Tickets are in whole seconds. A contender's queue
  * entry remains after it has acquired the mutex. A release notifies a single waiter, dead or alive. A contender gives
- * up its lease at the first failed renewal. It may poll up to a second after the owner key has expired.
+ * up its lease on the first failed renewal. It may poll up to a second after the owner key has expired.
  *
  * @since 0.1.0
  */
@@ -69,7 +69,7 @@ type Options<E, R> = {
   readonly ttl?: Duration.Input | undefined
   /** The `transition` configured in Simba. Default: 6 seconds. */
   readonly transition?: Duration.Input | undefined
-  /** How long the contender pauses after a leadership before it contends again. Default: 0. */
+  /** How long the contender pauses after leading before it contends again. Default: 0. */
   readonly rest?: Duration.Input | undefined
   /** The work to do while leading. When it ends, the contender releases the mutex. */
   readonly lead: Effect.Effect<void, E, R>

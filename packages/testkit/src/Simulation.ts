@@ -1,8 +1,8 @@
 /**
  * Runs many instances of a program against a fake Redis, in virtual time, with faults drawn from a seed.
  *
- * A run starts with a phase with faults, continues with a phase without faults, and then closes everything. The same
- * seed always gives the same history, byte for byte.
+ * A run has a phase with faults, then a phase without faults, and then closes everything. The same seed always gives
+ * the same history, byte for byte.
  *
  * **Example** (A program exposed to all faults)
  *
@@ -91,7 +91,7 @@ export type LockModel = AnyLockModel
  *
  * **Details**
  *
- * Times are in milliseconds. `every` is the mean time between two faults. A pair is a range, from which a number is
+ * Times are in milliseconds. `every` is the mean time between two faults. A pair is a range from which a number is
  * drawn.
  *
  * - Per command or message: `requestDelay`, `replyDelay`, `messageDelay`, `lateMessage`, `loseRequest`, `loseReply`,
@@ -245,7 +245,7 @@ export interface Result {
 const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
 
 /**
- * Refuse options under which a run would prove nothing: no clients, or `enabled` faults that are missing from `faults`
+ * Refuses options with which a run would prove nothing: no clients, or `enabled` faults that are missing from `faults`.
  */
 const setupOf = <E>(options: Options<E>): engine.Setup<E> => {
   const { clients = 3, faults = {} } = options
@@ -284,7 +284,7 @@ const runWith = <E>(options: Options<E>, vm: LuaVm): Result => {
 }
 
 /**
- * Runs one simulation. No part of it waits in real time.
+ * Runs one simulation. It never waits in real time.
  *
  * **Example** (A lock without renewal)
  *
@@ -329,8 +329,8 @@ export const run = <E>(options: Options<E>): Effect.Effect<Result> => Effect.map
  *
  * **Details**
  *
- * It consists of plain functions, because web pages and other programs without Effect call them. Actions take effect at
- * the current virtual time, and are recorded in the history as faults.
+ * It consists of plain functions, so that web pages and other programs without Effect can call them. Actions take
+ * effect at the current virtual time, and are recorded in the history as faults.
  *
  * @see {@link begin}
  * @category models
@@ -344,7 +344,7 @@ export interface Live extends live.Live {
 /**
  * A request, reply or published message that was sent over a link.
  *
- * **Example** (Listing parcels in flight)
+ * **Example** (Listing in-flight parcels)
  *
  * ```ts
  * import type { Simulation } from "@effect-simba/testkit"
@@ -411,7 +411,7 @@ export const begin = <E>(options: Options<E>): Effect.Effect<Live> =>
   })
 
 /**
- * Searches for a shorter history with the same kind of violation: with fewer faults, fewer clients, or less time.
+ * Searches for a shorter history with the same kind of violation, using fewer faults, fewer clients or less time.
  *
  * **Details**
  *

@@ -125,8 +125,8 @@ export * as FakeRedis from "./FakeRedis.ts"
 /**
  * Runs many instances of a program against a fake Redis, in virtual time, with faults drawn from a seed.
  *
- * A run starts with a phase with faults, continues with a phase without faults, and then closes everything. The same
- * seed always gives the same history, byte for byte.
+ * A run has a phase with faults, then a phase without faults, and then closes everything. The same seed always gives
+ * the same history, byte for byte.
  *
  * **Example** (A program exposed to all faults)
  *

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { exitCodeOf, exitCodes } from "../internal/exitCodes.ts"
 import { main } from "../internal/main.ts"
 
-// When the terminal closes, shut down as for SIGTERM. This also ends a command that runs under a lock.
+// When the terminal closes, shut down as on SIGTERM. This also ends the command that `run` started.
 process.once("SIGHUP", () => process.kill(process.pid, "SIGTERM"))
 
 // If the reader closes the pipe, as `head` does, exit silently, as if killed by SIGPIPE
@@ -20,6 +20,6 @@ process.stderr.on("error", () => {})
 
 NodeRuntime.runMain(Effect.provide(main(new URL("../../package.json", import.meta.url)), NodeServices.layer), {
   disableErrorReporting: true,
-  // Exit only after all output is written. Otherwise anything that the pipe has not accepted yet would be lost.
+  // Exit only after all output has been written. Otherwise, anything that the pipe has not yet accepted would be lost.
   teardown: (exit, onExit) => void process.stdout.write("", () => onExit(exitCodeOf(exit)))
 })

@@ -1,5 +1,5 @@
 /**
- * Errors and `doctor` findings suggest library options. This table replaces those with the program's flags and
+ * Errors and `doctor` findings suggest library options. This table replaces them with the program's flags and
  * environment variables.
  */
 const advice: ReadonlyArray<readonly [ofProgram: string, ofCommand: string]> = [

@@ -16,7 +16,7 @@ type Mutexes = Mutex.Mutex["Service"]
 /** Milliseconds on a monotonic clock. */
 const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
-/** The minimum number of samples, even if taking them exceeds the duration. Fewer would not be meaningful. */
+/** The minimum number of samples, taken even if that exceeds the duration. Fewer would not be meaningful. */
 const fewest = 10
 
 /** A mutex client with its own connections, as in a separate process. */

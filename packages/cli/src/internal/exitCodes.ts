@@ -24,8 +24,8 @@ export const exitCodes = {
 export class Stop extends Data.TaggedError("Stop")<{ readonly code: number; readonly message: string }> {}
 
 /**
- * The error goes to standard error even with `--json`, because the command has printed results and standard output must
- * contain only one value, or because standard output belongs to the command that `run` starts.
+ * The error goes to standard error even with `--json`, because the command has already printed results and standard
+ * output must contain only one value, or because standard output belongs to the command that `run` starts.
  */
 export class Partly extends Data.TaggedError("Partly")<{ readonly cause: unknown }> {}
 

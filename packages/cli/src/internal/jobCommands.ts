@@ -24,7 +24,7 @@ const anyJob = jobArgument.pipe(Argument.optional)
 
 const show = (at: Option.Option<DateTime.Utc>) => Option.match(at, { onNone: () => "-", onSome: DateTime.formatIso })
 
-/** Formats a period the way code specifies it, such as `every 10s`. */
+/** Formats a schedule. A period is shown in readable units, such as `every 10s`. */
 const showSchedule = (text: string) =>
   text.replace(/^every (\d+)$/, (_, millis) => `every ${Duration.format(Duration.millis(Number(millis)))}`)
 
@@ -116,7 +116,7 @@ const list = Command.make(
     if (!hasJobs(fleet)) return yield* unknown(name.value, Option.none())
     yield* print({ ...fleet, jobs: fleet.jobs.map(toJson) }, (paint) => fleetTable(fleet, paint))
   }, Effect.provide(mutexes))
-).pipe(Command.withDescription("List the last and next run of each job, in one fleet or in all of them"))
+).pipe(Command.withDescription("List each job's last and next run, in one fleet or in all fleets"))
 
 const done = Effect.fnUntraced(function*(was: boolean, name: string, job: Option.Option<string>, text: string) {
   if (!was) return yield* unknown(name, job)
@@ -181,7 +181,7 @@ const reschedule = Command.make(
       ? cron(expression.value, { timeZone: Option.getOrUndefined(timeZone) })
       : period && every(period)
     const text = schedule === undefined
-      ? `${subject(name, Option.some(job))} uses the schedule of its code again`
+      ? `${subject(name, Option.some(job))} uses the schedule from its code again`
       : `rescheduled ${subject(name, Option.some(job))}`
     yield* done(yield* Jobs.reschedule(name, job, schedule), name, Option.some(job), text)
   }, Effect.provide(mutexes))
@@ -199,6 +199,6 @@ const stepDown = Command.make(
 ).pipe(Command.withDescription("Ask the leader to finish its current runs and step down"))
 
 export const jobs = Command.make("jobs").pipe(
-  Command.withDescription("List and control the jobs of a fleet"),
+  Command.withDescription("List and control a fleet's jobs"),
   Command.withSubcommands([list, run, pause, resume, reschedule, stepDown])
 )

@@ -37,8 +37,8 @@ const versionIn = Effect.fnUntraced(function*(packageFile: URL) {
 })
 
 /**
- * Whether to print errors as JSON. Looks only for `--json`, so it works even if the flags do not parse. Words after `--`
- * belong to the command that `run` starts.
+ * Whether to print errors as JSON. Looks only for `--json`, so it works even if the flags cannot be parsed. Words after
+ * `--` belong to the command that `run` starts.
  */
 const wantsJson = (args: ReadonlyArray<string>) => {
   const end = args.indexOf("--")

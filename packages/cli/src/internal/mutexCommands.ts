@@ -27,7 +27,7 @@ export const mutexes = RedisMutex.layerRedis().pipe(Layer.provideMerge(redis))
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the mutex"))
 
 /**
- * Reads these mutexes. Mutexes whose keys were written by another program cannot be read. Their errors are returned
+ * Reads these mutexes. A mutex whose keys were written by another program cannot be read, so its error is returned
  * separately.
  */
 export const readMutexes = (names: ReadonlyArray<string>, limit: number) =>
@@ -58,7 +58,7 @@ export const namesWith = (prefix: string) =>
 export const toJson = (name: string, { ownership, token, waiters, waiting }: MutexState) => ({
   name,
   owner: ownership._tag === "Held" ? ownership.owner : null,
-  // A key that was created by another program may lack an expiry
+  // A key created by another program may have no expiry
   timeLeft: ownership._tag === "Held" && ownership.timeLeft !== undefined
     ? Duration.toMillis(ownership.timeLeft)
     : null,
@@ -121,8 +121,8 @@ const isForeign = ({ _tag, message }: StoreError | InvalidName) =>
   _tag === "ProtocolError" || (_tag === "BackendError" && message.includes(wrongType))
 
 /**
- * Finds the key with a value from another program. Names the owner key only if the other keys are fine, because deleting
- * it by mistake would free the mutex.
+ * Finds the key whose value was written by another program. Returns the owner key only if the other keys are fine,
+ * because deleting it by mistake would free the mutex.
  */
 const foreignKey = Effect.fnUntraced(function*(mutex: MutexName) {
   const { send } = yield* Redis
@@ -187,7 +187,7 @@ const release = Command.make(
     }
     if (!yes) {
       if (!(yield* confirmed(name, state))) return yield* stop("negative", "Nothing was changed.")
-      // The user confirmed only for the owner named in the prompt. The mutex may have changed hands since then.
+      // The user's confirmation covers only the owner named in the prompt. The mutex may have changed hands since then.
       const current = ownerOf(yield* read("release", name))
       if (current !== ownerOf(state)) {
         return yield* stop(

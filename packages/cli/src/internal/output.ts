@@ -22,7 +22,7 @@ export const print = Effect.fnUntraced(function*(value: unknown, lines: (paint: 
   for (const line of lines(yield* paint)) yield* Console.log(line)
 })
 
-/** Runs the steps of a command in sequence. If a step fails or a signal arrives, `show` prints the results so far. */
+/** Runs a command's steps in sequence. If a step fails or a signal arrives, `show` prints the results so far. */
 export const inTurn = <A, B, E, R, R2>(
   steps: Iterable<A>,
   run: (each: A) => Effect.Effect<B, E, R>,

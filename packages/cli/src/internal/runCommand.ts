@@ -14,7 +14,7 @@ import { mutexes, nameArgument } from "./mutexCommands.ts"
 import { printable } from "./output.ts"
 import { durationFlag, switchFlag } from "./settings.ts"
 
-/** If a command cannot start, uses the exit code that a shell would use. */
+/** Ends with the exit code that a shell would use for a command that cannot start. */
 const startFailure = (command: string) => ({ message, reason: { _tag } }: PlatformError) =>
   new Stop({
     code: _tag === "NotFound" ? exitCodes.notFound : exitCodes.notExecutable,

@@ -50,10 +50,7 @@ const namesAfter = Effect.fnUntraced(function*([command = "", sub = "", ...rest]
   return isNext ? yield* ofStreams(rest[0]!) : none
 })
 
-/**
- * Flags that are kept, with their values, because they say how to connect. All other flags and their values are
- * removed.
- */
+/** Flags to keep, with their values, because they say how to connect. All other flags are removed with their values. */
 const ofConnection = /^--(?:url|sentinel|master|cluster)(?:=|$)/
 const withValue =
   /^--(?:ttl|transition|timeout|grace|limit|for|poll-interval|lease-duration|by|keep|stream|cron|time-zone|every|log-level)$/
@@ -69,7 +66,7 @@ const command = Command.make(
   ({ words }) => Effect.flatMap(namesAfter(words), (names) => Console.log([...new Set(names)].sort().join("\n")))
 ).pipe(Command.withGlobalFlags(settings))
 
-/** Prints the names that can follow these words, one per line. Prints nothing after an error. */
+/** Prints the names that can follow these words, one per line. Prints nothing if there is an error. */
 export const printNames = (words: ReadonlyArray<string>) =>
   words.includes("--") ? Effect.void : Command.runWith(command, { version: "" })(withoutOtherFlags(words)).pipe(
     Effect.timeoutOption(patience),
@@ -77,7 +74,7 @@ export const printNames = (words: ReadonlyArray<string>) =>
     Effect.ignoreCause
   )
 
-/** Extends a shell's completion script: where the script offers no words, this one offers names from the server. */
+/** Extends a shell's completion script: where the script has no suggestions, offers names from the server. */
 export const completionsOf: Readonly<Record<string, string>> = {
   bash: `
 # Names on the server, where the script above knows no word

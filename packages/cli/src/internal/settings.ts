@@ -1,4 +1,4 @@
-/** The flags that all commands share, for connecting and printing, and helpers that define other flags. */
+/** Flags shared by all commands, for connecting and printing, and helpers for defining other flags. */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as IoRedis from "@effect-simba/redis/IoRedis"
 import { environmentBeside, partsOf } from "@effect-simba/redis/RedisInternals"
@@ -107,7 +107,7 @@ const clusterOptions = Effect.gen(function*() {
   return { ...environment, nodes: [{ host, port }], client: { ...client, ...credentials } }
 })
 
-/** Connects to the Redis that the flags and the environment name. */
+/** Connects to the Redis server given by the flags and the environment. */
 export const redisWith = (options: Pick<IoRedis.Options, "serverChecks">) =>
   Layer.unwrap(Effect.gen(function*() {
     return (yield* Cluster)

@@ -32,7 +32,7 @@ import {
 
 const streamFlag = optional(
   Flag.withSchema(Flag.String("stream"), StreamName),
-  "Use the dead messages of this data stream, not the dead letters of the service"
+  "Use this data stream's dead messages, not the service's dead letters"
 )
 
 const limitFlag = countFlag("limit", "Maximum number of data streams, dead letters or dead messages", 50)
@@ -83,7 +83,7 @@ const list = Command.make(
   }, onStore)
 ).pipe(Command.withDescription("List the services that share data streams"))
 
-/** Shown instead of the data stream that an announcement does not name. */
+/** Shown if an announcement does not name a data stream. */
 const unreadable = "(unreadable)"
 
 /** Describes announced data streams, whether or not they have an owner. */
@@ -108,7 +108,7 @@ const announcements = (
             isIdle: delivery !== undefined && Duration.isGreaterThan(delivery.idle, lease),
             isPaused: of.state.paused.service ||
               content._tag === "Announced" && of.state.paused.streams.includes(content.stream),
-            /** The number of messages after the checkpoint. `waiting` is how long the first of them has waited. */
+            /** The number of messages after the checkpoint. `waiting` is how long the first one has been waiting. */
             lag: messages?.lag.messages ?? null,
             isCounted: messages?.lag.isCounted ?? true,
             waiting: messages === undefined ? null : Duration.toMillis(messages.lag.age),
@@ -235,7 +235,7 @@ const redrive = Command.make(
   {
     service: serviceArgument,
     ids: Argument.String("id").pipe(
-      Argument.withDescription("Ids in the first column of `streams dead-letters`"),
+      Argument.withDescription("Ids from the first column of `streams dead-letters`"),
       Argument.filterMap(Schema.decodeUnknownOption(EntryId), () => "an id such as 1795416201845-0"),
       Argument.variadic()
     ),

@@ -28,11 +28,11 @@ const parsePosition = (text: string): Option.Option<Position> =>
 const flags = {
   service: serviceArgument,
   stream: streamArgument,
-  force: switchFlag("force", "Move even if the data stream has an owner, which loses it"),
+  force: switchFlag("force", "Move even if the data stream has an owner, which then loses it"),
   announce: switchFlag("announce", "Afterwards, announce the data stream if it is finished")
 }
 
-/** Describes where reading continues. If `to` is a time after the last message, that is after the last message. */
+/** Describes where reading continues. If `to` is later than the last message, reading continues after that message. */
 const placeOf = (to: Position, after: EntryId): string =>
   DateTime.isDateTime(to) && after.startsWith(`${DateTime.toEpochMillis(to) - 1}-`)
     ? `with the first message since ${DateTime.formatIso(to)}`
@@ -56,7 +56,7 @@ const move = Effect.fnUntraced(function*(
   const isAnnounced = Option.isSome(yield* service.find(stream))
   yield* print({ stream, after, announced: isAnnounced }, (paint) => [
     paint("green", `reading of "${printable(stream)}" continues ${placeOf(to, after)}`),
-    ...isAnnounced ? [] : [paint("yellow", "It is not announced: nobody reads it until it is. See --announce.")]
+    ...isAnnounced ? [] : [paint("yellow", "It is not announced, so nobody reads it. See --announce.")]
   ])
 })
 
@@ -92,7 +92,7 @@ const timeBefore = Effect.fnUntraced(function*(name: ServiceName, stream: Stream
   const nothing = `Nothing was changed: "${printable(stream)}" has`
   if (Option.isNone(checkpoint)) return yield* stop("negative", `${nothing} no checkpoint. Use streams seek.`)
   return millisOf(checkpoint.value.id) < DateTime.toEpochMillis(to)
-    ? yield* stop("negative", `${nothing} processed no message since ${DateTime.formatIso(to)}.`)
+    ? yield* stop("negative", `${nothing} not processed any messages since ${DateTime.formatIso(to)}.`)
     : to
 })
 
@@ -111,7 +111,7 @@ export const trim = Command.make(
   {
     service: serviceArgument,
     streams: streamArgument.pipe(Argument.atLeast(1)),
-    keep: durationFlag("keep", "Keep messages that are younger than this (default: remove all processed messages)")
+    keep: durationFlag("keep", "Keep messages younger than this (default: remove all processed messages)")
   },
   ({ keep = Duration.zero, service: name, streams }) =>
     onStore(Effect.gen(function*() {

@@ -1,4 +1,4 @@
-/** Queries for the `streams` commands: the services on a server, and the data streams of a service. */
+/** Queries for the `streams` commands: the services on a server, and the data streams in a service. */
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { type EntryId, type StreamName } from "@effect-simba/core/streams/StreamName"
 import type { DeadLetter, DeadMessage, ServiceState } from "@effect-simba/core/streams/StreamState"
@@ -100,8 +100,8 @@ export const exists = Effect.fnUntraced(function*(service: ServiceName, state: S
 })
 
 /**
- * The consumers of the group, and members that have not read an announcement yet: before Redis 7.2, a consumer is in
- * the group only after its first one.
+ * The group's consumers, and members that have not read an announcement yet: before Redis 7.2, a consumer appears in
+ * the group only after reading its first one.
  */
 export const consumersOf = ({ consumers, members }: ServiceState) => [
   ...consumers.map(({ idle, name, pending }) => ({
@@ -138,7 +138,7 @@ const pendingOf = (service: Service) => pages((after) => service.pending({ minId
 
 type Entries = ReadonlyArray<readonly [id: EntryId, fields: ReadonlyArray<string>]>
 
-/** The first announcements after the last entry that was delivered to the group. */
+/** The first announcements after the last entry delivered to the group. */
 const undeliveredOf = Effect.fnUntraced(function*(name: ServiceName, count: number) {
   const { send } = yield* Redis
   const input = keys.input(name)
@@ -153,7 +153,7 @@ const undeliveredOf = Effect.fnUntraced(function*(name: ServiceName, count: numb
   )
 }, Effect.mapError(fromRedis("read undelivered announcements")))
 
-/** An unfinished announcement, and the consumer to which it was delivered, if any. */
+/** An unfinished announcement, and the consumer that it was delivered to, if any. */
 interface Announced {
   readonly content: Entry
   readonly delivery: { readonly consumer: ConsumerName; readonly idle: Duration.Duration } | undefined
@@ -164,8 +164,8 @@ export const announcementsOf = Effect.fnUntraced(function*(
   { name, service, state }: { readonly name: ServiceName; readonly service: Service; readonly state: ServiceState },
   limit: number
 ) {
-  // Read the undelivered announcements first. One that is delivered before the second query is then read twice, not
-  // missed.
+  // Read the undelivered announcements first. If one is delivered before the second query, it is then read twice rather
+  // than missed.
   const undelivered = state.announced === 0 ? [] : yield* undeliveredOf(name, limit)
   // Only if there are any: listing pending announcements creates the group if it is missing
   const delivered = state.pending === 0
@@ -182,7 +182,7 @@ export const announcementsOf = Effect.fnUntraced(function*(
 
 type Dead = DeadLetter | DeadMessage
 
-/** Lists and redrives the dead letters of a service, or the dead messages of a data stream. */
+/** Lists and redrives a service's dead letters, or a data stream's dead messages. */
 export const deadOf = (service: Service, stream: StreamName | undefined) => {
   const list = (after: EntryId | undefined): Effect.Effect<ReadonlyArray<Dead>, StoreError> =>
     stream === undefined ? service.deadLetters(after, 500) : service.deadMessages(stream, after, 500)
@@ -193,8 +193,8 @@ export const deadOf = (service: Service, stream: StreamName | undefined) => {
 }
 
 /**
- * Whether the key of an undelivered announcement is not a readable data stream. Consumers validate an announcement only
- * when they receive it.
+ * Whether an undelivered announcement names a key that is not a readable data stream. Consumers validate an
+ * announcement only when they receive it.
  */
 const isRefused = ({ delivery }: Announced) => (error: StoreError): boolean =>
   delivery === undefined && error._tag === "BackendError" && !error.isRetryable
@@ -216,10 +216,10 @@ export const messagesOf = Effect.fnUntraced(function*(service: Service, announce
   }).pipe(Effect.catchIf(isRefused(announced), () => Effect.undefined))
 })
 
-/** The maximum number of data streams that count towards the lag of a service. */
+/** The maximum number of data streams that count towards a service's lag. */
 const mostStreams = 1000
 
-/** The lag of a service: the unprocessed messages in its announced data streams, whether or not they have an owner. */
+/** A service's lag: the unprocessed messages in its announced data streams, whether or not they have an owner. */
 export const lagOf = (of: Parameters<typeof announcementsOf>[0]) =>
   announcementsOf(of, mostStreams + 1).pipe(
     Effect.flatMap(Effect.forEach(

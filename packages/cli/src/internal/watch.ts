@@ -19,7 +19,7 @@ import { type Poll, WatchView } from "./watchView.ts"
 /** The maximum number of mutexes to poll. More would burden Redis, and nobody could read that many lines. */
 const mostMutexes = 100
 
-/** Reads the mutexes, and omits unreadable ones. `list` reports those. */
+/** Reads the mutexes, omitting unreadable ones. `list` reports those. */
 const readable = (names: ReadonlyArray<string>) => Effect.map(readMutexes(names, 20), ([polls]) => polls)
 
 /** An outage does not end the watch. */

@@ -1,4 +1,4 @@
-/** Renders the `watch` screen as text from the polls. */
+/** Renders the `watch` screen as text from the poll results. */
 import type { MutexState } from "@effect-simba/core/MutexState"
 import { ownerOf, timeLeftOf } from "./mutexCommands.ts"
 import { field, formatDuration, type Paint, plural, printable, type Style } from "./output.ts"

@@ -1,4 +1,4 @@
-/** Completion scripts offer names from the server. */
+/** Tests that completion scripts offer names from the server. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
@@ -26,7 +26,7 @@ const press = (script: string, line: string, url: string) => {
   return stdout.trim().split("\n")
 }
 
-layer(RedisServer.layer, { excludeTestServices: true })("completions of effect-simba", (it) => {
+layer(RedisServer.layer, { excludeTestServices: true })("effect-simba completions", (it) => {
   it.effect("are names from the server that can follow the words typed so far", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer

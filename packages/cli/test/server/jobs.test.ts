@@ -6,7 +6,7 @@ import { freshName, openMutex, RedisServer, until } from "../../../redis/test/su
 import * as commandLine from "../support/commandLine.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("effect-simba jobs", (it) => {
-  it.effect("list, run, pause, resume, reschedule and step-down affect the whole fleet, and doctor shows that jobs are paused", () =>
+  it.effect("run, pause, resume, reschedule and step-down affect the whole fleet", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("jobs")
@@ -77,7 +77,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba jobs", (it
       yield* until("the other job runs", Effect.sync(() => runs === before + 1))
       yield* server.send("HDEL", jobs, "at:broken")
 
-      // Another program's key, whose name would not be a valid name of a mutex
+      // Another program's key, whose name is not a valid mutex name
       yield* server.send("HSET", "simba:{}:jobs", "at:report", "1")
       const all = yield* commandLine.json(["jobs", "list"], server)
       assert.deepStrictEqual(

@@ -17,7 +17,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: output", 
       assert.strictEqual(run.errors(), "")
     }))
 
-  it.effect("fails with a one-line error if its output does not fit on the disk", () =>
+  it.effect("fails with a one-line error if the disk is too full for its output", () =>
     Effect.gen(function*() {
       const { code, errors } = yield* commandLine.run(["list"], { ...yield* RedisServer, output: "/dev/full" })
       assert.strictEqual(code, 74)

@@ -117,7 +117,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("the command has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("after a signal, the command has a grace period and is then killed, and only then is the mutex released", () =>
+  it.effect("after a signal, the command gets a grace period and is then killed before the mutex is released", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const name = freshName("signal")
@@ -156,7 +156,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("the command has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }), 30_000)
 
-  it.effect("child processes are killed if the command leaves them behind", () =>
+  it.effect("child processes that the command leaves behind are killed", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const path = yield* folder
@@ -165,7 +165,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       yield* until("the child has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
     }))
 
-  it.effect("the command is ended gracefully on Ctrl-C and when the terminal closes", () =>
+  it.effect("the command is shut down gracefully on Ctrl-C and when the terminal closes", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const path = yield* folder

@@ -126,7 +126,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       ))
     }))
 
-  it.effect("an unreadable announcement of a dead consumer is an orphan although another one was just received", () =>
+  it.effect("a dead consumer's unreadable announcement is an orphan even if another one was just received", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const [input, group] = ["garbled-input", "garbled-group"]
@@ -144,7 +144,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       assert.strictEqual(orphans, 1)
     }))
 
-  it.effect("inspecting a service that never existed fails with its name and creates no key", () =>
+  it.effect("inspecting a service that never existed fails with its name and does not create any keys", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       for (const args of [["inspect", "odrers"], ["dead-letters", "odrers"], ["redrive", "odrers", "--all"]]) {
@@ -290,7 +290,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba streams", 
       // Moving this earlier checkpoint forward would skip messages
       const forward = yield* rewindByAnHour("moved:1")
       assert.strictEqual(forward.code, 1)
-      assert.include(forward.errors, "Nothing was changed: \"moved:1\" has processed no message since")
+      assert.include(forward.errors, "Nothing was changed: \"moved:1\" has not processed any messages since")
       assert.include((yield* rewindByAnHour("moved:2")).errors, "Nothing was changed: \"moved:2\" has no checkpoint")
       assert.deepStrictEqual(yield* seek("seek", service, "moved:1", "now", "--announce"), {
         stream: "moved:1",

@@ -71,7 +71,7 @@ describe("RedisSimulation", () => {
       const options = { ...optionsOf(1), program: () => Effect.ignore(writing), faults: {} }
       const messages = (result: Simulation.Result) => result.violations.map(({ message }) => message)
       assert.deepStrictEqual(messages(yield* RedisSimulation.run(options)), [
-        "keys are left that `keep` does not accept: report:latest"
+        "found keys that `keep` does not accept: report:latest"
       ])
       const keep = (key: string) => key === "report:latest"
       assert.deepStrictEqual(messages(yield* RedisSimulation.run({ ...options, keep })), [])

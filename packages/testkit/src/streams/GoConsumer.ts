@@ -220,7 +220,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     Effect.catchCauseIf(
       Effect.andThen(options.work(entry.stream), finish(entry.stream)),
       (cause) => !Cause.hasInterruptsOnly(cause),
-      // oxlint-disable-next-line no-restricted-properties -- uses the loggers of the test
+      // oxlint-disable-next-line no-restricted-properties -- uses the test's loggers
       (cause) => Effect.logDebug("The work on a data stream failed, so the stream stays unfinished", cause)
     )
 

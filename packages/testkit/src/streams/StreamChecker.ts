@@ -143,7 +143,7 @@ export const all = (model: Model, options: {
   readonly stay: Duration.Input
   /** The maximum time that a dead consumer may stay in the group. */
   readonly reaped: Duration.Input
-  /** The clients' option `maxFailures`. */
+  /** The clients' `maxFailures` option. */
   readonly maxFailures: number
   /** The number of attempts after which a handler dead-letters a message. Default: `Infinity`. */
   readonly attempts?: number | undefined

@@ -44,7 +44,7 @@ type StoreLayer<E> = Layer.Layer<StreamStore, E, Redis | Subscriber>
  *
  * **When to use**
  *
- * Build it several times with different names to test how owners die, leave and join.
+ * Build it several times with different names to test how consumers join, leave and die.
  *
  * **Details**
  *

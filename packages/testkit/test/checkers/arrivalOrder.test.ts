@@ -1,4 +1,4 @@
-/** The checkers for the order of arrival, with a hand-written history for each kind of violation. */
+/** Tests the arrival-order checkers, with a hand-written history for each kind of violation. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -58,7 +58,7 @@ describe("first come, first served", () => {
     const leave = (history: History) => history.send("ZREM", "queue:m", "a")
     assert.strictEqual(overtaken(unsubscribe), "")
     assert.strictEqual(overtaken(leave), "")
-    // A late request by the released id does not count
+    // A late request from the released id does not count
     assert.strictEqual(overtaken((history) => (leave(history), queue(history, "c1", "a", 1))), "")
     assert.strictEqual(
       overtaken((history) => (unsubscribe(history), subscribe(history, "c1", "a"))),
@@ -130,7 +130,7 @@ describe("first come, first served", () => {
     assert.strictEqual(called, "")
   })
 
-  it("excuses losses of data, steps of the server's clock, and faults of the waiter after it queued", () => {
+  it("excuses data loss, server clock steps, and faults that affect the waiter after it has queued", () => {
     for (const what of ["lossAt", "serverStepAt"] as const) {
       const since = (at: number) => overtaken((history) => void (history.state[what] = at))
       assert.strictEqual(since(100), "")

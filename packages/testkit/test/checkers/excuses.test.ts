@@ -1,4 +1,4 @@
-/** When a checker excuses a client that relies on a lease that the server no longer knows. */
+/** Tests when a checker excuses a client for relying on a lease that the server no longer knows. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -68,7 +68,7 @@ describe("ensure is truthful", () => {
     )
   })
 
-  it("excuses losses of data since the grant", () => {
+  it("excuses data loss since the grant", () => {
     const lostAt = (at: number) => (history: History) => void (history.state.lossAt = at)
     assert.strictEqual(late(lostAt(100)), "")
     assert.strictEqual(late(lostAt(99)), believedBy("nobody"))
@@ -96,7 +96,7 @@ describe("ensure is truthful", () => {
     assert.strictEqual(twice(false), believedBy("nobody"))
   })
 
-  it("excuses forward steps of the server's clock since the first request", () => {
+  it("excuses forward server clock steps since the first request", () => {
     const forward = (at: number) => (history: History) => void (history.state.serverForwardAt = at)
     const asked = (history: History) => (history.wait(50), history.send("ZADD", "queue:m", "1", "a"))
     assert.strictEqual(late(forward(50), asked), "")
@@ -196,10 +196,10 @@ describe("nothing is left behind", () => {
       history.send("SET", "y", "1", "PX", "60000")
       history.disconnect()
     }
-    assert.strictEqual(left(keys), "keys are left that `keep` does not accept: x, y")
+    assert.strictEqual(left(keys), "found keys that `keep` does not accept: x, y")
     assert.strictEqual(
       left(keys, { keep: (_: string, expires: boolean) => expires }),
-      "keys are left that `keep` does not accept: x"
+      "found keys that `keep` does not accept: x"
     )
     assert.strictEqual(left(keys, { keep: () => true }), "")
   })

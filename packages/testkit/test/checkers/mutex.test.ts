@@ -54,7 +54,7 @@ const finds = (
   model?: Partial<Simulation.LockModel>
 ) => Effect.map(said(checker, program, model), (text) => assert.match(text, what))
 
-/** Like `said`, but with occasional steps of the server's clock. */
+/** Like `said`, but with occasional server clock steps. */
 const saidUnder = (by: number, program: (client: Simulation.Client) => Program) =>
   Effect.map(
     Simulation.run({
@@ -143,7 +143,7 @@ describe("ensureIsTruthful", () => {
         )
     ))
 
-  it.effect("accepts a lease that was released by force, but only until it would have expired", () =>
+  it.effect("accepts a forcibly released lease, but only until it would have expired", () =>
     Effect.gen(function*() {
       const history = (left: number) => (client: Simulation.Client) =>
         Effect.andThen(take("a", 5000), send("DEL", "owner")).pipe(
@@ -156,7 +156,7 @@ describe("ensureIsTruthful", () => {
       })
     }))
 
-  it.effect("accepts what follows from a server clock that steps forward, but not from one that steps back", () =>
+  it.effect("accepts the consequences of a forward server clock step, but not of a backward one", () =>
     Effect.gen(function*() {
       const history = (client: Simulation.Client) =>
         take("a", 1000).pipe(Effect.andThen(Effect.sleep("50 seconds")), Effect.andThen(pass(client)))
@@ -304,7 +304,7 @@ describe("servedInTurn", () => {
       listening
     ))
 
-  it.effect("ignores a waiter from the time when its client reports a failed wait until its next request", () =>
+  it.effect("ignores a waiter between its client's report of a failed wait and its next request", () =>
     Effect.gen(function*() {
       const failed = ({ note }: Simulation.Client) => Effect.andThen(wait("a"), Effect.sync(() => note("failed")))
       yield* accepts(checker(), (client) => Effect.andThen(failed(client), barge(3)), listening)
@@ -400,7 +400,7 @@ describe("servedInTurn", () => {
     ([, barging, what]) => finds(checker({ race: 10 }), what, () => Effect.andThen(wait("a"), barging), listening)
   )
 
-  it.effect("does not count races against a message in flight", () =>
+  it.effect("does not count races against an in-flight message", () =>
     accepts(checker({ notice: 2000 }), () =>
       Effect.andThen(wait("a"), barge(5)).pipe(
         Effect.andThen(take("a"))
@@ -476,7 +476,7 @@ describe("tokensGrow", () => {
       note("granted", { resource: "m", id: "id13", token: 13 })
     })
 
-  it.effect("accepts the reserved tokens of a grant in order, but no other tokens", () =>
+  it.effect("accepts a grant's reserved tokens in order, but no other tokens", () =>
     Effect.gen(function*() {
       const reserving = { ...model, spareTokens: () => 2 }
       yield* accepts(Checker.rules.tokensGrow, holders(10, 11, 12), reserving)

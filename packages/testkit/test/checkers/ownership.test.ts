@@ -1,4 +1,4 @@
-/** The checkers for owners and tokens, with a hand-written history for each kind of violation. */
+/** Tests the owner and token checkers, with a hand-written history for each kind of violation. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -30,7 +30,7 @@ describe("one owner at a time", () => {
     assert.strictEqual(owners((history) => history.send("DEL", "owner:m"), elsewhere), early("nobody"))
   })
 
-  it("accepts any change after a loss of data since the grant", () => {
+  it("accepts any change if data was lost after the grant", () => {
     const lost = (at: number) =>
       owners((history) => {
         history.state.lossAt = at
@@ -70,7 +70,7 @@ describe("tokens grow", () => {
     assert.strictEqual(second(9, 99), "b was granted m with token 9, after 10")
   })
 
-  it("does not count owners that were restored by a loss of data or a clock step", () => {
+  it("does not count owners restored by data loss or a clock step", () => {
     const restored = (lossAt: number, command: boolean) =>
       tokens((history) => {
         grant(history, "a", 10)
@@ -130,7 +130,7 @@ describe("tokens grow", () => {
     assert.strictEqual(then((history) => granted(history, "a", 12), 13), "")
     assert.strictEqual(then((history) => granted(history, "a", 12), 12), "b was granted m with token 12, after 12")
     assert.strictEqual(then((history) => granted(history, "a", 10), 11), "")
-    // After a loss of data, an owner may report a token that was never granted
+    // After data loss, an owner may report a token that was never granted
     const unknown = (token: number) => (history: History) => {
       history.state.lossAt = 0
       granted(history, "a", token)

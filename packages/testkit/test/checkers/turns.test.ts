@@ -1,4 +1,4 @@
-/** The checkers for grants and turns, with a hand-written history for each kind of violation. */
+/** Tests the checkers for grants and turns, with a hand-written history for each kind of violation. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -43,7 +43,7 @@ describe("no grant is wasted", () => {
     assert.strictEqual(wasted(() => {}, (history) => history.enter("liveness")), found)
   })
 
-  it("excuses losses of data, steps of the server's clock, and faults of the owner shortly before the grant", () => {
+  it("excuses data loss, server clock steps, and faults that affect the owner shortly before the grant", () => {
     for (const what of ["lossAt", "serverStepAt"] as const) {
       const at = (at: number) => wasted((history) => void (history.state[what] = at))
       assert.strictEqual(at(10_000), "")
@@ -125,7 +125,9 @@ describe("everybody is served in turn", () => {
       play(history)
     })
 
-  /** Others take the mutex this many times. Each holds it for 100 ms, then leaves it free for another 100 ms. */
+  /**
+   * Other contenders take the mutex this many times. Each holds it for 100 ms, then leaves it free for another 100 ms.
+   */
   const others = (history: History, count: number, name = "b") => {
     for (let i = 0; i < count; i++) {
       const id = `${name}${history.now}`
@@ -205,7 +207,7 @@ describe("everybody is served in turn", () => {
     assert.match(queuedTwice("n"), /^2 others were granted m since 10.000 s, when 0 were ahead of a\/1$/)
   })
 
-  it("finds a waiter that waits for longer than the turns take", () => {
+  it("finds a waiter that waits longer than the turns take", () => {
     const waits = (millis: number, turns = 0) =>
       played((history) => {
         queue(history)
@@ -220,7 +222,7 @@ describe("everybody is served in turn", () => {
     assert.strictEqual(waits(15_250, 1), "a has waited for m for 15.250 s, while others had 2 turns")
   })
 
-  it("starts counting again after a fault, or after the waiter was not subscribed", () => {
+  it("restarts its count after a fault, or after the waiter was not subscribed", () => {
     const after = (disturb: (history: History) => void, calm: (history: History) => void, count: number) =>
       played((history) => {
         queue(history)
@@ -286,7 +288,7 @@ describe("everybody is served in turn", () => {
     assert.strictEqual(then((history) => (twice(history), ended({ wait: 1 }, 9100)(history))), "")
   })
 
-  it("excuses a late request by an id that was granted the mutex before", () => {
+  it("excuses a late request from an id that was previously granted the mutex", () => {
     const late = (wasGranted: boolean, disturbedAt: number) =>
       played((history) => {
         if (wasGranted) {

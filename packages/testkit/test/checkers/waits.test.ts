@@ -1,4 +1,4 @@
-/** The checkers for waiters, with a hand-written history for each kind of violation. */
+/** Tests the checkers for waiters, with a hand-written history for each kind of violation. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -12,7 +12,7 @@ describe("nobody sleeps while the lock is free", () => {
     verdict(Checker.rules.nobodyOversleeps({ bound: 1000, afterLoss: 5000, recovery }), lock)(play)
   const slept = (name: string, seconds: string) => `${name} has slept for ${seconds} s although m is free`
 
-  it("finds a sleeper through checks that are 250 ms apart", () => {
+  it("finds a sleeper by checking every 250 ms", () => {
     const sleeper = (millis: number) => sleeps((history) => (wait(history), history.wait(millis)))
     // The first check finds the lock free
     assert.strictEqual(sleeper(1499), "")
@@ -54,7 +54,7 @@ describe("nobody sleeps while the lock is free", () => {
     )
   })
 
-  it("starts over when a step of the server's clock restores an expired owner", () => {
+  it("starts over when a server clock step restores an expired owner", () => {
     assert.strictEqual(
       sleeps((history) => {
         wait(history)
@@ -95,7 +95,7 @@ describe("nobody sleeps while the lock is free", () => {
     )
   })
 
-  it("measures from when a waiter has recovered from a fault or was resumed", () => {
+  it("measures from when a waiter recovers from a fault or resumes", () => {
     const disturbed = (set: (history: History) => void, millis: number, more = {}, recovery?: number) =>
       sleeps((history) => {
         wait(history, more)
@@ -114,7 +114,7 @@ describe("nobody sleeps while the lock is free", () => {
     assert.match(disturbed(resumed, 2250), /1\.250 s/)
   })
 
-  it("allows more time after a loss of data or a step of the server's clock", () => {
+  it("allows more time after data loss or a server clock step", () => {
     for (const what of ["lossAt", "serverStepAt"] as const) {
       const after = (at: number, millis: number) =>
         sleeps((history) => {
@@ -175,7 +175,7 @@ describe("everybody is served", () => {
   const enter = (history: History) => (history.wait(500), history.enter("liveness"))
   const found = "c1 has waited for m since 0.500 s, and faults ended at 1.000 s"
 
-  it("finds clients that have been waiting since before the faults ended", () => {
+  it("finds clients that were already waiting when the faults ended", () => {
     assert.strictEqual(served((history) => (wait(history), enter(history))), found)
     assert.strictEqual(served((history) => (wait(history), enter(history), waited(history))), "")
     assert.strictEqual(served((history) => (enter(history), history.wait(1), wait(history))), "")

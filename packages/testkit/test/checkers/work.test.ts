@@ -1,4 +1,4 @@
-/** The checkers for protected work and fenced writes, with a hand-written history for each kind of violation. */
+/** Tests the checkers for protected work and fenced writes, with a hand-written history for each kind of violation. */
 import { Checker } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { type History, lock, take, verdict } from "../support/handwritten.ts"
@@ -36,7 +36,7 @@ describe("work never overlaps", () => {
     assert.strictEqual(overlap((history) => note(history, "end", "a")), "")
   })
 
-  it("finds work that is not interrupted, although it takes no further step", () => {
+  it("finds work that is not interrupted, even if it does not take any more steps", () => {
     const continued = (millis: number, before: (history: History) => void = () => {}) =>
       overlap((history) => note(history, "step", "a"), "m", (history) => {
         before(history)
@@ -165,7 +165,7 @@ describe("writes are fenced", () => {
     assert.strictEqual(fenced((history) => (take(history, "a"), history.note("any"), written(history, 5, 0, 2))), "")
   })
 
-  it("excuses a forced release, and losses of data or clock steps since the write was sent", () => {
+  it("excuses a forced release, and data loss or a clock step since the write was sent", () => {
     assert.strictEqual(
       refused(() => {}, (history) => history.send("UNLINK", "owner:m", "a")),
       ""

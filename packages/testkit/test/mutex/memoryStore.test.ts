@@ -6,7 +6,7 @@ import { Effect } from "effect"
 
 MutexStoreSuite.suite("in this process", MutexStore.layerMemory, { live: false, runs: 300 })
 
-it.effect("the tokens of all mutexes grow even if the clock stands still", () =>
+it.effect("every mutex's tokens grow even if the clock stands still", () =>
   Effect.gen(function*() {
     let last = 0
     for (let i = 0; i < 100; i++) {

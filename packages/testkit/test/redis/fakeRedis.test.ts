@@ -386,7 +386,7 @@ describe("network faults", () => {
   )
 
   linked(
-    "a subscription whose acknowledgement is lost does not last",
+    "a subscription whose acknowledgement is lost fails and is removed",
     (link, _redis, server, subscriber) =>
       Effect.gen(function*() {
         yield* subscriber.subscribe("opens the connection")

@@ -74,7 +74,7 @@ describe("protocol", () => {
       assert.strictEqual(yield* Effect.promise(() => client.rest()), "+PONG\r\n$3\r\nbye\r\n")
     }).pipe(withServer))
 
-  it.live("hands no element to a client that disconnects while it is blocked", () =>
+  it.live("does not hand an element to a client that disconnects while it is blocked", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const [blocked, other] = yield* Effect.all([raw, raw])
@@ -172,7 +172,7 @@ describe("load", () => {
 })
 
 describe("time and faults", () => {
-  it.effect("blocked clients time out and keys expire by the TestClock", () =>
+  it.effect("blocked clients time out and keys expire according to the TestClock", () =>
     Effect.gen(function*() {
       const { raw } = yield* listen
       const client = yield* raw

@@ -102,7 +102,7 @@ describe("nothingIsForgotten", () => {
       yield* read("a")
     })
 
-  it.effect("finds an announcement that disappeared before the end of its data stream", () =>
+  it.effect("finds an announcement that disappears before its data stream ends", () =>
     finds(checker, /^1-0 of s is gone, but was only committed up to 1-0/, (client) =>
       Effect.gen(function*() {
         yield* announced(client)
@@ -146,7 +146,7 @@ describe("nothingIsForgotten", () => {
         return yield* Effect.forever(Effect.andThen(Effect.ignore(remove("1-0")), present))
       })
 
-    it.effect("accepts that the same handler removes the announcement again", () =>
+    it.effect("accepts the same handler removing the announcement again", () =>
       accepts(checker, twice(() => undefined), {}, faults))
 
     it.effect("finds a handler that starts after the loss and removes the announcement", () =>
@@ -159,7 +159,7 @@ describe("nothingIsForgotten", () => {
       ))
   })
 
-  it.effect("accepts an end that is stored only in an external system", () =>
+  it.effect("accepts an end stored only in an external system", () =>
     accepts(checker, (client) =>
       Effect.gen(function*() {
         yield* announced(client)

@@ -1,5 +1,6 @@
 /**
- * The checkers for failures, dead letters and dead consumers, with a hand-written history for each kind of violation.
+ * Tests the checkers for failures, dead letters and dead consumers, with a hand-written history for each kind of
+ * violation.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as fleet from "../../src/streams/internal/checkers/fleet.ts"
@@ -126,7 +127,7 @@ describe("consumers are reaped", () => {
   const leave = (history: History) => history.note("left", {}, "c2")
   const remove = (history: History) => history.send("XGROUP", "DELCONSUMER", "input", "group", "b")
 
-  it("finds a consumer without a process through checks that are a second apart", () => {
+  it("finds a consumer without a process by checking every second", () => {
     const after = (end: (history: History) => void, millis: number) =>
       reaped((history) => {
         history.enter("liveness")

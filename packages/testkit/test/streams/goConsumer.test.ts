@@ -114,7 +114,7 @@ describe("a Go consumer", () => {
   )
 
   it.effect(
-    "takes over nothing without a notification unless it starts 40 seconds later",
+    "without a notification, takes over only on startup and only entries idle for 40 seconds",
     test((redis) =>
       Effect.gen(function*() {
         const a = yield* consumer("a")

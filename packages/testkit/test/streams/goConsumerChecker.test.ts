@@ -1,4 +1,4 @@
-/** The checker for how long Go consumers may take to lock and finish entries, with a history for each bound. */
+/** Tests the checker for how long Go consumers may take to lock and finish entries, with a history for each limit. */
 import { assert, describe, it } from "@effect/vitest"
 import * as ownership from "../../src/streams/internal/checkers/ownership.ts"
 import { type History, verdict } from "../support/handwritten.ts"
@@ -74,7 +74,7 @@ describe("a Go consumer has time", () => {
     assert.strictEqual(twice(2000), "")
   })
 
-  it("until it has been refused 32 times because of another consumer's lock", () => {
+  it("until another consumer's lock has caused 32 refusals", () => {
     const refused = (times: number, command = "SET") =>
       taken((history) => {
         goLock(history, "stock-b")

@@ -1,6 +1,6 @@
 /**
- * Tests the checkers for what operators and producers do with data streams. Each finds its violation, and no violation
- * in a correct history.
+ * Tests that each checker for what operators and producers do with data streams finds its violation, and does not find
+ * any in a correct history.
  */
 import type { StreamChecker } from "@effect-simba/testkit/streams"
 import { describe, it } from "@effect/vitest"
@@ -35,7 +35,7 @@ describe("checkers for seeks and drafts", () => {
   const upTo = (client: Client, id: string) =>
     all(messages, processed(client, "1-0"), processed(client, "2-0"), commit(id))
 
-  it.effect("accepts that an operator moves a checkpoint back or forward", () =>
+  it.effect("accepts an operator moving a checkpoint back or forward", () =>
     accepts(grow, (client) => all(upTo(client, "2-0"), seek("1-0"), seek("3-0"))))
 
   it.effect("finds messages that are not processed again after a seek back", () =>
@@ -106,7 +106,7 @@ describe("deadMessagesAreEarned", () => {
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("1-0"))
     ))
 
-  it.effect("accepts that messages are dead-lettered if they are malformed or after all attempts", () =>
+  it.effect("accepts dead letters for malformed messages, and after all attempts", () =>
     accepts(
       checker,
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("2-0", "rubbish", "1"))
@@ -200,7 +200,7 @@ describe("pausedRest", () => {
       yield* finds(checker, /^s#1 started although s is paused/, begin([""], 1500))
     }))
 
-  it.effect("accepts work that starts right after a pause begins or after it ends, and work on other data streams", () =>
+  it.effect("accepts work that starts right after a pause begins or once it has ended, and work on other data streams", () =>
     Effect.gen(function*() {
       yield* accepts(checker, begin(["s"], 500))
       yield* accepts(checker, begin(["s"], 1500, send("HDEL", "paused", "s")))
@@ -230,6 +230,6 @@ describe("onlyReadIsTrimmed", () => {
         all(messages, trim))
     }))
 
-  it.effect("accepts that processed messages are trimmed", () =>
+  it.effect("accepts the trimming of processed messages", () =>
     accepts(checker, () => all(messages, commit("2-0"), send("XTRIM", "s", "MINID", "3-0"))))
 })

@@ -1,4 +1,4 @@
-/** The checkers for what operators and producers do, with a hand-written history for each kind of violation. */
+/** Tests the checkers for what operators and producers do, with a hand-written history for each kind of violation. */
 import { assert, describe, it } from "@effect/vitest"
 import * as operations from "../../src/streams/internal/checkers/operations.ts"
 import { type History, verdict } from "../support/handwritten.ts"
@@ -34,7 +34,7 @@ describe("a history with operators is correct if", () => {
     assert.strictEqual(dead(2, 2, -1), "1-0 of s became a dead letter twice")
   })
 
-  it("no work starts on a paused data stream, except shortly after the pause or after a fault of the consumer", () => {
+  it("no work starts on a paused data stream, except shortly after the pause or after a fault that affects the consumer", () => {
     const begun = (play: (history: History) => void) =>
       verdict(operations.pausedRest(model, 1000), lock)((history) => {
         history.wait(5000)

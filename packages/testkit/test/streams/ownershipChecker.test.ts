@@ -1,4 +1,4 @@
-/** The checkers for data stream owners, with a hand-written history for each kind of violation. */
+/** Tests the checkers for data stream owners, with a hand-written history for each kind of violation. */
 import { assert, describe, it } from "@effect/vitest"
 import * as ownership from "../../src/streams/internal/checkers/ownership.ts"
 import { type History, verdict } from "../support/handwritten.ts"
@@ -34,7 +34,7 @@ describe("orphans are taken", () => {
   const never = (play: (history: History) => void, capacity?: number) =>
     assert.strictEqual(orphans((history) => (play(history), history.wait(20_000)), capacity), "")
 
-  it("finds an announcement without an owner, and finds it again only after the same time", () => {
+  it("reports an announcement without an owner, and reports it again only after the same time", () => {
     foundAt(15_200, () => {}, "10.100")
     assert.strictEqual(orphans((history) => history.wait(10_200)), found())
     never((history) => history.send("SET", "owner:s", "b", "PX", "60000"))
@@ -42,11 +42,11 @@ describe("orphans are taken", () => {
     never((history) => history.send("HSET", "paused", "s", "1"))
     never((history) => history.send("XDEL", "input", "1-0"))
     never((history) => (read(history, "a"), history.send("XACK", "input", "group", "1-0")))
-    // An unreadable announcement
+    // Unreadable announcements do not count
     never((history) => (history.send("XDEL", "input", "1-0"), history.send("XADD", "input", "2-0", "x", "y")))
   })
 
-  it("measures from the end of a pause or lease, or from a loss of data plus the time to recover", () => {
+  it("measures from the end of a pause or lease, or from data loss plus the time to recover", () => {
     foundAt(18_200, (history) => {
       history.send("HSET", "paused", "s", "1")
       history.wait(3050)
@@ -115,7 +115,7 @@ describe("orphans are taken", () => {
     const go = (history: History) => delivered("stock-a")(history)
     foundAt(20_100, go, "13.000")
     foundAt(22_100, (history) => (delivered("a")(history), history.wait(2000), claim(history, "stock-a")), "15.000")
-    // A consumer that the server has forgotten in a loss of data counts as a Go consumer
+    // A consumer that the server has forgotten through data loss counts as a Go consumer
     const lost = (at: number) => (history: History) => (delivered("a")(history), history.state.lossAt = at)
     foundAt(20_100, lost(11_950), "13.000")
     foundAt(18_100, lost(11_949), "13.000")
@@ -238,7 +238,7 @@ describe("live Go consumers are left alone", () => {
     )
   })
 
-  it("excuses losses of data and clock steps since the grant, not just since the last renewal", () => {
+  it("excuses data loss and clock steps since the grant, not just since the last renewal", () => {
     for (const what of ["lossAt", "serverStepAt"] as const) {
       const since = (at: number) =>
         alone((history) => {
@@ -267,7 +267,7 @@ describe("live Go consumers are left alone", () => {
       void Object.assign(history.client().process, { resumedAt: history.now - ago, wasSuspended: true })
     assert.strictEqual(works("step", suspended(1101)), "")
     assert.strictEqual(works("step", suspended(1102)), working)
-    // A loss of data since the grant also excuses it
+    // Data loss since the grant also excuses it
     const lost = (at: number) => (history: History) => {
       history.send("SET", "owner:s", "1")
       history.state.lossAt = at

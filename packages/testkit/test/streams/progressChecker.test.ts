@@ -1,4 +1,7 @@
-/** The checkers for checkpoints, messages and announcements, with a hand-written history for each kind of violation. */
+/**
+ * Tests the checkers for checkpoints, messages and announcements, with a hand-written history for each kind of
+ * violation.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as progress from "../../src/streams/internal/checkers/progress.ts"
 import { type History, verdict } from "../support/handwritten.ts"
@@ -65,7 +68,7 @@ describe("checkpoints advance only past processed messages", () => {
     )
   })
 
-  it("excuses a loss of data since the last commit, because the client may know a commit that the server has lost", () => {
+  it("excuses data loss since the last commit, because the client may know of a commit that the server has lost", () => {
     const lost = (at: number) =>
       checkpoints((history) => {
         processed(history, "1-0", "1-1", "2-0")
@@ -162,7 +165,7 @@ describe("messages come in order", () => {
     )
   })
 
-  it("excuses a loss of data or a seek since the work started", () => {
+  it("excuses data loss or a seek since the work started", () => {
     const since = (lossAt: number) =>
       order((history) => {
         begin(history)

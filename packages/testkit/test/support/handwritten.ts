@@ -12,7 +12,7 @@ import { viewOf } from "../../src/internal/simulation/view.ts"
 
 const lua = await sharedLua()
 
-/** The state of a process that a test may set. */
+/** The process state that a test may set. */
 interface Client {
   state: "running" | "dead" | "paused"
   resumedAt: number

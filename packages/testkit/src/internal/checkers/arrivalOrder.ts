@@ -1,6 +1,6 @@
 /**
- * Checks that waiters are served in order of arrival. Between processes, their places in the queue decide, and within a
- * process the order of their requests.
+ * Checks that waiters are served in order of arrival. Between processes, their places in the queue decide; within a
+ * process, the order of their requests does.
  */
 import { all } from "../simulation/ownershipTracker.ts"
 import type { Checker } from "../simulation/setup.ts"
@@ -93,7 +93,7 @@ interface Asking {
   readonly asksLater: boolean
 }
 
-/** Checks that waiters in the same process are served in the order of their notes. */
+/** Checks that waiters in the same process are served in the order in which they noted `waiting`. */
 export const inOrderWithinLines: Checker = {
   name: "in order within a process",
   start: (view) => {
@@ -121,7 +121,7 @@ export const inOrderWithinLines: Checker = {
             at: event.at,
             client: event.client,
             line: `${process} ${resource}`,
-            // A contender that retries after a leadership or a failure notes its wait before it sends the request. Its
+            // A contender that retries after leading or after a failure notes its wait before it sends the request. Its
             // fiber may be delayed between the note and the request, even in a process that is ordered again after the
             // faults have ended
             asksLater: event.fields["recovery"] !== undefined || !view.isOrdered(event.client)

@@ -17,8 +17,8 @@ interface Grant {
   /** When the client sent its first request. The client may measure its grant's age from this time. */
   readonly askedAt: number
   /**
-   * When the id was granted the resource. After a loss of data, the server may grant the resource to the same id again,
-   * which is a different grant.
+   * When the id was granted the resource. After data loss, the server may grant the resource to the same id again. That
+   * is a different grant.
    */
   at: number
   /** The server time at which the lease would have ended if it had not been forcibly released. */

@@ -1,4 +1,4 @@
-/** Finds the processes that were killed or have failed. Their waits and their work have ended without further notes. */
+/** Finds processes that were killed or have failed. Their waits and work have ended without further notes. */
 import type { Event } from "../simulation/history.ts"
 
 /** The client, if any, whose process was killed or failed in this event. */

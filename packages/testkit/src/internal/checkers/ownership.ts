@@ -40,7 +40,7 @@ export const tokensGrow: Checker = {
       onEvent: (event) => {
         onEvent(event)
         if (event._tag === "Owner" && event.to !== undefined) {
-          // This is not a grant. An earlier owner was restored by a loss of data, or because the clock stepped back
+          // Not a grant: data loss or a clock step has restored an earlier owner
           if (view.lossAt() >= event.at || event.command === undefined) return
           const { resource, to, token } = event
           if (token === undefined || Number.isNaN(token)) {
@@ -60,8 +60,8 @@ export const tokensGrow: Checker = {
           const noted = Number(event.fields["token"])
           const next = reported.get(id) ?? token ?? 0
           const spare = (token: number) => view.lock.spareTokens?.(token) ?? 0
-          // The client may rely on an earlier grant to the same id, because the end of that grant went unnoticed if the
-          // server's clock was set back
+          // The client may rely on an earlier grant to the same id. If the server's clock was set back, the end of that
+          // grant may have gone unnoticed
           const isEarlier = granted.has(`${id} ${noted}`) && isExcused(event.client, resource, id, false)
           const isRight = token !== undefined && noted >= next && noted <= token + spare(token)
           if (!isRight && !isEarlier && view.lossAt() < 0) {
@@ -70,7 +70,7 @@ export const tokensGrow: Checker = {
           reported.set(id, noted)
           const before = largest.get(resource)
           // The owner used a reserved token, so the largest token grows. Ignore other tokens: the owner may not have
-          // noticed a loss of data yet, or its id was granted the resource again
+          // noticed data loss yet, or its id was granted the resource again
           if (before?.id === id && token !== undefined && before.token < noted && noted <= token + spare(token)) {
             largest.set(resource, { ...before, token: noted })
           }

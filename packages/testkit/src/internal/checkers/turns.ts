@@ -144,7 +144,7 @@ export const servedInTurn = (options: {
     /** Served waits, by process and wait. */
     const served = new Set<string>()
     const lineOf = view.lock.line ?? ((id) => id)
-    /** Ends the earlier waits of a line when it queues again. */
+    /** Ends a line's earlier waits when it queues again. */
     const supersede = (resource: string, id: string) => {
       for (const [other, wait] of [...waiting]) {
         if (wait.resource === resource && lineOf(other) === lineOf(id)) waiting.delete(other)

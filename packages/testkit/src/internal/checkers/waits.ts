@@ -39,8 +39,9 @@ const waits = () => {
 /**
  * Checks that no waiter sleeps longer than `bound` while the lock is free. The limit is `afterLoss` if the server lost
  * the owner, if the server's clock was stepped, or if at least two other processes are unresponsive. For a paused or
- * suspended waiter, the time starts when it resumes. If a fault affects the waiter, the time starts `recovery` later
- * (default: zero), because after a lost command the waiter waits for the timeout and pauses before it retries.
+ * suspended waiter, the limit counts from when it resumes. If a fault affects the waiter, the limit counts from
+ * `recovery` later (default: zero), because a waiter whose command was lost waits for the timeout and pauses before it
+ * retries.
  *
  * @category checkers
  * @since 0.1.0
@@ -57,8 +58,8 @@ export const nobodyOversleeps = (options: {
     const recovery = Duration.toMillis(Duration.fromInputUnsafe(options.recovery ?? 0))
     const { onEvent, waiting } = waits()
     const freeSince = new Map<string, number>()
-    // A hand-off notifies one waiter and the next one behind it. If both are unresponsive, all others sleep until their
-    // next poll
+    // A hand-off notifies one waiter and the one behind it. If both are unresponsive, all others sleep until their next
+    // poll
     const manySilent = (free: number, waiter: string) =>
       view.names().filter((name) =>
         name !== waiter && (!view.isRunning(name) || view.disturbedAt(name) + recovery >= free - bound)
@@ -67,7 +68,7 @@ export const nobodyOversleeps = (options: {
       const now = view.now()
       for (const resource of view.lock.resources) {
         if (view.owner(resource) !== undefined) {
-          // A step of the server's clock may have restored an expired owner, which is not an event
+          // A server clock step may have restored an expired owner without an event
           freeSince.delete(resource)
           continue
         }

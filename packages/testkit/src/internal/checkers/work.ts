@@ -68,8 +68,8 @@ export const workNeverOverlaps: Checker = {
 
 /**
  * Checks that a resource never accepts a token below the largest one so far, unless Redis lost that token. A resource
- * outside Redis must accept every write that its owner sent within its lease, by the server's clock. Exceptions: since
- * then data was lost or the clock stepped, or the lease was forcibly released.
+ * outside Redis must accept every write that its owner sent within its lease, by the server's clock. Exceptions: data
+ * loss or a clock step since then, or a forced release of the lease.
  */
 export const writesAreFenced: Checker = {
   name: "writes are fenced",
@@ -102,7 +102,7 @@ export const writesAreFenced: Checker = {
         const resource = field(event.fields, "resource")
         const write = field(event.fields, "write")
         if (event.kind === "writing") {
-          // After a loss of data, a previous owner may become the owner again
+          // After data loss, a previous owner may become the owner again
           const isOwner = view.owner(resource)?.id === id && view.lossAt() < grantedAt(id)
           sent.set(write, { at: event.at, agreed: isOwner })
         } else if (event.kind === "written") {

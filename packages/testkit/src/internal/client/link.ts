@@ -17,8 +17,8 @@ export interface LinkFaults {
   readonly loseRequest?: number | undefined
   readonly loseReply?: number | undefined
   /**
-   * The probability, per command, that it runs but neither its reply nor a timeout arrives. The sender waits for at
-   * most `lasts`.
+   * The probability, per command, that it runs, but its reply does not arrive and it does not time out. The sender
+   * waits for at most `lasts`.
    */
   readonly hang?: { readonly chance: number; readonly lasts: number } | undefined
   /** The probability, per request, that the connection breaks right after the request is sent. */
@@ -71,9 +71,7 @@ export class Pipe {
     if (!held) this.drain()
   }
 
-  /**
-   * Breaks the connection. Of the requests in flight, the first `keep` still arrive, delayed by `later` milliseconds.
-   */
+  /** Breaks the connection. The first `keep` in-flight requests still arrive, delayed by `later` milliseconds. */
   sever(keep: number, later: number): void {
     this.queue.length = Math.min(this.queue.length, keep)
     for (const parcel of this.queue) parcel.at += later
@@ -117,7 +115,7 @@ export interface Wire<Reply> {
   readonly send: (args: ReadonlyArray<string>, reply: (reply: Reply) => void) => void
   /** Closes the connection gracefully. Messages that were sent earlier still arrive. */
   readonly close: () => void
-  /** Drops the connection. Requests in flight may arrive late or never, and replies never arrive. */
+  /** Drops the connection. In-flight requests may arrive late or never, and replies never arrive. */
   readonly abandon: () => void
 }
 
@@ -199,7 +197,7 @@ export class Link {
     for (const connection of [...this.connections]) connection.reset()
   }
 
-  /** Cuts the connections of a dead client. Only requests in flight may still arrive. */
+  /** Cuts a dead client's connections. Only in-flight requests may still arrive. */
   cut(): void {
     for (const connection of [...this.connections]) connection.abandon()
   }
@@ -380,7 +378,7 @@ class Connection<Reply, Push> implements Wire<Reply>, ConnectionEnd<Push> {
     this.leave(later)
   }
 
-  /** Notifies the server that the connection is closed, after the requests that still arrive. */
+  /** Notifies the server that the connection is closed, once all remaining requests have arrived. */
   private leave(later: number): void {
     this.requests.push(() => {
       this.link.forget(this)

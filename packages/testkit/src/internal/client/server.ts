@@ -171,7 +171,7 @@ export class FakeServer {
     }
   }
 
-  /** Runs code that may change the state. Then sets the timer for the next expiry. */
+  /** Runs code that may change the state, then sets the timer for the next expiry. */
   run<A>(change: () => A): A {
     const result = change()
     this.arm()

@@ -54,7 +54,7 @@ export const draw = (options: NonNullable<Parameters<typeof arbitrary>[0]>): Arb
     hold: between(options.hold ?? range),
     patience: between(options.patience ?? range)
   })
-  /** The length is a separate field, because the length of a generated array depends on the size of the run. */
+  /** The length is a separate field, because the length of a generated array depends on the run's size. */
   const drawn = Schema.Struct({
     length: Schema.Int.check(Schema.isBetween({ minimum: minLength, maximum: maxLength })),
     steps: Schema.Array(step).check(Schema.isMinLength(maxLength), Schema.isMaxLength(maxLength))

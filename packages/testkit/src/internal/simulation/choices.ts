@@ -1,6 +1,6 @@
 /**
  * The choices in one run of an exploration. By default each choice point takes the normal alternative, in which nothing
- * goes wrong. A schedule lists the deviations of a run, which is enough to replay it.
+ * goes wrong. A schedule lists a run's deviations, which is enough to replay it.
  */
 
 /** A place where a process may deviate: one of its messages, something that arrives, or a runnable fiber. */
@@ -15,15 +15,15 @@ export interface Place {
 /** How schedules may deviate from the normal schedule, in which nothing goes wrong. Times are in milliseconds. */
 export interface Deviations {
   /**
-   * The possible delays of a request, a reply or a published message. A delay affects everything behind it on the same
-   * connection too.
+   * The possible delays of a request, a reply or a published message. A delay also holds back everything behind it on
+   * the same connection.
    */
   readonly delays: ReadonlyArray<number>
   /** Whether a request or a reply may be lost. */
   readonly losses: boolean
   /** Whether a connection may break before a request, a reply or a published message arrives. */
   readonly cuts: boolean
-  /** How long a process may be cut off when it sends a request. Meanwhile no message to or from the process arrives. */
+  /** How long a process may be cut off when it sends a request. Meanwhile no messages to or from it arrive. */
   readonly partitions: ReadonlyArray<number>
   /** How long a process may be paused when data arrives or a timer fires. */
   readonly pauses: ReadonlyArray<number>

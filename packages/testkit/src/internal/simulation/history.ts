@@ -44,7 +44,7 @@ export type Event =
     readonly deadline: number
     readonly to: string | undefined
     readonly token: number | undefined
-    /** The command that changed the owner. Missing for an expiry and for a loss of data. */
+    /** The command that changed the owner. Missing for an expiry and for data loss. */
     readonly command: TraceEntry | undefined
   }
 

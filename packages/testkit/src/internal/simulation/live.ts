@@ -155,7 +155,7 @@ export const make = ({ actions, add, advance, hasEnded, processes, state }: Runn
     },
     kill: on((index) => {
       const slot = slots[index]!
-      // The fault `pause` ends with the process
+      // The `pause` fault ends with the process
       if (slot.process.state === "paused") state.end(slot)
       actions.kill(index, Infinity)
       steps.delete(slot.name)

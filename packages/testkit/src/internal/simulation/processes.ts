@@ -1,4 +1,4 @@
-/** Starts the processes of a simulation, and restarts processes that were killed or failed. */
+/** Starts a simulation's processes, and restarts those that were killed or failed. */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -14,7 +14,7 @@ import { drawPace, free } from "./processor.ts"
 import { never, type RunState } from "./runState.ts"
 import type { Client, Outside } from "./setup.ts"
 
-/** An event-loop turn that takes at least this long counts as a fault of its process. */
+/** An event-loop turn that takes at least this long counts as a fault in its process. */
 const longTurnMillis = 20
 
 export class Processes {

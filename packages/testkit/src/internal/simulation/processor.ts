@@ -85,7 +85,7 @@ class Tasks {
 export class Processor {
   pace: Pace
   /**
-   * Called after each turn with its duration in milliseconds. `processes` treats a long turn as a fault of the process.
+   * Called after each turn with its duration in milliseconds. `processes` treats a long turn as a fault in the process.
    */
   onTurn: ((millis: number) => void) | undefined
   /** Returns by how many milliseconds to delay a runnable fiber while others continue. Set only in explorations. */

@@ -114,10 +114,7 @@ export class RunState {
     }
   }
 
-  /**
-   * Resumes a process. If its timers were stopped during the pause, a hanging command takes longer by the duration of
-   * the pause.
-   */
+  /** Resumes a process. If the pause stopped its timers, a hanging command takes that much longer. */
   resume(slot: ProcessSlot): void {
     const { slept } = slot.process
     if (slot.lateUntil > this.world.now() - slept) slot.lateUntil += slept

@@ -20,7 +20,7 @@ export interface Client {
   readonly phase: () => Phase
   /**
    * Keeps the process's processor busy for this many milliseconds, or for a random number in this range. Meanwhile its
-   * other fibers wait. Takes no time without the fault `processor`.
+   * other fibers wait. Takes no time without the `processor` fault.
    */
   readonly compute: (millis: number | Range) => Effect.Effect<void>
   /**

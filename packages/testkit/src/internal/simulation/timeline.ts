@@ -46,7 +46,7 @@ const escape = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "
 
 const colours = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#997700"]
 
-/** One row per resource and one colour per holder. A holder is named after the text behind the last colon in its id. */
+/** One row per resource and one colour per holder. A holder's name is the text after the last colon in its id. */
 export const asSvg = (events: ReadonlyArray<Event>, title: string): string => {
   const held = holdings(events)
   const end = Math.max(1, events.length === 0 ? 0 : events[events.length - 1]!.at)

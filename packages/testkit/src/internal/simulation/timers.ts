@@ -18,7 +18,7 @@ export interface Timers {
   readonly at: (time: number, run: () => void) => Timer
 }
 
-/** This is larger than rounding errors in instants and smaller than any intended delay. */
+/** Larger than rounding errors in instants, and smaller than any intended delay. */
 export const tolerance = 1e-6
 
 interface Node {

@@ -37,7 +37,7 @@ interface Bucket {
   readonly tasks: Array<() => void>
 }
 
-/** The maximum number of rounds of tasks within one instant. Only a busy loop exceeds this. */
+/** The maximum number of task rounds within one instant. Only a busy loop exceeds this. */
 const busy = 100_000
 
 /** Thrown if a program is in a busy loop. */

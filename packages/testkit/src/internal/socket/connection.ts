@@ -72,6 +72,6 @@ export const serve = (server: FakeServer, client: string) =>
       )
     },
     Effect.scoped,
-    // A broken connection is not an error of the server
+    // A broken connection is not a server error
     Effect.catchTag("SocketError", () => Effect.void)
   )

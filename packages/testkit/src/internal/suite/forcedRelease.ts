@@ -9,7 +9,7 @@ import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import { type Cases, ownerOf, type Party, refused, timeLeftOf } from "./bench.ts"
 
-/** Collects the forced releases of which the layer with this inbox is notified. */
+/** Collects the forced releases that the layer with this inbox is notified of. */
 const forcedFrom = Effect.fnUntraced(function*(store: MutexStore["Service"], key: string) {
   const forced = yield* Queue.unbounded<string>()
   yield* store.inbox(key, (id) => Queue.offerUnsafe(forced, id))
@@ -115,7 +115,7 @@ export const forcing = ({ bench, it }: Cases): void => {
       yield* b.confirm
     }))
 
-  it.effect("B59: a forced release does not affect other mutexes of the same owner", () =>
+  it.effect("B59: a forced release does not affect the owner's other mutexes", () =>
     Effect.gen(function*() {
       const one = yield* bench("force, one")
       const other = yield* bench("force, other")

@@ -24,7 +24,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.deepStrictEqual(yield* last.release, { _tag: "Free" })
     }))
 
-  it.effect("H1: each waiter of a layer receives only its own messages", () =>
+  it.effect("H1: each waiter in a layer receives only its own messages", () =>
     Effect.gen(function*() {
       const { confirm, party, siblings } = yield* bench("siblings", shortConfirm)
       const a = party()
@@ -62,7 +62,7 @@ export const handingOver = ({ bench, countsSubscribers, it }: Cases): void => {
       assert.isAbove(timeLeftOf(ownership), 0)
     }))
 
-  it.effect("a waiter of a listening layer is notified of its turn until it leaves", () =>
+  it.effect("a waiter in a listening layer is notified of its turn until it leaves", () =>
     Effect.gen(function*() {
       const { party, siblings } = yield* bench("listener")
       const a = party()

@@ -230,7 +230,7 @@ export const scheduling = ({ bench, it }: Cases): void => {
       assert.isFalse((yield* record("job")).isPaused)
     }))
 
-  it.effect("B33: a requested run stays requested until it starts, starts once, and uses up no scheduled time", () =>
+  it.effect("B33: a requested run stays requested until it starts, starts once, and does not use up a scheduled time", () =>
     Effect.gen(function*() {
       const { a, claim, end, know, one, record, steer, token } = yield* setup("jobs manual")
       yield* know("job")

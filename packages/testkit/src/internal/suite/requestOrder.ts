@@ -32,7 +32,7 @@ export const ordering = ({ bench, it }: Cases): void => {
       assert.isAbove(timeLeftOf(ownership), Duration.toMillis(here.lease))
     }))
 
-  it.effect("a confirmation of another grant or by another contender is refused", () =>
+  it.effect("a confirmation for another grant or from another contender is refused", () =>
     Effect.gen(function*() {
       const here = yield* bench("confirm another")
       const [a, b] = here.parties(2) as [Party, Party]

@@ -96,7 +96,7 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
       yield* d.expectTurn
     }))
 
-  it.effect("a caller that has lost the mutex is granted it again if there is neither an owner nor a waiter", () =>
+  it.effect("a caller that has lost the mutex is granted it again if it has no owner and no waiters", () =>
     Effect.gen(function*() {
       const { lease, owner, parties } = yield* bench("requeue, expired")
       const [a, b] = parties(2) as [Party, Party]

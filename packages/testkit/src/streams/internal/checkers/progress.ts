@@ -161,7 +161,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
     const wasDeletedAfterItsEnd = (stream: string) =>
       view.stream(stream) === undefined && reaches(stream, highest.get(stream))
     const isAtAnEnd = (stream: string) => ends.get(stream)?.includes(position.of(stream) ?? "") === true
-    /** A handler that started before a loss of data and has processed everything may report the end again. */
+    /** A handler that started before the data loss and has processed everything may report the end again. */
     const wasAtItsEnd = (stream: string, entry: string) =>
       view.lossAt() >= (begun.get(entry) ?? Infinity) && reaches(stream, highest.get(stream))
     const isDead = (entry: string) => {
