@@ -494,7 +494,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
           ? contender.whileLeader(bodyOf(work))
           : runJobs(contender, [{
             name,
-            schedule: cron(options.cron, options),
+            schedule: cron(options.cron, { timeZone: options.timeZone }),
             catchUp: options.catchUp,
             run: ({ lease }) => bodyOf(work)(lease)
           }])
