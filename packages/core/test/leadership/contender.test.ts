@@ -312,7 +312,7 @@ describe("a contender", () => {
   })
 })
 
-describe("the state of a contender", () => {
+describe("a contender's state", () => {
   it.effect("is published only on changes", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
@@ -329,7 +329,7 @@ describe("the state of a contender", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("the changes of a contender", () => {
+describe("a contender's changes", () => {
   it.effect("end when its scope closes, for current and later readers", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
@@ -350,7 +350,7 @@ describe("the changes of a contender", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("the context of a contender", () => {
+describe("a contender's context", () => {
   it.effect("is the context in which it was created", () => {
     const lines: Array<string> = []
     const logger = Logger.map(

@@ -163,7 +163,7 @@ describe("a leadership", () => {
       assert.strictEqual(runs, 2)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("continues when the caller of whileLeader is interrupted, unless a finalizer fails", () => {
+  it.effect("continues when whileLeader's caller is interrupted, unless a finalizer fails", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ logLevel, message }) => {
       if (logLevel === "Error") lines.push(String([message].flat()[0]))
@@ -193,7 +193,7 @@ describe("a leadership", () => {
     ))
   })
 
-  it.effect("reports no renewals, and a new reader starts with the current state", () =>
+  it.effect("does not report renewals, and a new reader starts with the current state", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -209,7 +209,7 @@ describe("a leadership", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("starts no run once its lease has expired by the clock, even before it notices the loss", () =>
+  it.effect("does not start a run once its lease has expired by the clock, even before it notices the loss", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
       yield* Effect.gen(function*() {
@@ -221,7 +221,7 @@ describe("a leadership", () => {
       }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("starts no run after its end, and cannot end the next leadership", () =>
+  it.effect("does not start a run after its end, and cannot end the next leadership", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       yield* settle
@@ -284,7 +284,7 @@ describe("calls from outside and inside the work", () => {
     }).pipe(Effect.provide(live))
   })
 
-  it.effect("while the leader resigns, it claims no run, and starts none whose claim is confirmed", () =>
+  it.effect("a resigning leader does not claim runs, and does not start runs whose claims are confirmed", () =>
     Effect.gen(function*() {
       const fleet = yield* Fleet.make
       const { here, start } = yield* fleet.node("a", { logger: Logger.make(() => {}) })

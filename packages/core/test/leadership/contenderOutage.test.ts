@@ -48,7 +48,7 @@ describe("a contender", () => {
       assert.strictEqual(yield* waiting, 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("contends soon after a failure that follows a leadership, however many failures came before", () =>
+  it.effect("contends soon after a failure that follows a leadership, however many failures preceded it", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const contention = yield* Mutex.contend("m")

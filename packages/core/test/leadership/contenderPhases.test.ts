@@ -16,7 +16,7 @@ const leaseOf = (timeLeft: number, id = "1-aaaaaaaaaaaa:us") =>
     timeLeft: Effect.succeed(Duration.millis(timeLeft))
   }) as unknown as Lease.Lease
 
-describe("the observation of an owner", () => {
+describe("an observation of the owner", () => {
   it("is within the ttl until the transition begins, and in transition until the lease ends", () => {
     const phases = [601, 600, 599, 1, 0, -1].map((left) => {
       const { isInTransition, isInTtl, until } = observe(unobserved, "them", now.monotonic + left, now, transition)
@@ -58,7 +58,7 @@ describe("the observation of an owner", () => {
   })
 })
 
-describe("the state of a contender", () => {
+describe("a contender's state", () => {
   const phases = { transition, margin: 100 }
   const following = observe(observe(unobserved, "a", 2000, now, transition), "b", 2000, now, transition)
 
@@ -70,7 +70,7 @@ describe("the state of a contender", () => {
         ...{ isInTtl, isInTransition: !isInTtl }
       })
     }
-    // The last poll has already shown this lease as the owner
+    // The last poll already showed this lease as the owner
     const lease = leaseOf(700, "b")
     assert.deepInclude(stateOf(following, lease, true, phases), { before: "a", after: "b" })
     assert.deepInclude(stateOf(following, lease, false, phases), { _tag: "Leading" })
@@ -88,7 +88,7 @@ describe("the state of a contender", () => {
     assert.deepStrictEqual<unknown>(stateOf(unobserved, undefined, true, phases), { _tag: "Vacant", ...nothing })
   })
 
-  it("counts as changed if its tag, an owner or its phase changes, but not if only the end of a lease changes", () => {
+  it("counts as changed if its tag, an owner or its phase changes, but not if only a lease's end changes", () => {
     const state = stateOf(following, undefined, true, phases)
     assert.isTrue(isSame(state, { ...state, until: undefined } as typeof state))
     const others = [

@@ -52,7 +52,7 @@ describe("a contender", () => {
           return { ...node, contender }
         }))
       assert.deepStrictEqual(lines.splice(0), ["Leadership begins"])
-      // A leaving node polls from time to time and is refused
+      // A leaving node polls occasionally and is refused
       yield* nodes[1]!.contender.leave
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(lines.splice(0), [])

@@ -132,7 +132,7 @@ describe("a leader's work that fails", () => {
       }
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("leaves no timer behind if its leadership ends while job runs are ending", () =>
+  it.effect("leaves no timers behind if its leadership ends while job runs are ending", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       let sleeping = 0
@@ -203,7 +203,7 @@ describe("a leader's work that fails", () => {
       assert.strictEqual((yield* jobs.state)._tag, "Leading")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("has not failed if it was interrupted from outside", () =>
+  it.effect("does not count as failed if it is interrupted from outside", () =>
     Effect.gen(function*() {
       const jobs = yield* Mutex.contend("jobs")
       const fiber = yield* start(jobs.whileLeader(Effect.never))
@@ -225,7 +225,7 @@ describe("a leader's work that fails", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("the state of a contender", () => {
+describe("a contender's state", () => {
   it.effect("cannot be set from outside, and always follows the clock", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling
@@ -280,7 +280,7 @@ describe("the state of a contender", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("classes of contenders", () => {
+describe("contender classes", () => {
   class Reports extends Contender.Service<Reports>()("test/Reports") {}
   class Archive extends Contender.Service<Archive>()("test/Archive") {}
 

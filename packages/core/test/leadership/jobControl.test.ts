@@ -1,4 +1,4 @@
-/** What operators can do with the jobs of a fleet: list, run, pause and reschedule them. */
+/** What operators can do with a fleet's jobs: list, run, pause and reschedule them. */
 import { Jobs, Leadership, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -19,8 +19,8 @@ const setup = Effect.gen(function*() {
   return { ...made, a, b, here: b.here }
 })
 
-describe("jobs of a fleet", () => {
-  it.effect("can be listed from any node, with the schedule, the last run and the next run of each", () =>
+describe("a fleet's jobs", () => {
+  it.effect("can be listed from any node, with each job's schedule, last run and next run", () =>
     Effect.gen(function*() {
       const { here } = yield* setup
       const before = (yield* here(Jobs.list("jobs"))).jobs[0]!

@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, References } from "effect"
 import { type JobHost, withNames } from "../../src/internal/leadership/jobHost.ts"
 
-it.effect("two runners never share a job's name, even if both fibers yield as they reserve it", () =>
+it.effect("two runners never share a job name, even if both fibers yield as they reserve it", () =>
   Effect.gen(function*() {
     const shared: Array<number> = []
     for (let before = 0; before < 40; before++) {

@@ -200,7 +200,7 @@ describe("a leader's decision about a job", { tags: ["B33"] }, () => {
   })
 })
 
-it("a changed schedule has its old scheduled times until the change, and its new scheduled times from then on", () => {
+it("a changed schedule has its old scheduled times until the change, and its new ones from then on", () => {
   const [former, present] = [every(3), every(5)]
   for (let changed = 0; changed <= 16; changed++) {
     const both = inForce(present, [{ next: former, until: changed }])
@@ -211,7 +211,7 @@ it("a changed schedule has its old scheduled times until the change, and its new
   }
 })
 
-it("each former schedule has the scheduled times between the change to it and the next change", () => {
+it("each previous schedule has the scheduled times from when it was set until it was replaced", () => {
   const [first, second, present] = [every(3), every(2), every(5)]
   for (let from = 0; from <= 10; from++) {
     for (let changed = from; changed <= 12; changed++) {

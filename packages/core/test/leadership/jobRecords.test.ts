@@ -32,7 +32,7 @@ describe("a run", { tags: ["B33"] }, () => {
       assert.strictEqual((yield* Effect.flatMap(contender.lease, Effect.fromOption)).token, token)
     }))
 
-  it.effect("is logged each time that it fails, dies or interrupts itself", () =>
+  it.effect("is logged each time it fails, dies or interrupts itself", () =>
     Effect.gen(function*() {
       for (const failure of [Effect.fail("no"), Effect.die("no"), Effect.interrupt]) {
         const { ran, warnings } = yield* runs(() => failure)

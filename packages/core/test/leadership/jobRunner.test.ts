@@ -1,4 +1,4 @@
-/** The loop of a leader with jobs: which requests it sends, when it sends them, and how it handles failures. */
+/** A leader's job loop: which requests it sends, when it sends them, and how it handles failures. */
 import { Jobs, Leadership, Mutex } from "@effect-simba/core"
 import type { JobRecord } from "@effect-simba/core/JobStore"
 import { MutexName } from "@effect-simba/core/MutexName"
@@ -128,7 +128,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.strictEqual(second! - first!, 100)
     }))
 
-  it.effect("a read that fails after a run skips no scheduled time", () =>
+  it.effect("a read that fails after a run does not skip a scheduled time", () =>
     Effect.gen(function*() {
       const { faults, take } = yield* alone({ schedule: Leadership.every("1 second"), misfire: "skip" })
       yield* TestClock.adjust("1500 millis")
@@ -199,7 +199,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       ])
     }))
 
-  it.effect("a late copy of a refused claim uses up no attempt", () =>
+  it.effect("a late copy of a refused claim does not use up an attempt", () =>
     Effect.gen(function*() {
       const { contender, faults, ran, store } = yield* alone({ schedule: cron, misfire: "skip" })
       yield* TestClock.adjust("59 seconds")
@@ -306,7 +306,7 @@ it.effect("an operator's schedule that cannot be read is ignored, with a warning
     yield* TestClock.adjust("20 seconds")
     assert.deepStrictEqual(warnings, ["Cannot read the schedule \"now and then\"; it is ignored"])
     assert.deepStrictEqual(take(), ["a@40", "a@50"])
-    // It is now a former schedule without scheduled times
+    // It is now a previous schedule without scheduled times
     yield* reschedule("every 15000")
     yield* TestClock.adjust("31 seconds")
     assert.deepStrictEqual([take(), warnings.length], [["a@60", "a@75"], 1])
@@ -327,7 +327,7 @@ it.effect("a leader resigns if its clock is set", () =>
     assert.lengthOf(warnings, 1)
   }))
 
-it.effect("recording the end of a run is retried after pauses that double, until the backend accepts it", () =>
+it.effect("recording a run's end is retried after pauses that double, until the backend accepts it", () =>
   Effect.gen(function*() {
     const { calls, faults, record, take, warnings } = yield* alone()
     yield* TestClock.adjust("59 seconds")
@@ -344,7 +344,7 @@ it.effect("recording the end of a run is retried after pauses that double, until
     assert.deepStrictEqual(calls("end"), [60_000, 60_000, 60_100, 60_300, 60_700, 61_500, 120_000])
   }))
 
-it.effect("the end of a long run is recorded again with its outcome, however many runs of other jobs have started since", () =>
+it.effect("a long run's end is recorded again with its outcome, however many runs of other jobs have started since", () =>
   Effect.gen(function*() {
     yield* TestClock.setTime(noon)
     const { fleet, job, node } = yield* JobFleet.make
@@ -364,8 +364,8 @@ it.effect("the end of a long run is recorded again with its outcome, however man
     assert.strictEqual(jobs.get("short")!.run!.scheduledAt, noon + 999_000)
   }))
 
-describe("a leader whose clock is wrong", { tags: ["B33"] }, () => {
-  it.effect("by more than ten seconds and half a period leaves even the first run to another node", () =>
+describe("a leader's clock", { tags: ["B33"] }, () => {
+  it.effect("if it is wrong by more than ten seconds and half a period, even the first run is left to another node", () =>
     Effect.gen(function*() {
       for (
         const [period, ahead, runs] of [
@@ -389,7 +389,7 @@ describe("a leader whose clock is wrong", { tags: ["B33"] }, () => {
       }
     }))
 
-  it.effect("is not a leader that reads a reply late, as after a stall", () =>
+  it.effect("does not count as wrong if the leader reads a reply late, as after a stall", () =>
     Effect.gen(function*() {
       const { contender, faults, warnings } = yield* alone({ schedule: Leadership.every("20 seconds") })
       yield* TestClock.adjust("4 seconds")

@@ -14,7 +14,7 @@ const make = (options: Options = {}) =>
 
 const refusal = (options: Options) => Effect.map(Effect.flip(make(options)), ({ option }) => option)
 
-describe("the options of a job", { tags: ["B33"] }, () => {
+describe("a job's options", { tags: ["B33"] }, () => {
   it.effect("have defaults that depend on whether the schedule is a period or a cron expression", () =>
     Effect.gen(function*() {
       const { instants: _, ...usual } = yield* make()

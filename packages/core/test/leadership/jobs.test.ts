@@ -17,7 +17,7 @@ const hourly = Leadership.cron("0 * * * *")
 const mutex = MutexName.make("jobs")
 
 describe("one run for each scheduled time", { tags: ["B33"] }, () => {
-  it.effect("every: a new job runs immediately, then at multiples of the period, even across a change of leaders", () =>
+  it.effect("every: a new job runs immediately, then at multiples of the period, even when the leader changes", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon + 5000)
       const { job, node, take } = yield* JobFleet.make
@@ -179,7 +179,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       }
     }))
 
-  it.effect("runs keep the minimum interval", () =>
+  it.effect("runs respect the minimum interval", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
       const { job, node, ran } = yield* JobFleet.make
@@ -300,7 +300,7 @@ describe("runs that fail", () => {
 })
 
 describe("the end of a leadership", () => {
-  it.effect("a process that resumes after its lease has ended does not start a run that was granted before", () =>
+  it.effect("a process that resumes after its lease has ended does not start a run that was granted earlier", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)
       const { clock, stall } = yield* stalling
@@ -363,7 +363,7 @@ describe("the end of a leadership", () => {
     }))
 })
 
-describe("the metrics of a job", () => {
+describe("a job's metrics", () => {
   const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
 

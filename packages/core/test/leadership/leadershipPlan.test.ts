@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as plan from "../../src/internal/leadership/leadershipPlan.ts"
 import { diagramOf } from "../support/diagram.ts"
 
-/** The state of an interpreter of the plan: the loop, its lease, and job runs. */
+/** The state of the plan's interpreter: the loop, its lease, and job runs. */
 interface World {
   readonly contention: plan.Contention
   hasLoop: boolean
@@ -127,7 +127,7 @@ describe("a contender", () => {
   it("stops contending only when nobody wants it to lead", () =>
     always(({ contention }) => contention.phase !== "stopped" || !contention.isWanted))
 
-  it("starts no loop while it is closed or stopped", () =>
+  it("does not start a loop while it is closed or stopped", () =>
     always(({ contention }, { command }) => command !== "begin" || (!contention.isClosed && contention.isWanted)))
 
   it("always ends its loop when asked to", () =>
@@ -142,13 +142,13 @@ describe("a contender", () => {
         (before.hasLease ? command === "nothing" : !before.hasLoop || isInterrupted))
     ))
 
-  it("rejoins the queue when it is started again if it had left, and otherwise keeps its place", () =>
+  it("on restart, rejoins the queue if it had left, and otherwise keeps its place", () =>
     always((_, { command, event: { _tag } }, before) =>
       _tag !== "Start" || !before.hasLoop || before.isInterrupted ||
       (command === "interrupt") === (before.contention.isLeaving && !before.hasLease)
     ))
 
-  it("starts no run after the work has failed", () =>
+  it("does not start a run after the work has failed", () =>
     always(({ contention, drains }) => !plan.mayStart(contention) || !drains.includes(contention.leadership)))
 
   it("counts only runs of its current leadership", () =>
@@ -156,7 +156,7 @@ describe("a contender", () => {
       !hasLease || contention.runs === runs.filter((leadership) => leadership === contention.leadership).length
     ))
 
-  it("ends a leadership with failed work when its job runs have ended, and ends no other leadership", () =>
+  it("ends a leadership with failed work when its job runs have ended, and does not end any others", () =>
     always(({ isInterrupted }, { command, event }, before) =>
       event._tag !== "Drained" ||
       (before.contention.phase === "resigning" && event.leadership === before.contention.leadership

@@ -1,4 +1,4 @@
-/** In what order leases are renewed and ended, and when the renewal loop wakes up. */
+/** The order in which leases are renewed and ended, and when the renewal loop wakes up. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -187,7 +187,7 @@ describe("the loop", () => {
       assert.strictEqual(noted.turns, turns)
     }))
 
-  it.effect("renews earlier if a turn of the event loop was long: by twice its length, but at most half the interval", () =>
+  it.effect("renews earlier if an event loop turn was long: by twice its length, but at most half the interval", () =>
     Effect.gen(function*() {
       for (const [late, lead] of [[0, 0], [49, 0], [50, 100], [100, 200], [20_000, 250]] as const) {
         const { clock, stall } = yield* stalling

@@ -11,7 +11,7 @@ import { calls } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
 
 /**
- * Runs `draw` when the delay of a retry is computed: after the reply to a renewal, but before the reply takes effect.
+ * Runs `draw` when a retry's delay is computed: after the reply to a renewal, but before the reply takes effect.
  */
 const drawing = (draw: () => void) =>
   Effect.provideService(Random.Random, {
@@ -40,7 +40,7 @@ const isWatched = (lease: Lease.Lease) =>
   })
 
 describe("a lease that ends during its renewal", () => {
-  it.effect("is not renewed again if it is released while the delay of the retry is computed", () => {
+  it.effect("is not renewed again if it is released while the retry's delay is being computed", () => {
     let release = () => {}
     return Effect.gen(function*() {
       const faults = yield* Faults
@@ -59,7 +59,7 @@ describe("a lease that ends during its renewal", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive), drawing(() => release()))
   })
 
-  it.effect("is not renewed if its own probe releases it, regardless of the result of the probe", () =>
+  it.effect("is not renewed if its own probe releases it, regardless of the probe's result", () =>
     Effect.gen(function*() {
       const other = yield* Mutex.acquire("other")
       for (const isAlive of [true, false]) {
@@ -109,7 +109,7 @@ const lease = (deadlines: DueLeases<TestLease>) => {
   return new TestLease(options as never, deadlines.now())
 }
 
-describe("the deadlines of a layer", () => {
+describe("a layer's deadlines", () => {
   it.effect("refuse a lease that has ended", () =>
     Effect.gen(function*() {
       const deadlines = new DueLeases<TestLease>(yield* Clock.Clock, () => {})

@@ -25,7 +25,7 @@ describe("handles", () => {
       assert.include(String(lease), "\"mutex\":\"m\"")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a released lease shows no remaining time", () =>
+  it.effect("a released lease does not show a remaining time", () =>
     Effect.gen(function*() {
       const { json, lease } = yield* Effect.scoped(
         Effect.map(Mutex.acquire("m"), (lease) => ({ lease, json: JSON.stringify(lease) }))

@@ -30,7 +30,7 @@ const begun = 100
 const make = (periods: Partial<Periods> = {}) =>
   new TestLease({ usable: 1000, margin: 50, renewAfter: 400, early: 0, maxHold: Infinity, ...periods }, at(begun))
 
-describe("the deadline of a lease", () => {
+describe("a lease's deadline", () => {
   it("L1: is measured from the time at which the request that granted or renewed the lease was sent", () => {
     const lease = make()
     assert.deepStrictEqual([lease.left(at(begun)), lease.left(at(300)), lease.left(at(1100))], [1000, 800, 0])
@@ -116,7 +116,7 @@ describe("the deadline of a lease", () => {
   })
 })
 
-describe("the renewal of a lease", () => {
+describe("a lease's renewal", () => {
   it("is repeated after the shorter of two periods, rounded to whole milliseconds", () => {
     const lease = make()
     lease.paceAt(250.5)
@@ -159,7 +159,7 @@ describe("the renewal of a lease", () => {
     assert.strictEqual(lease.lead(10), 0)
   })
 
-  it("makes the loss BackendGone if it is in flight or failed when the lease ends", () => {
+  it("makes the loss BackendGone if it is in flight or has failed when the lease ends", () => {
     const lease = make()
     assert.strictEqual(lease.isFailing, false)
     assert.strictEqual(lease.expiry(), "Expired")

@@ -51,7 +51,7 @@ describe("renewing many leases", () => {
         yield* Mutex.acquire("m")
         yield* TestClock.adjust("900 millis")
         stall.millis = 1600
-        // The timer of the first second is 1.6 seconds late
+        // The timer for the first second is 1.6 seconds late
         yield* TestClock.adjust("100 millis")
         yield* TestClock.adjust("4100 millis")
         assert.deepStrictEqual(yield* guards, [])
@@ -98,7 +98,7 @@ describe("renewing many leases", () => {
       yield* Effect.forEach(scopes, (scope) => Scope.close(scope, Exit.void))
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("is not disturbed by a release of one lease in a call that is in flight", () =>
+  it.effect("is not disturbed by the release of one lease in an in-flight call", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -139,7 +139,7 @@ describe("renewing many leases", () => {
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("ignores the timeout of a call that has got its reply", () =>
+  it.effect("ignores a call's timeout once the call has got its reply", () =>
     Effect.gen(function*() {
       yield* acquireMany(3)
       yield* TestClock.adjust("1 hour")

@@ -1,4 +1,4 @@
-/** In what order a lease table reports losses. */
+/** The order in which a lease table reports losses. */
 import { FencingToken, MutexName } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import * as MutexStore from "@effect-simba/core/MutexStore"
@@ -9,7 +9,7 @@ import * as heldLeases from "../../src/internal/mutex/heldLeases.ts"
 import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import { stalling } from "../support/stalling.ts"
 
-it.effect("checking a lost lease reports the loss immediately, even if many other losses are queued for their reports", () =>
+it.effect("checking a lost lease reports the loss immediately, even if many other losses are waiting to be reported", () =>
   Effect.gen(function*() {
     const { clock, stall } = yield* stalling
     yield* Effect.gen(function*() {

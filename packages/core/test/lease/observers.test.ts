@@ -27,7 +27,7 @@ const observedItself = Effect.withFiber<never>((fiber) => {
 })
 
 describe("an observer that throws", () => {
-  it.effect("does not prevent calls of other observers or the loss of other leases", () =>
+  it.effect("does not prevent calls to other observers or the loss of other leases", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const thrown = yield* uncaught

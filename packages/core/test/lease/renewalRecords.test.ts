@@ -118,7 +118,7 @@ describe("a renewal", () => {
       }
     }).pipe(Effect.scoped))
 
-  it.effect("records no remaining time if it fails", () =>
+  it.effect("does not record a remaining time if it fails", () =>
     Effect.suspend(() =>
       Effect.gen(function*() {
         const { faults, here, renewals } = yield* setup()

@@ -113,7 +113,7 @@ describe("the timer queue", () => {
       assert.deepStrictEqual(rung, ["poll", "second poll", "timer"])
     }).pipe(Effect.scoped))
 
-  it.effect("a suspension counts if it follows a step back of the wall clock, but not if it ended before the poll was added", () =>
+  it.effect("a suspension counts if it follows a backward step of the wall clock, but not if it ended before the poll was added", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       suspension.millis = 50_000
@@ -162,7 +162,7 @@ describe("the timer queue", () => {
       assert.isAtMost(counted.turns, 6)
     }).pipe(Effect.scoped))
 
-  it.effect("an effect leaves no timer behind if it ends in time", () =>
+  it.effect("an effect leaves no timers behind if it ends in time", () =>
     Effect.gen(function*() {
       let open = 0
       const at = () => (open++, () => void open--)

@@ -9,14 +9,14 @@ import * as FaultyStore from "../support/faultyStore.ts"
 import { another, MemoryLive, start, TestLive } from "../support/setup.ts"
 
 describe("acquire", () => {
-  it.effect("acquiring a free mutex takes one request and no subscription", () =>
+  it.effect("acquiring a free mutex needs one request and no subscription", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Mutex.acquire("m")
       assert.deepStrictEqual(faults.calls, ["acquire try"])
     }).pipe(Effect.provide(TestLive)), { tags: ["H4"] })
 
-  it.effect("if a mutex is held, an acquire first tries, then subscribes, then queues", () =>
+  it.effect("if a mutex is held, an acquire tries first, then subscribes, then queues", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const them = yield* another("them")
@@ -115,7 +115,7 @@ describe("acquire", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)), { tags: ["H7", "B41"] })
 
-  it.effect("the mutex is released if the timeout passes while the grant is in flight", () =>
+  it.effect("the mutex is released if an acquire times out while the grant is in flight", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "500 millis" }
@@ -126,7 +126,7 @@ describe("acquire", () => {
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
   it.effect(
-    "closing the layer waits until interrupted attempts are undone, for at most releaseTimeout",
+    "closing the layer waits for interrupted attempts to be undone, for at most releaseTimeout",
     () =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()
@@ -148,7 +148,7 @@ describe("acquire", () => {
     { tags: ["H7"] }
   )
 
-  it.effect("an acquire rides out an outage that is no longer than a lease", () =>
+  it.effect("an acquire survives an outage that lasts no longer than a lease", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -241,7 +241,7 @@ describe("acquire", () => {
       }
     }).pipe(Effect.provide(MemoryLive)))
 
-  it.effect("with a timeout of zero, an acquire sends one request and waits for the reply", () =>
+  it.effect("with a zero timeout, an acquire sends one request and waits for the reply", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "3 seconds" }
@@ -266,7 +266,7 @@ describe("acquire", () => {
       assert.deepStrictEqual(yield* once(Mutex.acquireAll(["m", "n"], timeout)), [false, "acquire try", "acquire try"])
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("an acquire with a timeout of zero gets a free mutex, and one with an infinite timeout waits", () =>
+  it.effect("an acquire with a zero timeout gets a free mutex, and one with an infinite timeout waits", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       yield* Scope.provide(Mutex.acquire("m", { timeout: 0 }), scope)

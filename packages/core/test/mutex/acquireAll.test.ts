@@ -1,4 +1,4 @@
-/** Time limits of acquires of several mutexes, and nested acquires with options. */
+/** Time limits when acquiring several mutexes, and nested acquires with options. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"

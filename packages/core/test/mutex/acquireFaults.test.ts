@@ -68,7 +68,7 @@ describe("a tracer that throws", () => {
   )
 
   it.effect.each(["begins", "ends"] as const)(
-    "does not stop the renewals if it throws when the span of a renewal %s",
+    "does not stop renewals if it throws when a renewal's span %s",
     (when) => {
       const { broken, tracer } = brokenTracer(when)
       return Effect.gen(function*() {
@@ -91,7 +91,7 @@ describe("a logger that throws", () => {
     Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "Trace"))
   )
 
-  it.effect("prevents neither grants nor reports of losses", () =>
+  it.effect("prevents neither grants nor loss reports", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       assert.strictEqual(yield* Mutex.withLock("m")(Effect.succeed(1)), 1)
@@ -215,7 +215,7 @@ describe("an acquire that times out in an outage does not report a busy mutex", 
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect.each([["fail", "outage"], ["hang", "no reply"]] as const)(
-    "a taken mutex whose queue cannot be joined (%s)",
+    "a held mutex whose queue cannot be joined (%s)",
     ([acquire, cause]) =>
       Effect.gen(function*() {
         const faults = yield* FaultyStore.Faults
@@ -243,7 +243,7 @@ describe("an acquire that times out in an outage does not report a busy mutex", 
       assert.deepInclude(yield* Fiber.join(waiting), { _tag: "AcquireTimeout", mutex: "m" })
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a timeout reports a taken mutex even if another request has just been sent", () =>
+  it.effect("a timeout reports a busy mutex even if another request has just been sent", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       yield* Effect.provide(Mutex.acquire("m", { ttl: "1 second", transition: "1900 millis" }), yield* another("them"))
@@ -324,7 +324,7 @@ describe("acquireAll", () => {
       assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("has the time left until its earliest deadline, and none after a loss, which names the lost mutex", () =>
+  it.effect("has the time left until its earliest deadline, and no time left after a loss, which names the lost mutex", () =>
     Effect.gen(function*() {
       const letGo = yield* Effect.provide(hold("b"), yield* another("them"))
       const all = yield* start(Mutex.acquireAll(["a", "b"]))
@@ -362,7 +362,7 @@ describe("acquireAll", () => {
       yield* TestClock.adjust("1 second")
       yield* Mutex.forceRelease("b")
       yield* TestClock.adjust("1 second")
-      assert.isDefined(all.pollUnsafe(), "fails even though the third mutex is still taken")
+      assert.isDefined(all.pollUnsafe(), "fails even though the third mutex is still held")
       const error = yield* Fiber.join(all)
       assert.deepInclude(error, { _tag: "LeaseLost", resource: "b", reason: { _tag: "ForcedRelease" } })
       assert.strictEqual((yield* Mutex.owner("a"))._tag, "Free")
@@ -372,8 +372,8 @@ describe("acquireAll", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-describe("a request of an acquire", () => {
-  it.effect("is repeated if no more than the margin is left of the granted lease", () =>
+describe("an acquire's request", () => {
+  it.effect("is repeated if the granted lease has no more than the margin left", () =>
     Effect.gen(function*() {
       const faults = yield* FaultyStore.Faults
       for (const [late, requests] of [[15_199, 1], [15_200, 2], [15_300, 2]] as const) {

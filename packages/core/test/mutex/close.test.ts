@@ -143,7 +143,7 @@ describe("a closed layer whose store stays open", () => {
       assert.strictEqual((yield* store.owner(mutex))._tag, "Free")
     })))
 
-  it.effect("after a hint of a forced release, probes that lease once, and not the next holder's lease", () =>
+  it.effect("after a hint of a forced release, probes that lease once, but not the next holder's lease", () =>
     test(Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const faults = yield* FaultyStore.Faults

@@ -29,7 +29,7 @@ const waits = Effect.map(Backend, ({ calls }) => calls.filter((call) => call ===
 const pollAfter = (delay: Duration.Input): WakeUp => ({ _tag: "PollAfter", delay: Duration.fromInputUnsafe(delay) })
 
 /**
- * A place without a layer. The first `after` calls of `first` return a normal waiter, and later calls use
+ * A place without a layer. The first `after` calls to `first` return a normal waiter, and later calls use
  * `queue.first`.
  */
 const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after = 0) {
@@ -78,7 +78,7 @@ const entryOf = Effect.fnUntraced(function*(queue: Partial<QueueContext>, after 
   }
 })
 
-describe("a waiter that sleeps", () => {
+describe("a sleeping waiter", () => {
   it.effect("polls after the duration of a lease, even if the owner's lease is longer or a hint asks for a later poll", () =>
     Effect.gen(function*() {
       const { notify } = yield* Backend
@@ -106,7 +106,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 2)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive))
 
-  it.effect("polls earlier after a late reply, because less is left of the lease", () => pollsEarlier(() => {}))
+  it.effect("polls earlier after a late reply, because less of the lease is left", () => pollsEarlier(() => {}))
 
   it.effect("polls earlier after a reply that arrived during a suspension", () =>
     Effect.gen(function*() {
@@ -117,7 +117,7 @@ describe("a waiter that sleeps", () => {
       yield* Effect.provideService(sleeping, Clock.Clock, clock)
     }))
 
-  it.effect("polls only once for a hint, one millisecond after the time that the hint contains", () =>
+  it.effect("polls only once for a hint, one millisecond after the time in the hint", () =>
     Effect.gen(function*() {
       const { notify } = yield* Backend
       yield* waiting
@@ -300,13 +300,13 @@ describe("a waiter that sleeps", () => {
       assert.isTrue(isUndone)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("leaves no timer behind, regardless of what wakes it", () =>
+  it.effect("leaves no timers behind, regardless of what wakes it", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       const { entry, open } = yield* entryOf({})
       const refuse = Effect.andThen(reply(Exit.succeed(refusal(undefined))), settle)
       entry.contend()
-      assert.strictEqual(open(), 1, "the limit of the request")
+      assert.strictEqual(open(), 1, "the request's time limit")
       yield* refuse
       assert.strictEqual(open(), 1, "the sleep")
       notify(pollAfter("1 second"))
@@ -319,7 +319,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(open(), 0)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("leaves no timer and no ended fiber behind when its turn ends a pause", () =>
+  it.effect("leaves neither timers nor ended fibers behind when its turn ends a pause", () =>
     Effect.gen(function*() {
       const { reply, notify } = yield* Backend
       const { entry, open } = yield* entryOf({})
@@ -331,7 +331,7 @@ describe("a waiter that sleeps", () => {
       notify({ _tag: "YourTurn" })
       yield* settle
       assert.strictEqual(yield* waits, 2)
-      assert.strictEqual(open(), 1, "the limit of the request")
+      assert.strictEqual(open(), 1, "the request's time limit")
       yield* reply(Exit.succeed(refusal(undefined)))
       yield* settle
       // The place checks the turn against this reply, then sends another request
@@ -373,7 +373,7 @@ describe("a waiter that sleeps", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("sleeps without a timer if the timers of its layer are closed", () =>
+  it.effect("sleeps without a timer if its layer's timers are closed", () =>
     Effect.gen(function*() {
       const { reply } = yield* Backend
       const { close, entry } = yield* entryOf({})
@@ -384,7 +384,7 @@ describe("a waiter that sleeps", () => {
       assert.strictEqual(yield* waits, 1)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
-  it.effect("ends with a defect if it crashes, and the sender of the notification is not affected", () =>
+  it.effect("ends with a defect if it crashes, without affecting the sender of the notification", () =>
     Effect.gen(function*() {
       const { reply, micros, notify } = yield* Backend
       const crashes: Array<unknown> = []

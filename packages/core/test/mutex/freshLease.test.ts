@@ -45,7 +45,7 @@ it("a lease is not handed on while its renewal is in flight, because the reply m
   assert.isTrue(lease.isFresh(at(9500)))
 })
 
-it("the retry of a renewal is not sent early, however long the turns of the process are", () => {
+it("a retried renewal is not sent early, however long the process's turns are", () => {
   const lease = leaseOf()
   assert.strictEqual(lease.lead(1000), 2000)
   lease.failure = outage
@@ -78,7 +78,7 @@ it("a lease is handed on only if it is certain and has an unused token", () => {
   assert.deepStrictEqual([heirs, lease.token], [99, 199])
 })
 
-it("a lease that a message grants is renewed within its period if that is short, and as usual if it is the whole ttl", () => {
+it("a lease granted by a message is renewed within its period if that is short, and as usual if it is the whole ttl", () => {
   const settings = settingsOf({ ttl: Duration.seconds(14), transition: Duration.seconds(2), localTurn: Duration.zero })
   const granted = (period: number, usable: number) => {
     const mutex = MutexName.MutexName.make("m")

@@ -343,7 +343,7 @@ describe("a grant by message for a whole lease", () => {
       }).pipe(Effect.scoped, Effect.provide(GrantingLive))
   )
 
-  it.effect("may be handed on to the next fiber in the process, with the stride of its token", () =>
+  it.effect("may be handed on to the next fiber in the process, with its token's stride", () =>
     Effect.gen(function*() {
       const { releases } = yield* Backend
       const release = Latch.makeUnsafe(false)

@@ -1,4 +1,4 @@
-/** How old a grant by message is assumed to be if clocks have been set. */
+/** How old a grant by message is assumed to be after clocks have been set. */
 import { FencingToken, MutexName } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Duration } from "effect"

@@ -333,7 +333,7 @@ describe("the guard", { tags: ["L2"] }, () => {
     { tags: ["S12", "B13"] }
   )
 
-  it.effect("gives up a hanging renewal after commandTimeout and retries it", () =>
+  it.effect("gives up on a hanging renewal after commandTimeout and retries it", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const lease = yield* Mutex.acquire("m")
@@ -371,19 +371,23 @@ describe("the guard", { tags: ["L2"] }, () => {
     { tags: ["B18"] }
   )
 
-  it.effect("reports no loss if the lease is released while a renewal is in flight", () =>
-    Effect.gen(function*() {
-      const faults = yield* Faults
-      const scope = yield* Scope.make()
-      const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
-      const lost = yield* start(lease.lost)
-      faults.guard = { late: "500 millis" }
-      yield* TestClock.adjust("10 seconds")
-      yield* Scope.close(scope, Exit.void)
-      yield* TestClock.adjust("1 minute")
-      assert.isUndefined(lost.pollUnsafe())
-      assert.strictEqual(yield* calls("guard"), 1)
-    }).pipe(Effect.provide(TestLive)), { tags: ["B19"] })
+  it.effect(
+    "does not report a loss if the lease is released while a renewal is in flight",
+    () =>
+      Effect.gen(function*() {
+        const faults = yield* Faults
+        const scope = yield* Scope.make()
+        const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+        const lost = yield* start(lease.lost)
+        faults.guard = { late: "500 millis" }
+        yield* TestClock.adjust("10 seconds")
+        yield* Scope.close(scope, Exit.void)
+        yield* TestClock.adjust("1 minute")
+        assert.isUndefined(lost.pollUnsafe())
+        assert.strictEqual(yield* calls("guard"), 1)
+      }).pipe(Effect.provide(TestLive)),
+    { tags: ["B19"] }
+  )
 
   it.effect("does not renew after the release", () =>
     Effect.gen(function*() {

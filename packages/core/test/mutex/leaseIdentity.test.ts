@@ -8,7 +8,7 @@ import { Faults } from "../support/faultyStore.ts"
 import { calls } from "../support/hands.ts"
 import { start, TestLive } from "../support/setup.ts"
 
-describe("leases of one name", () => {
+describe("leases on one name", () => {
   it.effect("a process does not renew the leases of a dead process with the same name", () =>
     Effect.gen(function*() {
       const process = yield* Scope.make()

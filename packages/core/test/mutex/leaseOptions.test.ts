@@ -164,7 +164,7 @@ describe("isAlive", { tags: ["B31"] }, () => {
       assert.strictEqual((yield* lease.lost).reason._tag, "Expired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("leaves the loss in an outage as BackendGone if the holder is alive", () =>
+  it.effect("still reports a loss in an outage as BackendGone if the holder is alive", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"

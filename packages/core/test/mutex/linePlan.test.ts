@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as linePlan from "../../src/internal/mutex/linePlan.ts"
 import { diagramOf } from "../support/diagram.ts"
 
-/** The state of an interpreter of the plan: fibers, the place, and the lease. */
+/** The state of the plan's interpreter: fibers, the place, and the lease. */
 interface World {
   readonly line: linePlan.Line
   readonly asking: Array<linePlan.LineFiber>
@@ -116,7 +116,7 @@ const explore = (length: number, see: (events: ReadonlyArray<linePlan.Event>, be
   go(begin(), [])
 }
 
-describe("the line of the fibers that want one mutex", () => {
+describe("the line of fibers that want one mutex", () => {
   const length = 7
 
   /** Asserts a property after each event in each sequence. */
@@ -188,7 +188,7 @@ describe("the line of the fibers that want one mutex", () => {
     refused({ ...idle, phase: "contending", waiting: 1, place: "contending" }, "Asked", "new")
   })
 
-  it("fails only the first waiter of a place that crashed", () => {
+  it("fails only the first waiter in a place that crashed", () => {
     const line = linePlan.make()
     const [first, second] = [fresh(), fresh()]
     linePlan.next(line, "Joined", first)

@@ -1,4 +1,4 @@
-/** All waiters of a layer share one place in the queue. */
+/** All waiters in a layer share one place in the queue. */
 import { Mutex } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
@@ -18,8 +18,8 @@ const collect = (() => {
 /** Options that limit each turn to one holder. */
 const strict = { localTurn: 0 }
 
-describe("one place in the queue for all waiters of a layer", () => {
-  it.effect("a thousand waiters behind a holder take one subscription and nothing else", () =>
+describe("one place in the queue for all waiters in a layer", () => {
+  it.effect("a thousand waiters behind a holder need one subscription and nothing else", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold()
@@ -53,7 +53,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       }).pipe(Effect.scoped, Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
     }))
 
-  it.effect("an acquire queues immediately if the mutex was busy last time, and first tries if it was free", () =>
+  it.effect("an acquire queues immediately if the mutex was busy last time, and tries first if it was free", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const once = Effect.scoped(Mutex.acquire("m"))
@@ -160,7 +160,7 @@ describe("one place in the queue for all waiters of a layer", () => {
     { tags: ["H1"] }
   )
 
-  it.effect("acquireIfAvailable sends no request while a fiber in the same layer holds the mutex or waits for it", () =>
+  it.effect("acquireIfAvailable does not send a request while a fiber in the same layer holds the mutex or waits for it", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const holder = yield* hold()
@@ -202,7 +202,7 @@ describe("one place in the queue for all waiters of a layer", () => {
       }
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("contenders of one layer share the place with other waiters", () =>
+  it.effect("contenders in a layer share the place with its other waiters", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const contentions = yield* Effect.forEach([0, 1, 2], () => Effect.tap(Mutex.contend("m"), settle))
@@ -235,7 +235,7 @@ describe("one place in the queue for all waiters of a layer", () => {
 })
 
 describe("the memory that a layer keeps for its mutexes", () => {
-  it.effect("an acquire tries first again after an attempt found the mutex free", () =>
+  it.effect("an acquire tries first again after an attempt has found the mutex free", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const them = yield* Scope.make()
@@ -274,7 +274,7 @@ describe("the memory that a layer keeps for its mutexes", () => {
       assert.isBelow((yield* use(500, 5000)) - before, 5000 * 200)
     }).pipe(Effect.provide(MemoryLive)))
 
-  it.effect("contains no timer after its waiters have given up on a request without a reply", () =>
+  it.effect("does not contain timers after its waiters have given up on a request without a reply", () =>
     Effect.gen(function*() {
       const { parts: { timers } } = yield* Mutex.Mutex
       const { at } = timers
@@ -313,8 +313,8 @@ describe("the memory that a layer keeps for its mutexes", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 })
 
-describe("the patience of waiters", () => {
-  it.effect("does not end while the lease that they wait for is being renewed", () =>
+describe("waiters", () => {
+  it.effect("do not give up while the lease that they wait for is being renewed", () =>
     Effect.gen(function*() {
       const them = yield* Scope.make()
       yield* Scope.provide(Effect.provide(Mutex.acquire("m"), yield* another("them")), them)
@@ -327,7 +327,7 @@ describe("the patience of waiters", () => {
       assert.isUndefined(behind.pollUnsafe())
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("ends for each waiter after the duration of its own lease, regardless of its position", () =>
+  it.effect("give up after the duration of their own lease, regardless of their position", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       yield* Effect.provide(Mutex.acquire("m"), yield* another("them"))

@@ -1,4 +1,4 @@
-/** Waiters that share one place, while others leave, leases are lost or the backend fails. */
+/** Waiters that share one place while others leave, leases are lost, or the backend fails. */
 import { Mutex, MutexMetrics, type SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Metric, Scope } from "effect"
@@ -9,9 +9,9 @@ import { hold, makeLine, ownerId, queue, settle } from "../support/waiters.ts"
 
 describe("a waiter that leaves", () => {
   const cases = [
-    ["behind a holder of this layer", Effect.map(hold(), (holder) => ({ ...holder, them: undefined }))],
+    ["behind a holder in this layer", Effect.map(hold(), (holder) => ({ ...holder, them: undefined }))],
     [
-      "behind a holder of another layer",
+      "behind a holder in another layer",
       Effect.gen(function*() {
         const them = yield* another("them")
         return { ...(yield* Effect.provide(hold(), them)), them }
@@ -72,7 +72,7 @@ describe("a waiter that leaves", () => {
       yield* line.letGo("patient")
     }).pipe(Effect.provide(TestLive)), { tags: ["H7"] })
 
-  it.effect("makes way for the next waiter if a release is just queueing its place", () =>
+  it.effect("makes way for the next waiter while a release is queueing its place", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       for (const rest of [[], ["next"]]) {
@@ -175,7 +175,7 @@ describe("waiters in one place when something fails", () => {
       }).pipe(Effect.provide(TestLive))
   )
 
-  it.effect("waiters get the mutex after a loss, when it is free again", () =>
+  it.effect("waiters get the mutex after a loss, once it is free again", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "fail"
@@ -229,7 +229,7 @@ describe("waiters in one place when something fails", () => {
       yield* line.letGo("after")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("in an outage, a waiter's patience does not depend on the lease options of the waiter in front", () =>
+  it.effect("in an outage, each waiter gives up at its own time, regardless of the lease options of the waiter in front", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = "fail"
@@ -250,7 +250,7 @@ describe("waiters in one place when something fails", () => {
       faults.acquire = "work"
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(line.served, ["asks"])
-      // An outage that is over does not count
+      // A past outage does not count
       faults.acquire = "fail"
       yield* line.letGo("asks")
       yield* TestClock.adjust("15 seconds")

@@ -260,7 +260,7 @@ describe("localTurn", () => {
       const faults = yield* Faults
       const holder = yield* hold(long)
       const line = makeLine(long)
-      // How many fibers continue in one slice at most. The next one continues in a later turn of the event loop.
+      // The maximum number of fibers that continue in one slice. The next one continues in a later event loop turn.
       const atOnce = 32
       for (let i = 0; i < atOnce; i++) yield* start(Mutex.withLock("m", long)(Effect.void))
       const gone = yield* line.wait("gone")

@@ -31,7 +31,7 @@ const collect = (() => {
   return runInNewContext("gc") as () => void
 })()
 
-it.effect("unused mutexes take no memory", () =>
+it.effect("unused mutexes use no memory", () =>
   Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
     const use = Effect.fnUntraced(function*(from: number, count: number) {
@@ -72,7 +72,7 @@ describe("a mutex in memory", () => {
     assert.deepStrictEqual(received, [[3, { _tag: "PollAfter", delay: Duration.millis(11_000) }]])
   })
 
-  it("ranks waiters by tickets with six decimals, which grow within a microsecond", () => {
+  it("ranks waiters by tickets with six decimals, which differ even within the same microsecond", () => {
     const { one } = stage()
     const ask = (counter: number, ticket?: MutexStore.Ticket) => {
       one.listen(id(counter), () => {})
@@ -89,7 +89,7 @@ describe("a mutex in memory", () => {
     assert.deepStrictEqual(ask(3, "1001.000001" as MutexStore.Ticket), ["1001.000001", 1])
     assert.deepStrictEqual(ask(6, "2000.000000" as MutexStore.Ticket), ["1006.000253", 4])
     assert.deepStrictEqual(one.inspect(10).waiters.map((waiter) => waiter.id), [2, 3, 4, 5, 6].map(id))
-    // A request that does not wait gets no place
+    // A request that does not wait does not get a place
     const refused = one.acquire({ mutex, id: id(7), mode: "try", ...times })
     assert.deepInclude(refused, { _tag: "Refused", ticket: undefined, position: 0, foreign: false })
   })
@@ -111,7 +111,7 @@ describe("a mutex in memory", () => {
     }
   })
 
-  it("serves the first waiter if the former owner releases it after its lease has expired, as on Redis", () => {
+  it("serves the first waiter if the previous owner releases it after its lease has expired, as on Redis", () => {
     const { one, received } = stage()
     one.advance(at(17_001))
     assert.deepStrictEqual(one.release({ mutex, id: id(1), ...times }), { requeued: undefined })

@@ -76,7 +76,7 @@ describe("metrics", () => {
       assert.strictEqual(yield* count(MutexMetrics.mutex.attempts.interrupted), 0)
     }).pipe(Effect.provide(TestLive), isolated))
 
-  it.effect("record the latency of requests and the time spent waiting and holding", () =>
+  it.effect("record request latency and the time spent waiting and holding", () =>
     Effect.gen(function*() {
       yield* TestClock.adjust("1 second")
       const faults = yield* Faults
@@ -224,13 +224,13 @@ describe("metrics", () => {
       snapshot.flatMap(({ attributes }) => Object.entries(attributes ?? {}).map(([key, value]) => `${key}=${value}`))
   )
 
-  it.effect("labels contain no names of mutexes or contenders", () =>
+  it.effect("labels do not contain the names of mutexes or contenders", () =>
     Effect.gen(function*() {
       for (let i = 0; i < 20; i++) yield* Effect.scoped(Mutex.acquire(`secret-${i}`))
       assert.isEmpty((yield* labels).filter((label) => /secret|us/.test(label)))
     }).pipe(Effect.provide(TestLive), isolated))
 
-  it.effect("metricsByMutex adds only the name of the mutex", () =>
+  it.effect("metricsByMutex adds only the mutex name", () =>
     Effect.gen(function*() {
       yield* Mutex.withLock("a")(Effect.void)
       yield* Mutex.withLock("a")(Effect.void)

@@ -9,7 +9,7 @@ import { randomKey } from "../../src/internal/processIdentity.ts"
 const accepted = (schema: Schema.Codec<unknown, string>, text: string) =>
   Exit.isSuccess(Schema.decodeExit(schema)(text))
 
-/** Which names are valid, and that operations check names. */
+/** Tests which names are valid, and that operations validate them. */
 const owner = (name: string) => Effect.provide(Mutex.owner(name), Mutex.layerMemory())
 
 describe("names", () => {

@@ -7,7 +7,7 @@ import { pollDelay } from "../../src/internal/mutex/pollDelay.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
 
-/** The delays from a schedule for a sequence of inputs. */
+/** The delays that a schedule produces for a sequence of inputs. */
 const delays = <I>(schedule: Schedule.Schedule<unknown, I>, inputs: ReadonlyArray<I>) =>
   Effect.gen(function*() {
     const step = yield* Schedule.toStep(schedule)

@@ -42,7 +42,7 @@ describe("a named mutex", () => {
     assert.deepInclude(refused({ localTurn: -1 }), { _tag: "InvalidConfig", option: "localTurn" })
   })
 
-  it("omits errors that cannot happen from its types", () => {
+  it("has no impossible errors in its types", () => {
     type Common = SimbaError.StoreError | SimbaError.AlreadyHeld
     const withLock = Plain.withLock(Effect.fail("mine" as const))
     expectTypeOf<Effect.Error<typeof Plain.acquire>>().toEqualTypeOf<Common>()
@@ -57,7 +57,7 @@ describe("a named mutex", () => {
     >()
   })
 
-  it("includes errors and services of options in its types if the options may be set", () => {
+  it("includes an option's errors and services in its types if that option may be set", () => {
     class Probe extends Context.Service<Probe, { readonly isAlive: boolean }>()("test/Probe") {}
     const anyOptions: Mutex.AcquireOptions<Probe> = {}
     const Any = Mutex.named("any", anyOptions)

@@ -155,7 +155,7 @@ describe("what happened between two polls", () => {
       ["renewed", held("a", 100), held("a", 300), 50, ["Renewed"]],
       ["the same lease, with a slightly later end", held("a", 100), held("a", 150), 50, []],
       [
-        "the same lease, with an end that is later by more than the round trip varies",
+        "the same lease, with an end later by more than the variation in round trips",
         held("a", 100),
         held("a", 151),
         50,
@@ -259,7 +259,7 @@ describe("an operator", { tags: ["B59"] }, () => {
       assert.deepStrictEqual([...names].sort(), ["a", "b"])
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("hands the mutex over with a larger token by a forced release, which immediately notifies the old owner", () =>
+  it.effect("hands the mutex over with a larger token by forcing a release, which immediately notifies the old owner", () =>
     Effect.gen(function*() {
       const old = yield* Mutex.acquire("m")
       const work = yield* start(Effect.flip(old.protect(Effect.never)))
@@ -272,7 +272,7 @@ describe("an operator", { tags: ["B59"] }, () => {
       assert.isTrue(yield* next.isHeld)
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("frees a mutex without waiters by a forced release, after which the next token is larger", () =>
+  it.effect("frees a mutex without waiters by forcing a release, after which the next token is larger", () =>
     Effect.gen(function*() {
       const old = yield* Mutex.acquire("m")
       const lost = yield* start(old.lost)

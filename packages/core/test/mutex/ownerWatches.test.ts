@@ -1,4 +1,4 @@
-/** How watches follow the owners of mutexes: when a watch polls, and what each follower receives. */
+/** How watches follow mutex owners: when a watch polls, and what each follower receives. */
 import { type FencingToken, Mutex, MutexName } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -122,7 +122,7 @@ describe("followers of owners", () => {
       assert.strictEqual(asked.subscriptions, 2)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("a leader sends no polls, and its state shows that it leads until it stops leading", () =>
+  it.effect("a leader does not poll, and its state shows that it leads until it stops leading", () =>
     Effect.gen(function*() {
       const { asked, us } = yield* counted
       const jobs = yield* Effect.provide(Mutex.contend("m"), us)
@@ -235,7 +235,7 @@ describe("followers of owners", () => {
 })
 
 describe("a watch", () => {
-  /** A follower that requests no polls. Records its events and the times of polls. */
+  /** A follower that does not request polls. Records its events and the times of polls. */
   const idle = Effect.fnUntraced(function*(change: Partial<MutexStore.MutexStore["Service"]> = {}, held?: HeldLease) {
     const { context } = yield* watching
     const clock = yield* Clock.Clock
@@ -275,7 +275,7 @@ describe("a watch", () => {
       assert.deepStrictEqual([...limits], [0], "requests no waiters")
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("leaves no timer behind when its last follower leaves", () =>
+  it.effect("leaves no timers behind when its last follower leaves", () =>
     Effect.gen(function*() {
       const { context } = yield* watching
       const pending = new Set<object>()
@@ -303,7 +303,7 @@ describe("a watch", () => {
       assert.strictEqual(pending.size, 0)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
-  it.effect("reports an owner whose lease has no end", () =>
+  it.effect("reports an owner whose lease never ends", () =>
     Effect.gen(function*() {
       const ownership = { _tag: "Held", owner: "somebody" } as const
       const state = { ownership, token: undefined, waiting: 0, waiters: [] }

@@ -32,7 +32,7 @@ const events = {
 } as const satisfies Record<string, placePlan.Event>
 type Name = keyof typeof events
 
-/** What can happen to an interpreter of the plan. */
+/** What can happen to the plan's interpreter. */
 const possible: Record<placePlan.Phase, ReadonlyArray<Name>> = {
   prepared: ["Contend", "Requeue", "Turn", "Gap", "AskBy", "End"],
   requeueing: ["Settled, refused", "Settled, unknown", "Granted", "Turn", "Gap", "AskBy", "End"],
@@ -84,7 +84,7 @@ const isRequest = (command: placePlan.Command) =>
 const wakes = (command: placePlan.Command) => command === "askAfterOthers" || command === "judge"
 const hears = (name: Name) => name === "Turn" || name === "Gap"
 
-describe("a place in the queue of the fleet", () => {
+describe("a place in the fleet's queue", () => {
   const length = 7
 
   it("has at most one request in flight, and sends the next one only after a reply", () =>

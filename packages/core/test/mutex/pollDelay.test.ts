@@ -21,7 +21,7 @@ describe("a waiter polls", () => {
     ])
   })
 
-  it("right after the first eight if the confirm period is shorter than their polls take", () => {
+  it("right after the first eight if the confirm period is shorter than the time that their polls take", () => {
     const short = { ...periods, confirm: Duration.millis(100) }
     assert.strictEqual(pollDelay({ foreign: false, ownership: held(5), position: 8 }, short), 5001 + 240)
   })

@@ -1,4 +1,4 @@
-/** Tests the release of a lease: what it waits for, how it is retried, and what happens when the layer closes. */
+/** Tests releasing a lease: what a release waits for, how it is retried, and what happens when the layer closes. */
 import { Mutex, type SimbaError } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
@@ -123,7 +123,7 @@ describe("releasing", () => {
       yield* TestClock.adjust("10 seconds")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("a hanging release is awaited no longer than until the deadline", () =>
+  it.effect("a hanging release is awaited until the deadline at the latest", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const scope = yield* Scope.make()
@@ -218,7 +218,7 @@ describe("releasing", () => {
   )
 })
 
-describe("a fiber that was started by the protected work", () => {
+describe("a fiber started by protected work", () => {
   const closing = Effect.fnUntraced(function*(
     work: (close: Effect.Effect<void>) => Effect.Effect<unknown, unknown>
   ) {

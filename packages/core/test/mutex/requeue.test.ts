@@ -109,7 +109,7 @@ describe("a place that a release has queued", () => {
 })
 
 describe("a release that fails", () => {
-  it.effect("is retried without queueing the waiter, who sends a separate request", () =>
+  it.effect("is retried without queueing the waiter, which sends a separate request", () =>
     Effect.gen(function*() {
       const requests: Array<MutexStore.ReleaseRequest> = []
       const layer = Mutex.layer({ processName: "us" }).pipe(
@@ -187,7 +187,7 @@ describe("a waiter queued by a release that grants the mutex to another layer", 
       )
     }))
 
-  it.effect("polls if the reply contains no position", () =>
+  it.effect("polls if the reply does not contain a position", () =>
     Effect.gen(function*() {
       const owner = { _tag: "Held", owner: own, timeLeft: Duration.seconds(16) } as const
       const { asked, ticket } = replying(owner, {})

@@ -72,7 +72,7 @@ const explore = (length: number, see: (events: ReadonlyArray<Event>, world: Worl
   go(begin(), [])
 }
 
-describe("the silence of a backend", () => {
+describe("a backend's silence", () => {
   const always = (holds: (world: World) => boolean) =>
     explore(6, (events, world) => {
       if (!holds(world)) assert.fail(events.join(", "))
@@ -87,13 +87,13 @@ describe("the silence of a backend", () => {
       (silence.phase === "untried" || silence.phase === "replied") === (silentSince === undefined)
     ))
 
-  it("is no problem if the last request got a reply", () =>
+  it("is not a problem if the last request got a reply", () =>
     always((world) => world.silentSince !== undefined || problemAfter(world, 60_000) === undefined))
 
-  it("reports the error of the last failed request as its problem", () =>
+  it("reports the last failed request's error as the cause", () =>
     always((world) => !world.hasFailed || problemAfter(world, 0) === outage))
 
-  it("is a problem immediately if no request ever got a reply, otherwise after a confirm period", () =>
+  it("is a problem immediately if no request has ever got a reply, otherwise after a confirm period", () =>
     always((world) => {
       if (world.silentSince === undefined || world.hasFailed) return true
       const quick = problemAfter(world, 0)
@@ -101,14 +101,14 @@ describe("the silence of a backend", () => {
       return late?._tag === "BackendError" && (quick === undefined) === world.hasReplied
     }))
 
-  it("ends a waiter's patience after exactly the duration of its lease", () =>
+  it("makes a waiter give up after exactly the duration of its lease", () =>
     always(({ silence: { giveUpAt }, silentSince, waiters }) =>
       waiters === 0 || silentSince === undefined
         ? giveUpAt === Infinity
         : giveUpAt >= silentSince + leaseMillis && giveUpAt <= silentSince + leaseMillis + 6
     ))
 
-  it("first ends the patience of the current waiter with the shortest lease", () => {
+  it("makes the current waiter with the shortest lease give up first", () => {
     const giveUpAt = (leases: ReadonlyArray<number>) => {
       const silence = silencePlan.make()
       leases.forEach((lease, index) => silencePlan.joined(silence, 0, lease, index === 0))

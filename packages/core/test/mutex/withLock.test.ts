@@ -168,7 +168,7 @@ describe("withLock", () => {
 })
 
 describe("lease.protect", () => {
-  it.effect("a loss interrupts work under `protect`, but not the holder of the lease", () =>
+  it.effect("a loss interrupts work under `protect`, but not the lease's holder", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.guard = "hang"
@@ -195,7 +195,7 @@ describe("lease.protect", () => {
     }).pipe(Effect.provide(TestLive)))
 })
 
-describe("closing the scope of a lease", () => {
+describe("closing a lease's scope", () => {
   it.effect(
     "interrupts protected work in other fibers, and awaits it before the release",
     () =>

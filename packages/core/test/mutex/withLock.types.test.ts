@@ -39,7 +39,7 @@ describe("the compiler infers for withLock", () => {
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<number, Locked | "sql", Db | Mutex.Mutex>>()
   })
 
-  types("the error class of the body in addition to the errors of withLock", () => {
+  types("the body's error class in addition to withLock's errors", () => {
     const program = Effect.fail(new Broken({ part: "x" })).pipe(Mutex.withLock("m"))
     expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Locked | Broken>()
   })
@@ -70,7 +70,7 @@ describe("the compiler infers for withLock", () => {
     expectTypeOf<Effect.Success<typeof program>>().toEqualTypeOf<string | void>()
   })
 
-  types("the fields of a caught reason of a loss", () => {
+  types("the fields of a caught loss reason", () => {
     const program = Effect.void.pipe(
       Mutex.withLock("m"),
       Effect.catchReason("LeaseLost", "TakenOver", (reason) => Effect.succeed(reason.owner))
@@ -91,7 +91,7 @@ describe("the compiler infers for withLock", () => {
     expectTypeOf<Effect.Error<typeof program>>().toEqualTypeOf<Locked>()
   })
 
-  types("the same types for the method of the service", () => {
+  types("the same types for the service's method", () => {
     const program = Mutex.Mutex.use((mutex) => mutex.withLock("m")(Effect.succeed("done")))
     expectTypeOf(program).toEqualTypeOf<Effect.Effect<string, Locked, Mutex.Mutex>>()
   })

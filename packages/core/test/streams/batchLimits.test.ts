@@ -1,4 +1,4 @@
-/** Tests when a batch is full, and that full batches are committed. */
+/** Tests when batches are full, and that full batches are committed. */
 import { StreamMessages } from "@effect-simba/core/streams"
 import type { StreamLease } from "@effect-simba/core/streams/StreamLease"
 import { assert, describe, it } from "@effect/vitest"
@@ -27,7 +27,7 @@ const batched = Effect.fnUntraced(function*(
   return observed
 })
 
-describe("the time of a batch", () => {
+describe("a batch's time limit", () => {
   it.effect("a batch ends `batchWithin` after its first message, however many messages follow, and is committed immediately", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
@@ -61,7 +61,7 @@ describe("the time of a batch", () => {
       assert.deepStrictEqual(observed, [[1, 2]])
     }))
 
-  it.effect("a batch is processed right after a message is decoded if its time ends during the decoding", () =>
+  it.effect("a batch is processed right after a message is decoded if its time limit passes during decoding", () =>
     Effect.gen(function*() {
       const Slow = Numbered.pipe(Schema.decodeTo(
         Schema.toType(Numbered),
@@ -80,7 +80,7 @@ describe("the time of a batch", () => {
     }))
 })
 
-describe("the size of a batch", () => {
+describe("a batch's size", () => {
   it.effect("a batch is full when it reaches `batchBytes`, and the next batch starts from zero", () =>
     Effect.gen(function*() {
       // Each message has two bytes: its name and its value

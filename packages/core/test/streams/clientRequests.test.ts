@@ -58,7 +58,7 @@ it.effect("a client that closes during a claim releases the granted lease before
     assert.isFalse(backend.streamLeases.has("s1"))
   })))
 
-it.effect("a scope that acquired a data stream sends no release when it closes if the data stream is done", () =>
+it.effect("a scope that acquired a data stream does not send a release when it closes if the data stream is done", () =>
   fleet.test(Effect.gen(function*() {
     const { open } = yield* abandoned
     const a = yield* open("a")

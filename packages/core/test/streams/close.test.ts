@@ -1,4 +1,4 @@
-/** Closing a consumer revokes all its data streams, and acknowledges no unfinished ones. */
+/** Closing a consumer revokes all its data streams, and does not acknowledge unfinished ones. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,4 +1,4 @@
-/** Tests `StreamMessages`: concurrent processing, batches, and the size of reads. */
+/** Tests `StreamMessages`: concurrent processing, batches, and read sizes. */
 import { SimbaError } from "@effect-simba/core"
 import { StreamError, StreamLease, StreamMessages } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
@@ -37,7 +37,7 @@ const processing = (
 const seconds = (n: number) => Effect.sleep(Duration.seconds(n))
 
 describe("concurrent messages", () => {
-  it.effect("no waiting message starts after the lease was lost", () =>
+  it.effect("no waiting message starts after the lease has been lost", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       // Message 2 waits for its key, and 5 for one of the slots
@@ -137,7 +137,7 @@ describe("concurrent messages", () => {
       assert.strictEqual(lease.checkpoint, "3-0")
     }))
 
-  it.effect("on revocation, no further message starts, even if processing is as far ahead of the checkpoint as it may be", () =>
+  it.effect("on revocation, no more messages start, even if processing is as far ahead of the checkpoint as it may be", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       for (let n = 1; n <= 120; n++) lease.add(order(n, String(n)))
@@ -224,7 +224,7 @@ describe("concurrent messages", () => {
         yield* TestClock.adjust("100 millis")
       }
       assert.deepStrictEqual([lease.checkpoint, most], ["40-0", 1])
-      // The handler of the last message ended at 4 s
+      // The handler for the last message ended at 4 s
       yield* TestClock.adjust("9899 millis")
       assert.strictEqual(lease.checkpoint, "40-0")
       yield* TestClock.adjust("1 millis")
@@ -232,7 +232,7 @@ describe("concurrent messages", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("for a message that is finished during a commit, commitWithin starts when it is finished, and nothing stays uncommitted", () =>
+  it.effect("for a message that finishes during a commit, commitWithin starts when it finishes, and nothing stays uncommitted", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(order(1, "a"), order(2, "b"), order(3, "c"))
@@ -343,7 +343,7 @@ describe("batches", () => {
       lease.add(order(6))
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(observed.slice(2), [[6]])
-      // No read returned nothing
+      // Every read returned messages
       assert.deepStrictEqual(reads(lease).slice(0, 3), ["read 0-0", "read 3-0", "read 5-0"])
       yield* Fiber.interrupt(fiber)
     }))

@@ -23,7 +23,7 @@ it.effect("an undecodable message is committed, even if no other message is proc
     assert.deepStrictEqual(commits(lease), ["commit 1-0", "commit 2-0"])
   }))
 
-it.effect("a handler that yields commits nothing and reports no progress", () =>
+it.effect("a handler that yields neither commits anything nor reports progress", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(1))
@@ -123,7 +123,7 @@ it.effect("after a failover that lost the newest messages, the last remaining me
     assert.deepStrictEqual([lease.checkpoint, lease.offset], [timed(10).id, 10])
   }))
 
-it.effect("the checkpoint of a recreated data stream moves back only after all running handlers have ended, even during a commit between two messages", () =>
+it.effect("a recreated data stream's checkpoint moves back only after all running handlers have ended, even during a commit between two messages", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(51), numbered(53))

@@ -18,7 +18,7 @@ const promote = (lease: ScriptedLease, left: ReadonlyArray<RawMessage>, committe
   lease.offset = committed
 }
 
-it.effect("after two failovers no remaining message is processed twice", () =>
+it.effect("after two failovers, no remaining message is processed twice", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(...messages(1, 12))
@@ -127,7 +127,7 @@ it.effect("a message that arrives during the search for the last remaining messa
     assert.deepStrictEqual(gaps, [`LostEnd ${timed(10).id} ${timed(12).id} ?`])
   }))
 
-it.effect("on a server without counters, the warning about lost messages contains no number", () =>
+it.effect("on a server without counters, the warning about lost messages does not contain a number", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))

@@ -1,4 +1,4 @@
-/** Tests the text of a failure, which becomes the reason for a dead letter. */
+/** Tests a failure's text, which becomes the reason for a dead letter. */
 import { assert, it } from "@effect/vitest"
 import { Cause } from "effect"
 import { failureText } from "../../src/streams/internal/failureText.ts"
@@ -7,7 +7,7 @@ import { failureText } from "../../src/streams/internal/failureText.ts"
 const chain = (causes: number): Error =>
   causes === 0 ? new Error("e0") : new Error(`e${causes}`, { cause: chain(causes - 1) })
 
-it("the text of an error includes up to three of its causes", () => {
+it("an error's text includes up to three of its causes", () => {
   assert.strictEqual(
     failureText(Cause.fail(chain(3))),
     "Error: e3 (cause: Error: e2 (cause: Error: e1 (cause: Error: e0)))"

@@ -20,7 +20,7 @@ const pending = (fields: { consumer?: string; deliveries?: number; idle?: number
 
 const locked = pending({ lease: "redis-consumer-go" })
 
-describe("entries of Go consumers", () => {
+describe("Go consumers' entries", () => {
   it("an entry is left alone for 40 seconds if it was never found locked", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending()))
@@ -44,7 +44,7 @@ describe("entries of Go consumers", () => {
     assert.isFalse(entries.mayTake(pending(fields)))
   })
 
-  it("a lock does not count if it is held by another owner than the entry's consumer", () => {
+  it("a lock does not count if it is held by an owner other than the entry's consumer", () => {
     const entries = new GoEntries()
     assert.isFalse(entries.mayTake(pending({ lease: "simba-consumer-ours@@s00000000000.1" })))
     assert.isFalse(entries.mayTake(pending()))

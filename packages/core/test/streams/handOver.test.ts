@@ -17,7 +17,7 @@ const pair = Effect.gen(function*() {
 
 const yields = (lease: fleet.Lease) => Effect.andThen(lease.revoked, lease.yield)
 
-describe("the registration of a member", () => {
+describe("a member's registration", () => {
   it.effect("a registration lasts for four heartbeats", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* pair
@@ -38,7 +38,7 @@ describe("the registration of a member", () => {
     })))
 })
 
-describe("the choice of data streams", () => {
+describe("choosing data streams", () => {
   it.effect("data streams are not revoked for other members if they were claimed by name", () =>
     fleet.test(Effect.gen(function*() {
       const { a, b, backend, lines } = yield* pair
@@ -99,7 +99,7 @@ describe("a revocation that the handler ignores", () => {
     })))
 })
 
-describe("the log of hand-overs", () => {
+describe("the hand-over log", () => {
   it.effect("a log line names the receiver, and its annotations name the data stream if there is only one", () =>
     fleet.test(Effect.gen(function*() {
       const { a, annotations, b, lines } = yield* pair
@@ -121,7 +121,7 @@ describe("the log of hand-overs", () => {
     })))
 })
 
-describe("the confirmation of a hand-over", () => {
+describe("confirming a hand-over", () => {
   it.effect("a hand-over starts only one handler and loses nothing, even if sweeps and signals find it during its confirmation", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make

@@ -11,7 +11,7 @@ import * as fleet from "../support/streamFleet.ts"
 const tokens = (consumer: fleet.Consumer) =>
   Effect.map(consumer.client.owned, (leases) => leases.map(({ token }) => Number(token)))
 
-describe("the runs of a handler", () => {
+describe("a handler's runs", () => {
   it.effect("the pause before a retry does not count as a lack of progress", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
@@ -26,7 +26,7 @@ describe("the runs of a handler", () => {
       assert.deepStrictEqual([runs, yield* tokens(a)], [2, [1]])
     })))
 
-  it.effect("a commit that moves the checkpoint resets the failures of a lease", () =>
+  it.effect("a commit that moves the checkpoint resets a lease's failures", () =>
     fleet.test(Effect.gen(function*() {
       const { a } = yield* fleet.ofOne
       const failures: Array<number> = []
@@ -158,7 +158,7 @@ describe("reporting a failure", () => {
     })))
 })
 
-it.effect("the processing time is measured from the start of the handler", () =>
+it.effect("the processing time is measured from the handler's start", () =>
   fleet.test(Effect.gen(function*() {
     const { a } = yield* fleet.ofOne
     const times = Metric.value(StreamMetrics.stream.processingTime.success)

@@ -170,7 +170,7 @@ describe("a failed request to end a lease", () => {
     })))
 })
 
-describe("the owned data streams of a client", () => {
+describe("a client's owned data streams", () => {
   it.effect("using one data stream immediately ends all expired leases, before any timer fires", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling

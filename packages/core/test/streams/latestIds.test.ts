@@ -62,7 +62,7 @@ it("`add` keeps the latest ten ids and, up to a total of a thousand, all ids fro
   assert.strictEqual(countOf(latestIds(...fast), 500), 1000)
 })
 
-it("an id counts as a timestamp if that is in or after September 2001", () => {
+it("an id counts as a timestamp if it falls in or after September 2001", () => {
   assert.deepStrictEqual(
     ["5-0", "1000000000000-0", "1000000000001-0", "1750000000000-7"].map((id) => isTime(EntryId.make(id))),
     [false, false, true, true]

@@ -167,7 +167,7 @@ describe("ending a data stream", () => {
       assert.strictEqual((yield* Effect.flip(lease.release))._tag, "LeaseLost")
     })))
 
-  it.effect("`done` from the handler of an earlier lease counts as a call from outside, and waits until the current handler has ended", () =>
+  it.effect("`done` from an earlier lease's handler counts as a call from outside, and waits until the current handler has ended", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.serve(1, Effect.onInterrupt(Effect.never, () => Effect.sleep("1 second")))

@@ -68,7 +68,7 @@ it.effect("a lease that was granted too late is released, with a single attempt"
     assert.strictEqual(releases, 1)
   }))
 
-it.effect("a lease is lost if the backend refuses to end it, and no request is sent for a lease that is over", () =>
+it.effect("a lease is lost if the backend refuses to end it, and no requests are sent for a lease that has ended", () =>
   Effect.gen(function*() {
     const { config, table } = yield* newTable()
     const calls: Array<string> = []
@@ -185,13 +185,13 @@ describe("taking data streams", () => {
       ])
     }))
 
-  it.effect("each entry is skipped for its own period, but at most for the duration of a lease", () =>
+  it.effect("each entry is skipped for its own period, but for at most one lease duration", () =>
     Effect.gen(function*() {
       const { mayTake, taker } = yield* setup({})
       yield* TestClock.adjust("19 seconds")
       taker.skipFor(entryOf(1), Duration.millis(500))
       taker.skipFor(entryOf(2), Duration.seconds(60))
-      // Entries whose period is over are removed from time to time
+      // Entries whose period has ended are removed occasionally
       yield* TestClock.adjust("1 second")
       taker.skipFor(entryOf(3), Duration.seconds(5))
       assert.deepStrictEqual([1, 2, 3].map(mayTake), [true, false, false])
@@ -272,7 +272,7 @@ describe("taking data streams", () => {
       state.delay = 100
       const taking = yield* Effect.forkChild(take(1, 2, 3, 4), { startImmediately: true })
       for (const n of [1, 3]) {
-        // A handler of an earlier lease that does not end
+        // An earlier lease's handler that does not end
         const former = acquisitionAt(table.now(), { entry: entryOf(n + 10), stream: `s${n}`, token: n })
         yield* taker.add([former], (owned) => {
           owned.hasHandler = true

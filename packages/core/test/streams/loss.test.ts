@@ -79,7 +79,7 @@ describe("an owner whose event loop stalls", () => {
 })
 
 describe("an owner that dies", () => {
-  it.effect("a dead owner's successor logs one line for the streams that it takes over, and none for new announcements", () =>
+  it.effect("a dead owner's successor logs one line for the streams that it takes over, but none for new announcements", () =>
     fleet.test(Effect.gen(function*() {
       const { lines, open } = yield* fleet.make
       const [a, b] = [yield* open("a"), yield* open("b")]

@@ -1,4 +1,4 @@
-/** Tests in which order members try to take an orphan, and which member reaps. */
+/** Tests the order in which members try to take an orphan, and which member reaps. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName, type Member } from "@effect-simba/core/streams/StreamStore"
 import { assert, it } from "@effect/vitest"
@@ -44,7 +44,7 @@ it("exactly one consumer is first, even if two sessions have the same name", () 
   assert.isFalse(isFirst(members, members[0]!.consumer))
 })
 
-it("the order never changes between versions, so that members with different versions agree on it", () => {
+it("the order never changes between versions, so that members running different versions agree on it", () => {
   const members = ["a", "b", "c", "d"].map((name) => member(name))
   const orders = Array.from({ length: 24 }, (_, i) => {
     const entry = EntryId.make(`${1_750_000_000_001 + i}-0`)

@@ -1,4 +1,4 @@
-/** Tests pauses between attempts at a message: progress, and the loss of the lease. */
+/** Tests pauses between attempts at a message: whether they count as progress, and a lease loss during one. */
 import { SimbaError } from "@effect-simba/core"
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Schedule } from "effect"
@@ -25,7 +25,7 @@ it.effect("after a loss during a pause, the message is not attempted again", () 
     assert.strictEqual(attempts, 1)
   }))
 
-it.effect("a pause counts as progress only if no handler of the data stream has failed before", () =>
+it.effect("a pause counts as progress only if no handler for the data stream has failed before", () =>
   Effect.gen(function*() {
     for (const failures of [0, 1]) {
       const lease = new ScriptedLease()
@@ -38,7 +38,7 @@ it.effect("a pause counts as progress only if no handler of the data stream has 
     }
   }))
 
-it.effect("a pause below one millisecond is not skipped", () =>
+it.effect("a pause shorter than one millisecond is not skipped", () =>
   Effect.gen(function*() {
     const lease = new ScriptedLease()
     lease.add(numbered(1))

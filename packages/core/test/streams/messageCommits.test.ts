@@ -60,7 +60,7 @@ it.effect("a commit is due commitWithin after the first uncommitted message", ()
     assert.deepStrictEqual(calls, ["progress", "2-0", "3-0"])
   }))
 
-it.effect("the next commit covers the messages of a failed commit", () =>
+it.effect("the next commit covers the messages in a failed commit", () =>
   Effect.gen(function*() {
     const { calls, commits, latch } = yield* setup({ commitEvery: 3, commitWithin: "1 second" })
     latch.closeUnsafe()

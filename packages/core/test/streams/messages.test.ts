@@ -47,7 +47,7 @@ const processing = (
   return { observed, run }
 }
 
-/** Collects gaps as texts in the form `after until missed`. */
+/** Collects gaps as strings in the form `after until missed`. */
 const collected = () => {
   const gaps: Array<string> = []
   const onGap = ({ after, missed, reason, until }: StreamMessages.Gap) =>
@@ -231,7 +231,7 @@ describe("process", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("if a checkpoint has no offset, a gap after it has no count, but the next commit contains an offset", () =>
+  it.effect("if a checkpoint has no offset, a gap after it has no count, but the next commit has an offset", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(numbered(1), numbered(2), numbered(3), numbered(4))
@@ -634,7 +634,7 @@ describe("process", () => {
       yield* Fiber.interrupt(successor)
     }))
 
-  it.effect("a handler gets no further messages after a loss, even if many were read ahead", () =>
+  it.effect("a handler gets no more messages after a loss, even if many were read ahead", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(...Array.from({ length: 50 }, (_, i) => numbered(i + 1)))
@@ -740,7 +740,7 @@ describe("process", () => {
       StreamMessages.messages(Json, { field: "json" })
     ]
     const refused = [
-      // @ts-expect-error -- the value of a field is not a number
+      // @ts-expect-error -- a field's value is not a number
       StreamMessages.process(Json, handler),
       // @ts-expect-error -- the same with other options
       StreamMessages.process(Json, handler, { commitEvery: 2 }),
@@ -854,7 +854,7 @@ describe("attempts", () => {
     }
   })
 
-  it.effect("the reason of a dead message contains the name, message and fields of the error, but no stack", () =>
+  it.effect("a dead message's reason contains the error's name, message and fields, but no stack", () =>
     Effect.gen(function*() {
       for (
         const [error, reason] of [

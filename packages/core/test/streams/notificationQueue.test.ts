@@ -1,4 +1,4 @@
-/** Tests the queue of notifications: what it keeps, when it has room, and what it counts. */
+/** Tests the notification queue: what it keeps, when it has room, and what it counts. */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { assert, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"

@@ -612,7 +612,7 @@ describe("defaults and bounds", { tags: ["G29"] }, () => {
     }))
 })
 
-describe("the queue of notifications", () => {
+describe("the notification queue", () => {
   it.effect("the queue is full at 256 notifications, contains at most one expiry per entry, and accepts nothing after its end", () =>
     Effect.gen(function*() {
       let queued = 0

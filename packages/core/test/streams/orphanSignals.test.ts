@@ -271,7 +271,7 @@ describe("signals", () => {
       assert.lengthOf(yield* within("1 minute"), 1)
     }))
 
-  it.effect("a released entry is taken only if it has been idle for the duration of a lease", () =>
+  it.effect("a released entry is taken only if it has been idle for a lease duration", () =>
     Effect.gen(function*() {
       const { released, within } = yield* setup({ leaseDuration: "9 seconds", pending: [pendingOf(entryOf(1))] })
       yield* released(entryOf(1))
@@ -288,7 +288,7 @@ describe("signals", () => {
       assert.lengthOf(yield* within("1 minute"), 1)
     }))
 
-  it.effect("a scan reads no further page after reaching the newest signaled entry", () =>
+  it.effect("a scan does not read any more pages after reaching the newest signaled entry", () =>
     Effect.gen(function*() {
       const all = Array.from({ length: 450 }, (_, i) => entryOf(i + 1))
       const { released, within } = yield* setup({
@@ -339,7 +339,7 @@ describe("expired leases", () => {
       assert.strictEqual((yield* within("1 second"))[1], "1000 take 2-0/9000 by expiry")
     }))
 
-  it.effect("an entry that is not idle is checked again after the duration of a Go consumer's lease", () =>
+  it.effect("an entry that is not idle is checked again after a Go consumer's lease duration", () =>
     Effect.gen(function*() {
       const pending: Array<Pending> = []
       const { expired, within } = yield* setup({ pending })
@@ -358,7 +358,7 @@ describe("expired leases", () => {
       assert.deepStrictEqual(yield* within("1 minute"), [`160 pending after 0-${lastId}, 1, 2000 ms`])
     }))
 
-  it.effect("an entry is taken at the second check if a Go consumer claimed but did not lock it", () =>
+  it.effect("an entry is taken on the second check if a Go consumer claimed but did not lock it", () =>
     Effect.gen(function*() {
       const pending: Array<Pending> = []
       const { expired, within } = yield* setup({ pending })
@@ -370,7 +370,7 @@ describe("expired leases", () => {
       assert.strictEqual((yield* within("1 millis"))[1], "2310 take 1-0/2000 by expiry")
     }))
 
-  it.effect("an entry is left to the sweeps if a Go consumer has only read it, or has locked it by now", () =>
+  it.effect("an entry is left to the sweeps if a Go consumer has only read it, or has since locked it", () =>
     Effect.gen(function*() {
       for (const go of [{ deliveries: 1 }, { lease: "redis-consumer-go" }]) {
         const pending: Array<Pending> = []
@@ -409,7 +409,7 @@ describe("gaps", () => {
       assert.strictEqual((yield* gaps) - before, 2)
     }))
 
-  it.effect("a gap is assumed each time that no signal arrives for `bound`", () =>
+  it.effect("a gap is assumed each time no signal arrives for `bound`", () =>
     Effect.gen(function*() {
       const { within } = yield* setup({ bound: Duration.seconds(2) })
       assert.deepStrictEqual(yield* within("5 seconds"), ["2000 wake", "2000 wake", "4000 wake", "4000 wake"])

@@ -121,7 +121,7 @@ describe("one sweep", () => {
       assert.isAtMost(sweep.dueIn(), 0)
     }))
 
-  it.effect("a sweep that runs out of capacity forgets missing entries of Go consumers only up to where it stopped", () =>
+  it.effect("a sweep that runs out of capacity forgets Go consumers' missing entries only up to where it stopped", () =>
     Effect.gen(function*() {
       const rooms = [1, 0, 1, 0]
       const pending = [pendingOf(1, { go: { lease: "redis-consumer-go" } }), pendingOf(2), pendingOf(3)]
@@ -190,7 +190,7 @@ describe("one sweep", () => {
       ])
     }))
 
-  it.effect("a sweep takes a Go consumer's formerly locked entry at the second check", () =>
+  it.effect("a sweep takes a Go consumer's previously locked entry on the second check", () =>
     Effect.gen(function*() {
       const consumer = "redis-consumer-go"
       const locked = [1, 2].map((n) => pendingOf(n, { consumer, go: { lease: consumer } }))
@@ -210,7 +210,7 @@ describe("one sweep", () => {
     }))
 })
 
-describe("what sweeps remember about the entries of Go consumers", () => {
+describe("what sweeps remember about Go consumers' entries", () => {
   const go = { lease: "redis-consumer-go" }
 
   it.effect("a complete sweep forgets the entries that it did not find", () =>
@@ -224,7 +224,7 @@ describe("what sweeps remember about the entries of Go consumers", () => {
       assert.isUndefined(known(1))
     }))
 
-  it.effect("the search for the consumer's own entries forgets no entries of other consumers", () =>
+  it.effect("the search for the consumer's own entries does not forget other consumers' entries", () =>
     Effect.gen(function*() {
       const pending = [pendingOf(1, { go }), pendingOf(2)]
       const { known, sweep } = yield* setup(pending)
@@ -262,7 +262,7 @@ describe("what sweeps remember about the entries of Go consumers", () => {
       assert.deepStrictEqual([known(100) !== undefined, known(300) !== undefined], [false, true])
     }))
 
-  it.effect("a sweep that runs out of capacity forgets entries up to the last one that it read, and reads no further page", () =>
+  it.effect("a sweep that runs out of capacity forgets entries up to the last one that it read, and does not read any more pages", () =>
     Effect.gen(function*() {
       const pending = Array.from({ length: 450 }, (_, i) => pendingOf(i + 1, i === 199 || i === 299 ? { go } : {}))
       let room = Infinity
@@ -278,7 +278,7 @@ describe("what sweeps remember about the entries of Go consumers", () => {
     }))
 })
 
-describe("the loop of sweeps", () => {
+describe("the sweep loop", () => {
   const timesOf = (notes: ReadonlyArray<string>) =>
     notes.filter((note) => note.endsWith("adopt")).map((note) => Number(note.split(" ")[0]))
 

@@ -13,7 +13,7 @@ import { acquisitionAt } from "../support/acquisition.ts"
 
 const text = readFileSync(join(import.meta.dirname, "../../../../docs/protocol.md"), "utf8")
 
-/** The arrows of the diagram, which have the form `from ── by ──▶ to`. */
+/** The diagram's arrows, which have the form `from ── by ──▶ to`. */
 const arrows = text.split("#### The states of an entry")[1]!.split("```")[3]!.split("\n").flatMap((line) => {
   const [, from, by, to] = /^(.+) ── (.+) ──▶ (.+)$/.exec(line) ?? []
   return from === undefined ? [] : from.split(", ").map((one) => `${one} ${by} ${to}`)
@@ -21,7 +21,7 @@ const arrows = text.split("#### The states of an entry")[1]!.split("```")[3]!.sp
 
 const names = Object.keys(transitions) as ReadonlyArray<keyof typeof transitions>
 
-describe("the states of an owned data stream", () => {
+describe("an owned data stream's states", () => {
   it("match the diagram in docs/protocol.md", () => {
     const found = names.flatMap((name) =>
       Object.entries(transitions[name]).map(([from, to]) => `${from} ${name} ${to}`)
@@ -102,7 +102,7 @@ describe("an owned data stream", () => {
     succeed()
     one.failures = 2
     succeed()
-    // The count of failures does not change without progress
+    // The failure count does not change without progress
     assert.deepStrictEqual([sent(), one.failures], [[undefined, false], 2])
     one.inHand++
     assert.deepStrictEqual(sent(), [true, false])

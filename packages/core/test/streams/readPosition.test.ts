@@ -43,7 +43,7 @@ class Model {
   }
 }
 
-describe("the position of a reader", () => {
+describe("a reader's position", () => {
   it.effect.each(Array.from({ length: 200 }, (_, seed) => seed))(
     "history %d: every added message is read or reported as missing exactly once",
     (seed) =>

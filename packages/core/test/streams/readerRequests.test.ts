@@ -1,4 +1,4 @@
-/** Tests the requests of a message reader: how much it reads, and how often it reads the extent. */
+/** Tests a message reader's requests: how much it reads, and how often it reads the extent. */
 import { StreamMessages, StreamMetrics } from "@effect-simba/core/streams"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Metric, Option, Schema } from "effect"
@@ -9,7 +9,7 @@ import { message, ScriptedLease } from "../support/scriptedLease.ts"
 const sizesOf = (requests: ReadonlyArray<string>) =>
   requests.filter((request) => request.startsWith("read")).map((request) => Number(request.split(" ")[2]))
 
-describe("the size of a read", () => {
+describe("the read size", () => {
   it.effect("a reader requests one message if its `batch` is 1", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()

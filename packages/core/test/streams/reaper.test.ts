@@ -32,7 +32,7 @@ describe("keeping checkpoints", () => {
 })
 
 describe("the reaper", () => {
-  it.effect("the reaper runs at intervals of between half and all of reapAfter, and removes consumers that were silent for reapAfter", () =>
+  it.effect("the reaper runs at intervals between half of reapAfter and reapAfter, and removes consumers that were silent for reapAfter", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })

@@ -1,4 +1,4 @@
-/** Tests the decisions of the rebalancing plan for single views and for simulated fleets. */
+/** Tests the rebalancing plan's decisions for single views and for simulated fleets. */
 import type { Member } from "@effect-simba/core/streams/StreamStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Random, Schema } from "effect"
@@ -188,7 +188,7 @@ describe("a fleet with outdated views", { tags: ["G32"] }, () => {
   )
 
   it.effect.prop(
-    "gives a new member its share, and moves no stream more than needed when a member leaves",
+    "gives a new member its share, and moves no more streams than needed when a member leaves",
     [numbers.check(Schema.isMinLength(2)), Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 40 })), Schema.Int],
     ([wild, capacity, seed]) =>
       Effect.gen(function*() {
@@ -353,7 +353,7 @@ it("`observe` starts a quiet period at each membership change, and resets `level
   }
 })
 
-it("a fleet with a total capacity of one gives its only stream to the member that has that capacity", () => {
+it("a fleet with a total capacity of one gives its only stream to the member with that capacity", () => {
   const members = [member("a", 1, 0), member("b", 0, 1)]
   assert.deepStrictEqual(plans(members), [undefined, "a"])
 })

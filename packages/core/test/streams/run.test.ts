@@ -34,7 +34,7 @@ describe("running handlers", () => {
     })))
 
   it.effect(
-    "a client does not join the service by announcing, and a consumer that joins later misses no announcements",
+    "a client does not join the service by announcing, and a consumer that joins later does not miss announcements",
     () =>
       fleet.test(Effect.gen(function*() {
         const { open } = yield* fleet.make
@@ -118,7 +118,7 @@ describe("running handlers", () => {
       assert.isUndefined(second.pollUnsafe())
     })))
 
-  it.effect("a new consumer takes no data streams that are already paused, and each sweep is counted once", () =>
+  it.effect("a new consumer does not take data streams that are already paused, and each sweep is counted once", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a")
@@ -142,7 +142,7 @@ describe("running handlers", () => {
       assert.lengthOf(yield* a.client.owned, 2)
     })))
 
-  it.effect("new announcements cause no sweeps while there is capacity for them", () =>
+  it.effect("new announcements do not cause sweeps while there is capacity for them", () =>
     fleet.test(Effect.gen(function*() {
       const { open } = yield* fleet.make
       const a = yield* open("a", { sweepInterval: "1 hour" })
@@ -156,7 +156,7 @@ describe("running handlers", () => {
       assert.strictEqual(sweeps(), before)
     })))
 
-  it.effect("orphans do not wait while handlers end quickly, although only one fits into the capacity", () =>
+  it.effect("orphans do not wait while handlers end quickly, even though there is capacity for only one", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const dead = yield* open("dead")
@@ -168,8 +168,8 @@ describe("running handlers", () => {
       // leaseDuration plus 1.2 times sweepInterval
       yield* TestClock.adjust("4400 millis")
       assert.isNotEmpty(backend.done)
-      // A read that blocks for a second has begun before the first orphan was taken. After it, a sweep takes one every
-      // 50 ms
+      // A read that blocks for a second began before the first orphan was taken. After it, a sweep takes an orphan
+      // every 50 ms.
       yield* TestClock.adjust("2100 millis")
       assert.lengthOf(backend.done, 20)
     })))
@@ -330,7 +330,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.dead, [])
     })))
 
-  it.effect("no data stream is dead-lettered before deadLetterAfter, so none is in the outage of a dependency", () =>
+  it.effect("no data stream is dead-lettered before deadLetterAfter, even during a dependency's outage", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.fail("downstream"), { onError: () => Effect.void }))

@@ -122,7 +122,7 @@ describe("a data stream without a checkpoint", () => {
       }
     }))
 
-  it.effect("gets a checkpoint at the start position, so a successor reads only newer messages and reports no gap", () =>
+  it.effect("gets a checkpoint at the start position, so a successor reads only newer messages and does not report a gap", () =>
     Effect.gen(function*() {
       const one = lease(1, 2, 3)
       one.trim(2)
@@ -279,7 +279,7 @@ describe("positions that are kept by the handler", () => {
       }
     }))
 
-  it.effect("if the position is at the checkpoint, the reader needs no count, and reads one message to check whether it is the last", () =>
+  it.effect("if the position is at the checkpoint, the reader does not need a count, and reads one message to check whether it is the last", () =>
     Effect.gen(function*() {
       const one = lease(1, 2, 3)
       one.checkpoint = id("3-0")

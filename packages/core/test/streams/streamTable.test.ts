@@ -184,7 +184,7 @@ it.effect("a handler is interrupted if its lease has already ended or been stopp
     }
   }))
 
-it.effect("a data stream that is taken by name needs no free capacity, but leaves less of it for others", () =>
+it.effect("a data stream that is taken by name does not need free capacity, but leaves less of it for others", () =>
   Effect.gen(function*() {
     const { table } = yield* newTable({ capacity: 1 })
     assert.strictEqual(table.reserve(3, true), 3)
@@ -290,7 +290,7 @@ it.effect("each loss is counted once, and the duration of a lease is measured fr
     assert.deepStrictEqual(values.get(StreamMetrics.stream.holdTime), [300, 500])
   }))
 
-it.effect("a loss is reported as Stalled before the deadline of the lease, and as Expired at the deadline", () =>
+it.effect("a loss is reported as Stalled before the lease's deadline, and as Expired at the deadline", () =>
   Effect.gen(function*() {
     for (const [left, expected] of [[1, "Stalled"], [0, "Expired"]] as const) {
       const { add, leaseOf, table } = yield* recordedTable({ progressTimeout: "1 second" })
@@ -306,7 +306,7 @@ it.effect("a loss is reported as Stalled before the deadline of the lease, and a
     }
   }))
 
-it.effect("operations on a data stream fail from the deadline of its lease onwards", () =>
+it.effect("operations on a data stream fail from its lease's deadline onwards", () =>
   Effect.gen(function*() {
     const { add, table } = yield* recordedTable()
     const lease = add(1)

@@ -130,7 +130,7 @@ it.effect("a handler does not count as waiting or processing if it is interrupte
     assert.deepStrictEqual(wrong, [])
   }))
 
-it.effect("an interrupted call of `done` has either marked the data stream and stopped the handler, or done neither", () =>
+it.effect("an interrupted call to `done` has either marked the data stream and stopped the handler, or done neither", () =>
   Effect.gen(function*() {
     const left: Array<number> = []
     for (let before = 0; before < 40; before++) {

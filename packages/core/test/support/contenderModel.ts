@@ -190,7 +190,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
     const leads = Option.isSome(yield* party.jobs.lease)
     if (leads) leaders.push(party)
     const { _tag } = yield* party.jobs.state
-    if (leads !== (_tag === "Leading")) problem(party, "has a wrong state")
+    if (leads !== (_tag === "Leading")) problem(party, "is in the wrong state")
     if (party.probes !== (leads ? 1 : 0)) problem(party, `its work runs ${party.probes} times, leads: ${leads}`)
     if (leads && !party.wanted) problem(party, "leads although it was stopped")
   }
@@ -201,7 +201,7 @@ export const simulate = Effect.fnUntraced(function*(seed: string, outages: boole
   const closed = yield* Effect.forEach(parties, (party) => fork(close(party)))
   yield* TestClock.adjust("1 minute")
   if (!closed.every(isDone)) problems.push("closing hangs")
-  if (!parties.every((party) => isDone(party.reader))) problems.push("the stream of events does not end")
+  if (!parties.every((party) => isDone(party.reader))) problems.push("the event stream does not end")
   if ((yield* owner) !== undefined) problems.push("the mutex is not free")
   yield* Effect.forEach(parties, (party) => fork(Fiber.interrupt(party.probe)))
   return problems

@@ -37,7 +37,7 @@ export class Backend extends Context.Service<Backend, {
     readonly done: (exit: Exit.Exit<AcquireResult, StoreError>) => void
   }>
   readonly releases: Array<ReleaseRequest>
-  /** The listeners of the waiters. */
+  /** The waiters' listeners. */
   readonly listeners: ReadonlySet<(wakeUp: WakeUp) => void>
   readonly notify: (wakeUp: WakeUp) => void
   /** Returns the backend's time, in microseconds, `millis` milliseconds after the start of the test. */

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 
 /**
  * `note` counts an event. `take` returns the maximum number of events in a turn of the event loop and the total number,
- * both since the last call of `take`.
+ * both since the last call to `take`.
  */
 export const perTurn = Effect.gen(function*() {
   const turns: Array<number> = [0]

@@ -21,7 +21,7 @@ export class ScriptedLease {
   readonly calls: Array<string> = []
   readonly dead: Array<readonly [id: string, reason: string]> = []
   checkpoint: EntryId | undefined
-  /** The offset of the checkpoint. */
+  /** The checkpoint's offset. */
   offset: number | undefined
   end: StreamEnd = "Open"
   /** The number of messages ever added. Undefined simulates a server that does not count them. */

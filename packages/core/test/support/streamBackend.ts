@@ -60,7 +60,7 @@ export class Backend {
   readonly kept: Array<string> = []
   /** When `reap` was called, and with which idle time, both in milliseconds. */
   readonly tidied: Array<{ readonly at: number; readonly idle: number }> = []
-  /** The counts that the next call of `reap` returns and resets to zero. */
+  /** The counts that the next call to `reap` returns and resets to zero. */
   rubbish = { consumers: 0, entries: 0 }
   private readonly hintQueues = new Set<Queue.Queue<StreamStore.Signal>>()
   private readonly expiryQueues = new Set<Queue.Queue<StreamStore.Expiry>>()

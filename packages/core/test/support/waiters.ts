@@ -1,4 +1,4 @@
-/** Named waiters of one layer that record when they are served. */
+/** Named waiters in one layer that record when they are served. */
 import { Mutex } from "@effect-simba/core"
 import { assert } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
