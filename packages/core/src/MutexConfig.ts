@@ -51,7 +51,7 @@ type Periods = Pick<
  *
  * Fails with an `InvalidConfig` that names the invalid option.
  *
- * **Example** (Computing how long a takeover after a crash may last)
+ * **Example** (Computing how long a takeover after a crash may take)
  *
  * ```ts
  * import * as MutexConfig from "@effect-simba/core/MutexConfig"

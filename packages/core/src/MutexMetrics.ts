@@ -260,7 +260,7 @@ export const jobs = {
    * `job_name`. Each leader reports it, so take the maximum.
    */
   lastStart: jobGauge("simba_job_last_start", "When the last run of a job began"),
-  /** Shows when the last successful run of a job ended in the fleet. It has the unit and labels of `lastStart`. */
+  /** Shows when the last successful run of a job ended in the fleet, with the same unit and labels as `lastStart`. */
   lastSuccess: jobGauge(
     "simba_job_last_success",
     "When the last successful run of a job ended"

@@ -46,7 +46,7 @@ export const leaseSeparator = "<MUTEX_KEY_SEP>"
 
 export const streamProblem: Problem = (name) =>
   anyProblem(name) ??
-    (name.includes(leaseSeparator) ? `it contains "${leaseSeparator}", which separates fields of a key` : undefined)
+    (name.includes(leaseSeparator) ? `it contains "${leaseSeparator}", which separates fields in a key` : undefined)
 
 /** The prefix of our consumers' names. Go consumers' names begin with `redis-consumer-`. */
 export const consumerPrefix = "simba-consumer-"

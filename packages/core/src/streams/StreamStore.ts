@@ -487,7 +487,7 @@ export interface Ownership {
 export interface TakeRequest extends Omit<Ownership, "token"> {
   /** How long a grant lasts unless it is renewed. */
   readonly lease: Duration.Duration
-  /** Skips another consumer's entry if it was delivered or renewed more recently than this. */
+  /** Skips another consumer's entry if it was delivered or renewed less than this long ago. */
   readonly minIdle: Duration.Duration
   /** Dead-letters an entry with this many consecutive failures instead. */
   readonly maxFailures: number

@@ -184,7 +184,7 @@ describe("a leadership", () => {
       assert.strictEqual(yield* interrupted(Effect.never), first)
       assert.deepStrictEqual(lines, [])
       assert.notStrictEqual(yield* interrupted(Effect.ensuring(Effect.never, Effect.die("a bug"))), first)
-      assert.deepStrictEqual(lines, ["The leader's work failed, so the leadership ends"])
+      assert.deepStrictEqual(lines, ["The leader's work failed, so its leadership ends"])
     }).pipe(Effect.provide(
       Mutex.layer().pipe(
         Layer.provide(MutexStore.layerMemory),

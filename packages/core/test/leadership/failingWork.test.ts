@@ -35,7 +35,7 @@ describe("a leader's work that fails", () => {
         }
         yield* TestClock.adjust("1 hour")
         assert.deepStrictEqual(ran, ["a", "b"])
-        assert.deepStrictEqual(lines, ["The leader's work failed, so the leadership ends"])
+        assert.deepStrictEqual(lines, ["The leader's work failed, so its leadership ends"])
       }))
   }
 

@@ -65,13 +65,13 @@ describe("a job's options", { tags: ["B33"] }, () => {
         (options) => Effect.flip(make(options as Options))
       )
       assert.deepStrictEqual(refusals.map(({ option, problem }) => `${option}: ${problem}`), [
-        "misFire: it does not exist; the options of a job are name, schedule, run, onError, misfire, catchUp, " +
+        "misFire: it does not exist; a job's options are name, schedule, run, onError, misfire, catchUp, " +
         "attempts, minInterval, maxRun",
         "misfire: \"run_all\" is none of skip, runOnce, runAll",
         "onError: \"stepdown\" is none of continue, stepDown",
         "schedule: \"* * * * *\" is not a schedule: write Leadership.cron(...) or Leadership.every(...)",
         "schedule: undefined is not a schedule: write Leadership.cron(...) or Leadership.every(...)",
-        "run: it must be an Effect, or a function from the run to one",
+        "run: it must be an Effect, or a function that returns one",
         "name: it is not a string",
         "name: it is not a string"
       ])

@@ -203,7 +203,9 @@ it.effect("the log line about a dead letter contains the token only if this cons
     backend.running.set(entry, "simba-consumer-gone@@1")
     yield* a.start(a.client.run(Effect.fail("bad"), { onError: () => Effect.void }))
     yield* TestClock.adjust("1 second")
-    const about = lines.flatMap((line, i) => line.includes("dead letters now") ? [Object.keys(annotations[i]!)] : [])
+    const about = lines.flatMap((line, i) =>
+      line.includes("Data stream dead-lettered:") ? [Object.keys(annotations[i]!)] : []
+    )
     assert.deepStrictEqual(about, [["stream", "entry"], ["stream", "entry", "token"]])
   })))
 

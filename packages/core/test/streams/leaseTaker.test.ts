@@ -180,7 +180,7 @@ describe("taking data streams", () => {
       const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
       yield* Effect.provide(take(1, 2), Logger.layer([logger]))
       assert.deepStrictEqual(lines, [
-        "Cannot take 1 data stream(s); retrying later: a lease of \"s2\" has no expiry, so another program wrote it: " +
+        "Cannot take 1 data stream(s); retrying later: a lease on \"s2\" has no expiry, so another program wrote it: " +
         "delete it if nobody is working"
       ])
     }))
@@ -292,7 +292,7 @@ describe("taking data streams", () => {
       const lines: Array<string> = []
       const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
       yield* Effect.provide(take(1), Logger.layer([logger]))
-      assert.deepStrictEqual(lines, ["Data stream is in the dead letters now: its handlers failed 3 time(s)"])
+      assert.deepStrictEqual(lines, ["Data stream dead-lettered: its handlers failed 3 time(s)"])
     }))
 
   it.effect("the log says how many data streams without an owner were taken over by a claim", () =>

@@ -249,7 +249,7 @@ describe("handlers that fail", () => {
       assert.strictEqual(backend.dead.length, 1)
       assert.strictEqual(backend.dead[0]!.reason, "Error: poisoned")
       assert.deepStrictEqual(backend.rows, [])
-      assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 3 time(s)")
+      assert.include(lines, "Error: Data stream dead-lettered: its handlers failed 3 time(s)")
     })))
 
   it.effect("dead-lettering is logged even if the reply to the first request is lost", () =>
@@ -262,7 +262,7 @@ describe("handlers that fail", () => {
       a.link.modes.deadLetter = "work"
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(backend.dead.length, 1)
-      assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 1 time(s)")
+      assert.include(lines, "Error: Data stream dead-lettered: its handlers failed 1 time(s)")
       assert.deepStrictEqual(lines.filter((line) => line.includes("is lost")), [])
     })))
 
@@ -281,7 +281,7 @@ describe("handlers that fail", () => {
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(state.observed, [1, 2, 3, 5])
         assert.strictEqual(backend.dead.length, 1)
-        assert.include(lines, "Error: Data stream is in the dead letters now: its handlers failed 5 time(s)")
+        assert.include(lines, "Error: Data stream dead-lettered: its handlers failed 5 time(s)")
       })),
     { tags: ["B52", "G1"] }
   )
@@ -493,7 +493,7 @@ describe("handlers that fail", () => {
         yield* a.client.announceAll(fleet.names(1))
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* owned(a), [])
-        assert.include(lines, "Error: The runner of a data stream crashed; its lease will expire")
+        assert.include(lines, "Error: A data stream's runner crashed; its lease will expire")
         yield* TestClock.adjust("1 minute")
         assert.lengthOf(backend.dead, 1)
       })),

@@ -17,9 +17,7 @@ const patienceMillis = 60 * 60 * 1000
 /** Smaller differences between the clocks are always tolerated. */
 const toleranceMillis = 10_000
 
-/**
- * Creates the check for one contender, which remembers its last resignation. `schedules`: the schedules of its jobs.
- */
+/** Creates the check for one contender, which remembers its last resignation. `schedules`: its jobs' schedules. */
 export const make = (host: JobHost, schedules: ReadonlyArray<Instants>) => {
   let resignedAt = -Infinity
   /** `backendTime` comes from the reply to a request that was sent at `sent`, by the local wall clock. */
@@ -32,7 +30,7 @@ export const make = (host: JobHost, schedules: ReadonlyArray<Instants>) => {
     if (off <= shortest / 2) return
     resignedAt = now.monotonic
     yield* log.warning(
-      `The clock of this node differs from the backend's by ${Duration.format(Duration.millis(off))}, more than half ` +
+      `This node's clock differs from the backend's by ${Duration.format(Duration.millis(off))}, more than half ` +
         "a period of its jobs. Another node may lead; if none does, jobs run by the backend's time"
     )
     host.resign(lease)

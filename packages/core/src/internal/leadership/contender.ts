@@ -323,7 +323,7 @@ export const make = Effect.fnUntraced(function*(options: {
             if (onError === "fail") return yield* Effect.failCause(exit.cause as Cause.Cause<never>)
             // Stops here if the caller was interrupted; otherwise the work has interrupted itself
             if (Cause.hasInterruptsOnly(exit.cause)) yield* restore(Effect.void)
-            yield* annotate(log.error("The leader's work failed, so the leadership ends", exit.cause)).pipe(
+            yield* annotate(log.error("The leader's work failed, so its leadership ends", exit.cause)).pipe(
               Effect.annotateLogs({ token: lease.token })
             )
             failed(leadership)

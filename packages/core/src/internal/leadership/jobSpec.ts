@@ -39,13 +39,13 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
   yield* checkOptions(job)
   const unknown = Object.keys(job).find((option) => !Object.hasOwn(known, option))
   if (unknown !== undefined) {
-    return yield* refuse(unknown, `it does not exist; the options of a job are ${Object.keys(known).join(", ")}`)
+    return yield* refuse(unknown, `it does not exist; a job's options are ${Object.keys(known).join(", ")}`)
   }
   const { attempts = 1, name, onError = "continue", run } = job
   const problem = anyProblem(name)
   if (problem !== undefined) return yield* refuse("name", problem)
   if (typeof run !== "function" && !Effect.isEffect(run)) {
-    return yield* refuse("run", "it must be an Effect, or a function from the run to one")
+    return yield* refuse("run", "it must be an Effect, or a function that returns one")
   }
   const schedule: Partial<Job["schedule"]> | null | undefined = job.schedule
   const instants = yield* schedule?.[TypeId] ??
@@ -66,7 +66,7 @@ export const make = Effect.fnUntraced(function*(job: Job): Effect.fn.Return<JobS
     return yield* refuse("attempts", "it must be a whole number of at least 1")
   }
   if (attempts > 1 && misfire === "skip") {
-    return yield* refuse("attempts", "more than 1 needs catchUp: how long after its time a run may start again")
+    return yield* refuse("attempts", "more than 1 needs catchUp: how late a retry may start")
   }
   return {
     name,

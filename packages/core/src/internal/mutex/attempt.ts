@@ -53,7 +53,7 @@ export const closed = (operation = "acquire") =>
   new BackendError({
     operation,
     isRetryable: false,
-    cause: new Error("the layer of the mutex is closed")
+    cause: new Error("the mutex's layer is closed")
   })
 
 /**

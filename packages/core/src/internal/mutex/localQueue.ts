@@ -210,7 +210,8 @@ export class LocalQueue implements QueueContext {
   }
 
   /**
-   * Returns the outage, if because of it a waiter that gives up after `timeout` cannot know whether the mutex is taken.
+   * Returns the outage if, because of it, a waiter that gives up after `timeout` cannot know whether the mutex is
+   * taken.
    */
   problemOf(timeout: Duration.Duration): BackendError | undefined {
     const { confirmTimeout, now } = this.context

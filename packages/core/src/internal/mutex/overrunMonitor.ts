@@ -14,7 +14,7 @@ import type { HeldLease } from "./heldLease.ts"
 const report = (loss: LeaseLost) =>
   log.error(
     `Work under lease ${loss.token} of mutex "${loss.resource}" was interrupted and is still running, although somebody ` +
-      "else may own the mutex now. It is uninterruptible, or its finalizers are slow: see onOverrun of Mutex.Options"
+      "else may own the mutex now. It is uninterruptible, or its finalizers are slow: see onOverrun in Mutex.Options"
   )
 
 export type OnOverrun = ((loss: LeaseLost) => Effect.Effect<void, never, unknown>) | undefined

@@ -164,7 +164,7 @@ export const make = Effect.fnUntraced(function*(options: Options<unknown> = {}) 
   ): Effect.Effect<A, E | InvalidConfig, R> =>
     Effect.withFiber<A, E | InvalidConfig, R>((fiber) => {
       if (typeof body !== "function" && !Effect.isEffect(body)) {
-        return refuse("body", "it must be an Effect, or a function from the lease to one")
+        return refuse("body", "it must be an Effect, or a function that returns one")
       }
       return tracing.spanOn(
         fiber,

@@ -205,7 +205,7 @@ export const make = Effect.fnUntraced(function*(
             handlerRunner.runHandler(client, leaseTaker, owned, body, hooks),
             (cause) =>
               Effect.andThen(
-                log.error("The runner of a data stream crashed; its lease will expire", cause),
+                log.error("A data stream's runner crashed; its lease will expire", cause),
                 Effect.sync(() => table.lose(owned, "Stalled"))
               )
           ))

@@ -25,7 +25,7 @@ import { defaultBackoff } from "./messageAttempts.ts"
 import { annotations, type OwnedStream } from "./ownedStream.ts"
 
 const logFailure = ({ cause, failures, lease }: HandlerFailure) =>
-  Effect.annotateLogs(log.error(`The handler of a data stream failed (${failures})`, cause), annotations(lease))
+  Effect.annotateLogs(log.error(`A data stream's handler failed (${failures})`, cause), annotations(lease))
 
 const isYield = (reason: Cause.Reason<unknown>) => Cause.isFailReason(reason) && reason.error instanceof StreamYielded
 

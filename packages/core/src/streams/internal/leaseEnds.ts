@@ -64,7 +64,7 @@ export interface LeaseEnds {
 /** Logged whenever an announcement is dead-lettered because its handlers failed. Alerts match this message. */
 export const logDeadLettered = (subject: Parameters<typeof annotations>[0], failures: number) =>
   Effect.annotateLogs(
-    log.error(`Data stream is in the dead letters now: its handlers failed ${failures} time(s)`),
+    log.error(`Data stream dead-lettered: its handlers failed ${failures} time(s)`),
     annotations(subject)
   )
 

@@ -201,7 +201,7 @@ export const make = (client: ClientContext): LeaseTaker => {
           skipFor(entry, result.timeLeft)
           if (Duration.isFinite(result.timeLeft)) break
           refusals++
-          refusal = `a lease of "${stream}" has no expiry, so another program wrote it: delete it if nobody is working`
+          refusal = `a lease on "${stream}" has no expiry, so another program wrote it: delete it if nobody is working`
           break
         case "DeadLettered":
           yield* logDeadLettered({ stream, entry }, result.failures)

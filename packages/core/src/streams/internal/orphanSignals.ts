@@ -211,8 +211,8 @@ export const make = (
       Effect.andThen(log.warning(`${what} was refused: ${error.message}`), Effect.never))
 
   return Effect.raceAllFirst([
-    listen("Listening to hints", hints),
-    listen("Listening to expired leases", expiries),
+    listen("Listening for hints", hints),
+    listen("Listening for expired leases", expiries),
     attempts
   ])
 }
