@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { makeFixture, START } from "./differential/fixture.ts"
 
 describe("blocked commands", () => {
-  it("serves lists first come, first served", () => {
+  it("serves list readers first come, first served", () => {
     const { peer } = makeFixture()
     const [a, b, c] = [peer(), peer(), peer()]
     assert.isUndefined(a.run("BLPOP", "l", "0"))
@@ -12,7 +12,7 @@ describe("blocked commands", () => {
     assert.deepStrictEqual(c.run("LRANGE", "l", "0", "-1"), ["3"])
   })
 
-  it("alternates between two readers of a consumer group", () => {
+  it("alternates between two readers in a consumer group", () => {
     const { peer } = makeFixture()
     const [a, b, c] = [peer(), peer(), peer()]
     c.run("XGROUP", "CREATE", "x", "g", "$", "MKSTREAM")
@@ -29,7 +29,7 @@ describe("blocked commands", () => {
     assert.deepStrictEqual(order, ["a", "b", "a", "b"])
   })
 
-  it("times out at the deadline, and not earlier", () => {
+  it("times out at the deadline, not earlier", () => {
     const { advance, engine, peer } = makeFixture()
     const a = peer()
     assert.isUndefined(a.run("BLPOP", "l", "0.5"))
@@ -84,7 +84,7 @@ describe("blocked commands", () => {
     assert.deepStrictEqual(a.replies, [["l", "1"], "PONG"])
   })
 
-  it("serves nothing to a blocked session once it is closed", () => {
+  it("does not serve a blocked session after it has been closed", () => {
     const { engine, peer } = makeFixture()
     const [a, b] = [peer(), peer()]
     a.run("BLPOP", "l", "1")
@@ -148,7 +148,7 @@ describe("several blocked sessions", () => {
     assert.deepStrictEqual(c.run("LRANGE", "m", "0", "-1"), ["1"])
   })
 
-  it("readers get an empty list if a transaction adds an entry and removes it", () => {
+  it("readers get an empty list if a transaction adds and removes an entry", () => {
     const { peer } = makeFixture()
     const [a, b, c] = [peer(), peer(), peer()]
     c.run("XGROUP", "CREATE", "x", "g", "$", "MKSTREAM")

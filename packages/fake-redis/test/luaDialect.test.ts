@@ -91,7 +91,7 @@ describe("the Lua dialect of Redis 7.0", () => {
     assert.match(String(run("EVAL", "rawset(getmetatable(_G), 'x', 1)", "0")), /Attempt to modify a readonly table/)
   })
 
-  it("runs a script that was evicted from the cache of compiled scripts", () => {
+  it("runs a script that has been evicted from the cache of compiled scripts", () => {
     const { peer } = makeFixture()
     const { run } = peer()
     const sha = String(run("SCRIPT", "LOAD", "return KEYS[1]"))

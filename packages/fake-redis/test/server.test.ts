@@ -32,7 +32,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "sends the replies to a pipeline in a single write, replies to scripts included",
+    "sends the replies to a pipeline in a single write, including replies to scripts",
     served(async ({ port }) => {
       const client = await openRaw({ port })
       const writes = vi.spyOn(Socket.prototype, "write")
@@ -87,7 +87,7 @@ describe("createFakeRedis", () => {
   )
 
   it(
-    "serves nothing to a client that disconnects while it is blocked",
+    "does not serve a client that disconnects while it is blocked",
     served(async ({ port, url }) => {
       const blocked = await openRaw({ port })
       const redis = new Redis(url)
@@ -274,7 +274,7 @@ describe("with all timers faked", () => {
 })
 
 describe("a closed server", () => {
-  it("sets no timer, even if a test runner has restored the process's timers", async () => {
+  it("sets no timers, even if a test runner has restored the process's timers", async () => {
     vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"] })
     const server = await createFakeRedis()
     const client = await openRaw({ port: server.port })

@@ -23,7 +23,7 @@ export interface Wait {
   readonly serve: (context: Context, key: string) => Value | undefined
   /** The reply after a timeout. */
   readonly timedOut: Value
-  /** The reply if the key vanishes or changes its type. If not set, the client keeps waiting. */
+  /** The reply if the key vanishes or changes type. If not set, the client keeps waiting. */
   readonly vanished?: () => Value
 }
 

@@ -12,7 +12,7 @@ type Begin =
   | { readonly _tag: "keyword"; readonly keyword: string; readonly from: number }
   | { readonly _tag: "unknown" }
 
-/** Which of the following arguments are keys: a range, or as many arguments as another argument says. */
+/** Which of the following arguments are keys: a range, or as many as another argument specifies. */
 type Find =
   | { readonly _tag: "range"; readonly last: number; readonly step: number; readonly limit: number }
   | { readonly _tag: "keynum"; readonly index: number; readonly first: number; readonly step: number }

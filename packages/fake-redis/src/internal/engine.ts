@@ -69,7 +69,7 @@ export class Engine {
     }
   }
 
-  /** Opens a session in binary strings. Its replies have the shapes of the protocol that the client chooses. */
+  /** Opens a session that uses binary strings. Its replies are shaped for the protocol that the client chooses. */
   connectBinary(push: (push: BinaryPush) => void, options: ConnectOptions = {}): BinarySession {
     return this.open(push, options, true)
   }
@@ -199,7 +199,7 @@ export class Engine {
   }
 
   /**
-   * When a key expires, in milliseconds of server time. Infinity if it does not expire, and `undefined` if it does not
+   * When a key expires, in server time in milliseconds. Infinity if it does not expire, and `undefined` if it does not
    * exist.
    */
   expiresAt(db: number, key: string): number | undefined {

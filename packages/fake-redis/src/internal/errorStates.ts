@@ -13,7 +13,7 @@ const ERROR_STATES: Readonly<Record<ErrorState, string>> = {
   TRYAGAIN: "TRYAGAIN Multiple keys request during rehashing of slot"
 }
 
-/** The flag of the commands that are served in each state. */
+/** The flag on commands that are served in each state. */
 const serves: Readonly<Record<Exclude<ErrorState, "READONLY">, string>> = {
   LOADING: "loading",
   BUSY: "allow_busy",

@@ -4,7 +4,7 @@
  * rest of the pattern. The time is therefore at most proportional to the product of both lengths.
  */
 export const globMatch = (pattern: string, text: string): boolean => {
-  // Redis matches an empty text only with an empty pattern
+  // In Redis, only an empty pattern matches an empty text
   if (text === "") return pattern === ""
   let at = 0
   let pi = 0

@@ -6,7 +6,7 @@ type Args = ReadonlyArray<string>
 
 export interface KeyUse {
   readonly key: string
-  /** The flags of COMMAND GETKEYSANDFLAGS: `RO`, `RW`, `OW` or `RM`, then `access`, `update`, `insert` or `delete`. */
+  /** The flags in COMMAND GETKEYSANDFLAGS: `RO`, `RW`, `OW` or `RM`, then `access`, `update`, `insert` or `delete`. */
   readonly flags: ReadonlyArray<string>
 }
 
@@ -61,7 +61,7 @@ const used = ({ name }: CommandSpec, { flags }: KeySpec, args: Args): ReadonlyAr
   return flags
 }
 
-/** The key in which SORT stores its result, if there is a STORE option. If there are several, the last one applies. */
+/** The key where SORT stores its result, if there is a STORE option. If there are several, the last one applies. */
 const sorted = (args: Args): ReadonlyArray<KeyUse> => {
   const at = args.findLastIndex((arg, at) => at > 1 && arg.toLowerCase() === "store")
   return at >= 0 && at + 1 < args.length ? [{ key: args[at + 1]!, flags: ["OW", "update"] }] : []

@@ -147,7 +147,7 @@ export class Keyspace {
     for (const [key, { heapAt }] of this.entries) if (heapAt !== Infinity) push(this.heap, { at: heapAt, key })
   }
 
-  /** The number of nodes in the heap, including stale ones, for example for deleted keys. */
+  /** The number of nodes in the heap, including stale ones, such as those for deleted keys. */
   get scheduled(): number {
     return this.heap.length
   }

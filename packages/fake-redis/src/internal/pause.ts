@@ -15,7 +15,7 @@ interface Pausable {
 const mayWrite = new Set(["eval", "evalsha", "fcall", "pfcount", "publish", "spublish"])
 
 export class Pause<Client extends Pausable> {
-  /** The end of the pause in server time, in microseconds. */
+  /** When the pause ends, in server time in microseconds. */
   private until = -Infinity
   private isForAll = false
   /** The clients whose next command is delayed. */

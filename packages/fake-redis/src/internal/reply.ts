@@ -71,7 +71,7 @@ export class Confirmations {
   }
 }
 
-/** A reply inside EXEC's reply, preceded by the messages to the client that the command caused. */
+/** A reply inside EXEC's reply, preceded by the messages that the command sent to its own client. */
 export class Interleaved {
   readonly pushes: ReadonlyArray<BinaryPush>
   readonly value: Value

@@ -27,7 +27,7 @@ const AFTER_ALL_CHANNELS =
   "have any effect. Try 'resetchannels' to start with an empty list of channels"
 
 export class Selector {
-  /** Rules such as `+get`, `-@write` and `+client|list`. A later rule takes precedence. */
+  /** Rules such as `+get`, `-@write` and `+client|list`. Later rules take precedence. */
   private commands: Array<string> = ["-@all"]
   private keys: Array<KeyPattern> = []
   private channels: Array<string> = []

@@ -1,7 +1,7 @@
 /**
- * The server's state, and the path of a command through the server: admission, MULTI, the command itself, then the
- * clients that it unblocked. Replies and pushes are sent only once the state is consistent, because their receivers may
- * send the next command immediately.
+ * The server's state, and a command's path through the server: admission, MULTI, the command itself, then the clients
+ * that it unblocked. Replies and pushes are sent only once the state is consistent, because their receivers may send
+ * the next command immediately.
  */
 import { AclLog } from "./aclLog.ts"
 import { admit } from "./admission.ts"

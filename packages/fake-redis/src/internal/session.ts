@@ -7,7 +7,7 @@ export class ReplyError extends Error {
   override readonly name = "ReplyError"
 }
 
-/** A message that the server sends although no request caused it. */
+/** An unsolicited message from the server. */
 export type Push =
   | { readonly _tag: "message"; readonly channel: string; readonly message: string }
   | { readonly _tag: "pmessage"; readonly pattern: string; readonly channel: string; readonly message: string }
@@ -27,6 +27,6 @@ export interface Session<R = Reply> {
    * is not called after the session is closed, or if CLIENT REPLY suppresses the reply.
    */
   readonly execute: (args: ReadonlyArray<string>, reply: (reply: R) => void) => void
-  /** Drops the connection. Blocked commands and subscriptions end, and no reply follows. */
+  /** Drops the connection. Blocked commands and subscriptions end without a reply. */
   readonly close: () => void
 }

@@ -1,6 +1,6 @@
 /**
- * Statistics about commands: counts for INFO, and the slow log. Time stands still while a command runs, so every
- * command takes 0 microseconds.
+ * Command statistics: counts for INFO, and the slow log. Time stands still while a command runs, so every command takes
+ * 0 microseconds.
  */
 import type { Client } from "./client.ts"
 import { addressOf } from "./clientInfo.ts"
@@ -18,14 +18,14 @@ interface Calls {
 
 export interface SlowEntry {
   readonly id: number
-  /** The time of the command, in seconds since the epoch. */
+  /** When the command ran, in seconds since the epoch. */
   readonly at: number
   readonly args: ReadonlyArray<string>
   readonly address: string
   readonly name: string
 }
 
-/** The maximum number of arguments, and of bytes in each, that the slow log keeps. */
+/** The maximum number of arguments that the slow log keeps, and of bytes in each. */
 const mostArguments = 32
 const longestArgument = 128
 

@@ -1,5 +1,5 @@
 /**
- * Runs an engine on the process's clock and timers. Looks these up on each use, because a test runner may replace them
+ * Runs an engine on the process's clock and timers. Looks them up on each use, because a test runner may replace them
  * with fake timers.
  */
 import { Engine } from "./engine.ts"

@@ -1,5 +1,5 @@
 /**
- * CLIENT TRACKING: notifies clients when a key changes that they have read. In broadcast mode, notifies them when a key
+ * CLIENT TRACKING: notifies clients when a key that they have read changes. In broadcast mode, notifies them when a key
  * with one of their prefixes changes.
  */
 import type { Client } from "./client.ts"
@@ -29,7 +29,7 @@ export class Tracker {
   private readonly tracking = new Set<Client>()
   private readonly clients: ReadonlyMap<number, Client>
   private readonly send: Send
-  /** Messages to the client of the running command, which are sent after its reply. */
+  /** Messages to the client whose command is running. They are sent after the command's reply. */
   private later: Array<() => void> = []
   /** The keys that have changed in this turn, each with the last client that changed it. */
   private changes = new Map<string, Client | undefined>()

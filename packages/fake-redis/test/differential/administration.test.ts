@@ -205,7 +205,7 @@ describe("COMMAND", () => {
     own.close()
   })
   alike(
-    "finds the keys of a call and how it uses them",
+    "finds a call's keys and how it uses them",
     `
     COMMAND GETKEYSANDFLAGS SET a b
     COMMAND GETKEYSANDFLAGS SET a b GET

@@ -33,7 +33,7 @@ const run = async (
   return replies
 }
 
-/** Starts both servers for the tests of a file. */
+/** Starts both servers for the tests in a file. */
 export const bothServers = () => {
   let real: RealServer
   let fake: Awaited<ReturnType<typeof createFakeRedis>>

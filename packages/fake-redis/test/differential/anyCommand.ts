@@ -9,15 +9,15 @@ import { choices } from "./choices.ts"
 import type { Draw } from "./draw.ts"
 
 /**
- * Commands that are not drawn here, with the reason. For most of them, `templates.ts` has arguments with which both
+ * Commands that are not drawn here, with the reason. For most of them, `templates.ts` has arguments for which both
  * servers must return the same reply.
  */
 const elsewhere: Readonly<Record<string, string>> = {
   "blpop brpop blmove brpoplpush blmpop bzpopmin bzpopmax bzmpop wait": "may block forever",
   "subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe monitor auth hello quit reset client":
-    "changes the mode of the connection",
+    "changes the connection's mode",
   "config acl flushall flushdb debug": "changes the server for all later commands",
-  "randomkey spop srandmember hrandfield zrandmember": "replies at random",
+  "randomkey spop srandmember hrandfield zrandmember": "returns random replies",
   "lastsave time info memory latency slowlog command object dump restore": "describes the server itself",
   "expire pexpire expireat pexpireat set setex psetex getex": "makes later replies depend on time",
   "georadius georadius_ro georadiusbymember georadiusbymember_ro geosearch sort sort_ro":

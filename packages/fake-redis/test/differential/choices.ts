@@ -2,7 +2,7 @@
  * The generator's vocabulary. It contains only a few keys, members and consumers, so commands often affect the same
  * ones.
  */
-/** The values that a placeholder may take, by its name. */
+/** The values that a placeholder may take, by placeholder name. */
 export const choices: Readonly<Record<string, ReadonlyArray<string>>> = {
   s: ["s1", "s2", "s3"],
   h: ["h1", "h2"],

@@ -1,5 +1,5 @@
 /**
- * Writes the specs of a redis-server's commands to `src/internal/commandSpecs.generated.ts`:
+ * Writes a redis-server's command specs to `src/internal/commandSpecs.generated.ts`:
  *
  *     node packages/fake-redis/test/differential/commandSpecs.ts
  */

@@ -91,7 +91,7 @@ const fields = (result: Normal): Normal => {
   })
 }
 
-/** Normalizes the result of the command `name`. */
+/** Normalizes the result of the `name` command. */
 export const normalise = (name: string, result: Result): Normal => {
   if (result instanceof Refusal) return new Refusal(result.text.replace(/ script: [0-9a-f]{40}, on .*$/, "").trim())
   const unit = TIMES[name]

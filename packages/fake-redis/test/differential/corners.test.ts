@@ -243,7 +243,7 @@ it("commands that only inspect a key do not reset its idle time", async () => {
   connection.close()
 })
 
-/** Returns the replies to `others` while `script` runs, and the result of the script. */
+/** Returns the replies to `others` while `script` runs, and the script's result. */
 const whileRunning = async (
   where: { readonly port: number } | { readonly path: string },
   script: ReadonlyArray<string>,

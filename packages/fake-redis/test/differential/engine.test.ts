@@ -50,7 +50,7 @@ describe("the engine and redis-server", () => {
     assert.deepStrictEqual(differences.map((difference) => runner.describe(difference)), [])
   })
 
-  it("redis-server returns the replies that the examples state", async () => {
+  it("redis-server returns the replies in the examples", async () => {
     const connection = await open(server!.path)
     for (const [name, commands, expected] of Object.values(examples).flat()) {
       await connection.send([initialSettings, ["FLUSHALL"], ["SELECT", "0"], ["UNWATCH"]])

@@ -66,7 +66,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["ZRANGEBYLEX", "z", "[b", "[c", "LIMIT", "1", "1"]
     ], ["a"]]
   ],
-  "arguments of Lua's libraries": Object.entries({
+  "arguments to Lua's libraries": Object.entries({
     "return bit.band()": "bad argument #1 to 'band' (number expected, got no value)",
     "return bit.lshift(1, 'x')": "bad argument #2 to 'lshift' (number expected, got string)",
     "return string.format('%s')": "bad argument #2 to 'format' (no value)",
@@ -94,12 +94,12 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       [["EVAL", source, "0"]],
       `-ERR ${message} script: ${sha1(source)}, on @user_script:1.`
     ]),
-    ["a text has only the fields of string", [["EVAL", "return tostring(('x').err)", "0"]], "nil"],
+    ["a string has only the fields of the string library", [["EVAL", "return tostring(('x').err)", "0"]], "nil"],
     ["a table has the digest of an empty text", [["EVAL", "return redis.sha1hex({})", "0"]], sha1("")],
-    ["an unsigned 64-bit integer of MessagePack is read as signed", [
+    ["an unsigned 64-bit MessagePack integer is read as signed", [
       ["EVAL", "return tostring(cmsgpack.unpack('\\207' .. ('\\255'):rep(8)))", "0"]
     ], "-1"],
-    ["a limit of zero unpacks all, without an offset", [
+    ["a limit of zero unpacks everything, without an offset", [
       ["EVAL", "return { cmsgpack.unpack_limit('\\1\\2\\3', 0) }", "0"]
     ], [1, 2, 3]],
     ["a limit applies to what follows the offset", [
@@ -139,7 +139,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["FCALL", "f", "0"]
     ], "3aa"]
   ],
-  "pages of a scan": [
+  "scan pages": [
     ["SSCAN returns even a small set of words in pages", [
       ["SADD", "k", ...words],
       ["EVAL", "local r = redis.call('SSCAN', KEYS[1], 0, 'COUNT', 1); return r[1] ~= '0' and #r[2] < 40", "1", "k"]
@@ -165,7 +165,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["CONFIG", "SET", "min-replicas-to-write", "1"],
       ["SET", "k", "v"]
     ], "-NOREPLICAS Not enough good replicas to write."],
-    ["min-slaves-to-write refuses the writes of a script, but not its reads", [
+    ["min-slaves-to-write refuses a script's writes, but not its reads", [
       ["CONFIG", "SET", "min-slaves-to-write", "1"],
       ["EVAL", "redis.call('GET', KEYS[1]); return redis.pcall('SET', KEYS[1], '1').err", "1", "k"]
     ], "NOREPLICAS Not enough good replicas to write."],
@@ -175,7 +175,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       "-ERR CONFIG SET failed (possibly related to argument 'save') - Invalid save parameters"
     ],
     [
-      "a number out of range is refused",
+      "an out-of-range number is refused",
       [["CONFIG", "SET", "timeout", "-1"]],
       "-ERR CONFIG SET failed (possibly related to argument 'timeout') - argument must be between 0 and 2147483647 inclusive"
     ],
@@ -200,11 +200,11 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ], "9007199254740992-9007199254740993"],
     ["stream ids may have leading zeros", [["XADD", "x", "7-1", "a", "b"], ["XDEL", "x", "007-1"]], 1],
     [
-      "XADD checks its number of arguments before the id",
+      "XADD checks the number of arguments before the id",
       [["XADD", "x", "abc", "a"]],
       "-ERR wrong number of arguments for 'xadd' command"
     ],
-    ["XREADGROUP creates no consumer if it returns nothing", [
+    ["XREADGROUP does not create a consumer if it returns nothing", [
       ["XADD", "x", "1-1", "a", "b"],
       ["XGROUP", "CREATE", "x", "g", "0"],
       ["XDEL", "x", "1-1"],
@@ -300,7 +300,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       ["GET", "k"],
       ["EXEC"]
     ], ["1"]],
-    ["changes of consumer groups and XSETID do not abort a transaction that watches the stream", [
+    ["changes to consumer groups and XSETID do not abort a transaction that watches the stream", [
       ["XADD", "x", "1-1", "a", "b"],
       ["WATCH", "x"],
       ["XGROUP", "CREATE", "x", "g", "0"],
@@ -329,7 +329,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ["floats are added with 80-bit precision", [["SET", "f", "10.5"], ["INCRBYFLOAT", "f", "0.1"]], "10.6"],
     ["floats may be hexadecimal", [["INCRBYFLOAT", "f", "0x1p3"]], "8"],
     [
-      "a float out of range is refused",
+      "an out-of-range float is refused",
       [["SET", "f", "1e5000"], ["INCRBYFLOAT", "f", "1"]],
       "-ERR value is not a valid float"
     ],

@@ -6,7 +6,7 @@ import type { Push, Session } from "../../src/internal/session.ts"
 import { toPlain, toResult } from "./comparison.ts"
 import { makeDraw } from "./draw.ts"
 
-/** A realistic time of 13 digits, to reveal bugs with large numbers. */
+/** A realistic 13-digit time, to reveal bugs with large numbers. */
 export const START = 1763678096123
 
 const lua = await loadLua()

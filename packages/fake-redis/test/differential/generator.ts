@@ -68,7 +68,7 @@ export const generate = (draw: Draw): ReadonlyArray<ReadonlyArray<string>> => {
     return [["DISCARD"], remove, filling, ...tried, remove]
   }
   const args = fill(pick(draw, weighted), draw)
-  // Leave out commands that could wait forever, reply at random, or change settings beyond this seed.
+  // Leave out commands that could wait forever, return random replies, or change settings beyond this seed.
   if (draw() < 0.02 && !/^(?:WAIT|SPOP|SRANDMEMBER|CONFIG)$/.test(args[0]!)) {
     const how = draw()
     if (how < 0.4 && args.length > 1) args.pop()

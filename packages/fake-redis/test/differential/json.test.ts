@@ -10,7 +10,7 @@ import { open } from "./resp.ts"
 
 const { where } = bothServers()
 
-/** Prints the type and content of a decoded value, because a reply drops fractions, null and the keys of objects. */
+/** Prints a decoded value's type and content, because a reply drops fractions, null and object keys. */
 const script = `
 -- On Redis, these settings outlast a script
 cjson.decode_invalid_numbers(not ARGV[2])
@@ -158,7 +158,7 @@ const commands = [
   ["EVAL", "cjson.decode_max_depth(2) return #cjson.decode('[[1],[2],[{}]]')", "0"]
 ]
 
-/** Random texts of the characters and words that matter to the decoder. */
+/** Random texts made of the characters and words that matter to the decoder. */
 const randomTexts = (): ReadonlyArray<string> => {
   const draw = makeDraw(11)
   const parts = [

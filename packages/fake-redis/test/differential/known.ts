@@ -32,7 +32,7 @@ export const known: ReadonlyArray<Known> = [
       (real === "hashtable" ? fake === "intset" : STRINGS.includes(String(real)) && STRINGS.includes(String(fake)))
   },
   {
-    name: "the order of SORT among elements of equal weight",
+    name: "the order in which SORT returns elements of equal weight",
     reason: "Redis uses an unstable sort.",
     matches: ([name, ...args], real, fake) =>
       (name === "SORT" || name === "SORT_RO") && args.includes("BY") && args.includes("ALPHA") && isList(real) &&
@@ -40,7 +40,7 @@ export const known: ReadonlyArray<Known> = [
   },
   {
     name: "the order in which SORT BY nosort returns a set",
-    reason: "Redis returns the order of its hash table, and the engine returns the order of insertion.",
+    reason: "Redis returns them in hash table order, and the engine in insertion order.",
     matches: ([name, ...args], real, fake) =>
       (name === "SORT" || name === "SORT_RO") && args.includes("nosort") && isList(real) && isList(fake) &&
       real.length === fake.length
@@ -61,7 +61,7 @@ export const known: ReadonlyArray<Known> = [
   {
     name: "the page boundaries of a scan",
     reason:
-      "A cursor is a position in a hash table in Redis, and in an order of hashes in the engine. `scans.ts` compares the " +
+      "A cursor is a position: in a hash table in Redis, in an order of hashes in the engine. `scans.ts` compares the " +
       "results of complete scans. The single page of a compact collection is compared here.",
     matches: ([name, ...args], real, fake, encoding) =>
       SCANS.includes(name!) && isList(real) && isList(fake) &&

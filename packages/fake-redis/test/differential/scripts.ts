@@ -1,6 +1,6 @@
 /**
- * Lua scripts that both servers run with one key and one argument. They cover the Lua dialect, conversions of values,
- * the libraries, and errors.
+ * Lua scripts that both servers run with one key and one argument. They cover the Lua dialect, value conversions, the
+ * libraries, and errors.
  */
 export const scripts: ReadonlyArray<string> = [
   "return ARGV[1]",

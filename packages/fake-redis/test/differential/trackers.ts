@@ -4,9 +4,9 @@ import type { Draw } from "./draw.ts"
 import type { Result } from "./resp.ts"
 
 export interface Trackers {
-  /** Stands for the command in the report of a difference. */
+  /** Stands for the command when a difference is reported. */
   readonly command: ReadonlyArray<string>
-  /** Starts tracking random keys in a random mode. Returns the replies of both servers. */
+  /** Starts tracking random keys in a random mode. Returns both servers' replies. */
   readonly begin: (draw: Draw) => Promise<readonly [Result, Result]>
   /** Returns what both clients have received since `begin`, while `commands` ran. */
   readonly end: (commands: ReadonlyArray<ReadonlyArray<string>>) => Promise<readonly [Result, Result]>
@@ -53,7 +53,7 @@ const reads = [
 
 const pick = <A>(draw: Draw, items: ReadonlyArray<A>): A => items[Math.floor(draw() * items.length)]!
 
-/** The keys of all messages, without duplicates. The grouping into messages depends on the event loop of the server. */
+/** The keys of all messages, without duplicates. The grouping into messages depends on the server's event loop. */
 const keysOf = (text: string): ReadonlyArray<string> =>
   [...new Set([...text.matchAll(/\$[0-9]+\r\n([a-z]+[0-9]?)\r\n/g)].map(([, key]) => key!))].sort()
 
@@ -87,7 +87,7 @@ export const openTrackers = async (real: Where, fake: Where): Promise<Trackers> 
     },
     end: async (commands) => {
       const [theirs, own] = await ask([])
-      // Redis does not broadcast the changes of a turn that flushes the database
+      // Redis does not broadcast the changes in a turn that flushes the database
       if (isBroadcast && commands.some(([name]) => name === "FLUSHDB")) return [null, null]
       return isBroadcast ? [keysOf(String(theirs)), keysOf(String(own))] : [theirs, own]
     },

@@ -21,7 +21,7 @@ type Where = { readonly port: number } | { readonly path: string }
 
 /**
  * Runs steps such as `b: GET x ; GET y`, which is one packet on connection b. Waits for the effects of each step on
- * every connection before the next step. Returns the output of each connection.
+ * every connection before the next step. Returns each connection's output.
  */
 const outputs = async (where: Where, steps: ReadonlyArray<string>): Promise<Record<string, string>> => {
   const connections = new Map<string, RawSocket>()
@@ -129,7 +129,7 @@ alike(
   "a: CLIENT TRACKING ON"
 )
 alike(
-  "a client is notified when the target of its redirection disconnects",
+  "a client is notified when its redirection target disconnects",
   "c: CLIENT ID",
   "a: CLIENT TRACKING ON REDIRECT <id of c>",
   "a: GET k",
@@ -194,7 +194,7 @@ alike(
   "b: SET l 2"
 )
 alike(
-  "SWAPDB affects tracked keys as on Redis",
+  "SWAPDB affects tracked keys as in Redis",
   "a: CLIENT TRACKING ON",
   "b: SET k 1",
   "a: GET k",
@@ -202,4 +202,4 @@ alike(
   "b: SWAPDB 0 1",
   "b: SET k 2"
 )
-alike("TRACKINGINFO reports the prefixes of broadcasting", "a: CLIENT TRACKING ON BCAST", "a: CLIENT TRACKINGINFO")
+alike("TRACKINGINFO reports the broadcast prefixes", "a: CLIENT TRACKING ON BCAST", "a: CLIENT TRACKINGINFO")

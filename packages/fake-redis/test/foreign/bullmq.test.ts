@@ -7,7 +7,7 @@ const names = ["add", "bulk", "counts", "process", "events", "delay", "retry", "
 const later = ["priority", "deduplication", "scheduler", "pause", "flow", "obliterate"]
 
 describe("BullMQ", () => {
-  alike("all steps of a workflow behave as on Redis", [...names, ...later], async (where) => {
+  alike("all steps in a workflow behave as on Redis", [...names, ...later], async (where) => {
     const connection = { ...where, maxRetriesPerRequest: null }
     const steps: Record<string, unknown> = {}
     const queue = new Queue("work", { connection })

@@ -4,7 +4,7 @@ import { Redis } from "ioredis"
 import { RateLimiterRedis } from "rate-limiter-flexible"
 import { createClient } from "redis"
 import { Mutex, Semaphore } from "redis-semaphore"
-// @ts-expect-error -- the package.json of redlock does not declare its types
+// @ts-expect-error -- redlock's package.json does not declare its types
 import Redlock from "redlock"
 import { alike, refusal, socketOf } from "./servers.ts"
 

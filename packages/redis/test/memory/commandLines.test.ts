@@ -56,7 +56,7 @@ describe.concurrent("the repository's programs", () => {
     ["packages/redis/test/explore/main.ts --scope two,toString", "unknown scope \"toString\", expected one of: "],
     ["packages/redis/test/explore/main.ts --scope two --schedule nothing", "the schedule asks for \"nothing\""],
     ["packages/redis/test/explore/main.ts --schedule nothing", "--schedule needs exactly one --scope"],
-    ["packages/redis/test/nemesis/main.ts --judge nowhere", "nowhere has no history of a run"],
+    ["packages/redis/test/nemesis/main.ts --judge nowhere", "nowhere does not contain a run's history"],
     ["scripts/mutants.mjs --area lua", "unknown area \"lua\", expected one of: lua-mutex"],
     ["scripts/rules.mjs --rule unheard-of", "no rule has \"unheard-of\" in its name"],
     ["benchmarks/main.ts --only handoff", "unknown only \"handoff\", expected one of: uncontended-1"],

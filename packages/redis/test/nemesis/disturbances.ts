@@ -1,5 +1,5 @@
 /**
- * Derives from a nemesis run when each client was disturbed. The checkers excuse violations that a disturbance
+ * Determines when each client in a nemesis run was disturbed. The checkers excuse violations that a disturbance
  * explains.
  */
 import type { Fault } from "./faults.ts"
@@ -15,7 +15,7 @@ const restored = 3000
 /** Maximum delay in milliseconds until a client notices that its subscription has ended. */
 const noticed = 5000
 
-/** An event-loop turn that is longer than this number of milliseconds counts as a disturbance. */
+/** An event-loop turn longer than this, in milliseconds, counts as a disturbance. */
 const long = 150
 
 /**
@@ -74,8 +74,8 @@ export const disturbancesOf = ({ faults, lines, observed, phases }: History) => 
     known.push([Number(fields["from"]), at])
   }
   /**
-   * By client, the periods before it resubscribed. It may have noticed late that its connection was gone, and received
-   * no messages until then.
+   * Each client's periods before it resubscribed. It may have noticed late that its connection was gone, and not
+   * received any messages until then.
    */
   const deaf = new Map<string, Array<Span>>()
   const inboxes = new Map<string, string>()

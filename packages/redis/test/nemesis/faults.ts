@@ -82,7 +82,7 @@ const onMember = (
   })]
 
 const everybody = ["mutex", "consumer", "producer", "jobs"] as const
-/** Producers are never killed: a restarted one would begin with its first message again. */
+/** Producers are never killed: a restarted one would start over with its first message. */
 const mortal = ["mutex", "consumer", "jobs"] as const
 
 export const ofProcesses: ReadonlyArray<FaultKind> = [
@@ -108,7 +108,7 @@ export const ofProcesses: ReadonlyArray<FaultKind> = [
     }))
 ]
 
-/** Returns the current leader of the jobs, unless another fault already affects it. */
+/** Returns the jobs' current leader, unless another fault already affects it. */
 const leader = (stage: Stage) =>
   Effect.gen(function*() {
     const key = `simba:{${leadership}}`
@@ -135,7 +135,7 @@ const onLeader = (
 /** Waits until a few milliseconds before a whole second of the wall clock, which the server shares. */
 const boundary = Effect.suspend(() => Effect.sleep(1000 - (Date.now() + 5) % 1000))
 
-/** Hits the leader of the jobs when it is most vulnerable: at the instant of a job, or for longer than its lease. */
+/** Hits the jobs' leader when it is most vulnerable: at a job's instant, or for longer than its lease. */
 const ofLeaders: ReadonlyArray<FaultKind> = [
   onLeader("kill at an instant", boundary, (stage, member) =>
     Effect.gen(function*() {
@@ -148,7 +148,7 @@ const ofLeaders: ReadonlyArray<FaultKind> = [
   onLeader("stop beyond the lease", Effect.void, (stage, member) =>
     Effect.gen(function*() {
       member.child.kill("SIGSTOP")
-      // Longer than the lease of 4.5 seconds
+      // Longer than the 4.5-second lease
       yield* pause(stage, 5000, 9000)
       member.child.kill("SIGCONT")
     }))
@@ -196,8 +196,7 @@ const onPrimary = (kind: string, act: (stage: Stage, node: Node) => Act, isRead 
 ]
 
 /**
- * Runs `act` while clients are cut off. The observer starts MONITOR again and rereads the keys before they can
- * reconnect.
+ * Runs `act` while clients are cut off. The observer restarts MONITOR and rereads the keys before they can reconnect.
  */
 const watched = (stage: Stage, { name, proxy, server }: Node, act: Act) =>
   Effect.gen(function*() {
@@ -218,7 +217,7 @@ const clientsOf = (reply: Reply) =>
   })
 
 /**
- * `limit` is the longest pause in milliseconds. It is too short for sentinels to start a failover, which is another
+ * `limit` is the longest pause in milliseconds. It is too short for sentinels to start a failover, which is a separate
  * fault.
  */
 const ofServers = (limit: number): ReadonlyArray<FaultKind> => [
@@ -269,7 +268,7 @@ const killed = onPrimary("server killed", (stage, node) =>
       if (stage.topology.kind === "cluster") {
         for (const { server } of stage.topology.nodes.slice(0, 3)) {
           yield* until(
-            "all slots of the cluster are served",
+            "all the cluster's slots are served",
             Effect.map(server.send("CLUSTER", "INFO"), (info) => String(info).includes("cluster_state:ok"))
           )
         }
@@ -314,7 +313,7 @@ const failedOver = (stage: Stage, before: Node) =>
       "the old primary is in sync",
       Effect.map(before.server.send("INFO", "replication"), (info) => String(info).includes("master_link_status:up"))
     )
-    // Sentinels close all connections of a server that they promote or demote
+    // Sentinels close all connections to a server that they promote or demote
     for (const { name, server } of nodes) yield* stage.observer.listen(name, server)
     yield* stage.observer.read(next.server)
   })
@@ -326,7 +325,7 @@ const failovers: ReadonlyArray<FaultKind> = [
       Effect.gen(function*() {
         const { primaryOf, sentinels } = stage.topology
         const isDone = Effect.map(primaryOf(""), (primary) => primary !== node)
-        // A Sentinel abandons a failover if a node is silent for the failover timeout, and does not retry on its own
+        // A Sentinel abandons a failover if a node does not respond within the failover timeout, and does not retry
         const request = Effect.gen(function*() {
           if (yield* isDone) return true
           yield* sentinels[0]!.send("SENTINEL", "FAILOVER", "mymaster")

@@ -51,7 +51,7 @@ export interface Place {
   readonly name: string
   readonly role: Role
   readonly rate: number
-  /** The offset of the wall clock, in seconds. Default: 0. */
+  /** The wall clock's offset, in seconds. Default: 0. */
   readonly ahead?: number
 }
 

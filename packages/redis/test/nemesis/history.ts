@@ -1,4 +1,4 @@
-/** Writes and reads the histories of a nemesis run: the lines that processes log, and what MONITOR prints. */
+/** Writes and reads a nemesis run's histories: the lines that processes log, and what MONITOR prints. */
 import { openSync, readFileSync, writeSync } from "node:fs"
 
 /**
@@ -32,7 +32,7 @@ export const readFinished = (path: string): ReadonlyArray<Line> => {
 /** Reads the lines of a finished history. Throws if the last line is incomplete. */
 export const readLines = (path: string): ReadonlyArray<Line> => {
   const text = readFileSync(path, "utf8")
-  if (text !== "" && !text.endsWith("\n")) throw new Error(`${path} ends within a line`)
+  if (text !== "" && !text.endsWith("\n")) throw new Error(`${path} ends in the middle of a line`)
   return parse(text)
 }
 
@@ -61,7 +61,7 @@ const unescape = (text: string) =>
     ).toString("utf8")
     : text
 
-/** Parses a line of MONITOR: `<seconds>.<micros> [<db> <address or lua>] "<arg>" ...`. */
+/** Parses a MONITOR line: `<seconds>.<micros> [<db> <address or lua>] "<arg>" ...`. */
 export const parseMonitor = (node: string, line: string, wallEpoch: number): Observed | undefined => {
   const head = /^\+?(\d+\.\d{6}) \[\d+ (\S+)\] /.exec(line)
   if (head === null) return undefined

@@ -1,5 +1,5 @@
 /**
- * The program of a `jobs` worker: one leadership with jobs of every kind. Each run notes its instant when it starts.
+ * A `jobs` worker's program: one leadership with jobs of every kind. Each run notes its instant when it starts.
  */
 import { Leadership } from "@effect-simba/core"
 import type { Simulation } from "@effect-simba/testkit"
@@ -13,7 +13,7 @@ interface Kind extends JobRules {
   readonly options: Omit<Leadership.Job, "name" | "run">
   /** The maximum length of a run, in milliseconds. */
   readonly longest: number
-  /** How some of the runs fail. Default: no run fails. */
+  /** How some of the runs fail. Default: none of them fail. */
   readonly failure?: "fail" | "throw"
   readonly ignoresInterruption?: true
 }
@@ -94,7 +94,7 @@ export const haveRun = (lines: ReadonlyArray<Line>, since: number): boolean =>
     lines.some(([at, , , kind, fields]) => at > since && kind === "run" && fields["job"] === job)
   )
 
-/** Renders a table that counts, for each job, its runs and its missed runs by cause. */
+/** Renders a table with each job's run counts, and its missed runs by cause. */
 export const table = (
   lines: ReadonlyArray<Line>,
   events: Simulation.Result["events"]

@@ -44,7 +44,7 @@ const never = -Infinity
 /** How many ms may pass on a busy machine between a server's clock reading and its line in MONITOR. */
 const jitter = 10
 
-/** Sorts by time. The sort is stable, so a server's command stays before a note of the same instant that it caused. */
+/** Sorts by time. The sort is stable, so a server's command stays before a note that it caused at the same instant. */
 const inOrder = (items: Array<Item>) => items.sort((a, b) => a.at - b.at)
 
 export const judge = (
@@ -274,7 +274,7 @@ export const judge = (
 }
 
 /**
- * Infers the reply of a script that ends leases, because MONITOR shows no replies. If it deleted or replaced a key, all
+ * Infers the reply to a script that ends leases, because MONITOR shows no replies. If it deleted or replaced a key, all
  * leases that it names count as ended.
  */
 const replyOf = (args: ReadonlyArray<string>, ended: boolean): Command["reply"] => {

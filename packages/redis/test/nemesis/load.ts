@@ -1,4 +1,4 @@
-/** The load of a nemesis run: mutexes, data streams, and the settings of the simulator's programs that use them. */
+/** A nemesis run's load: mutexes, data streams, and the settings for the simulator's programs that use them. */
 import * as StreamKeys from "../../src/streams/internal/keys.ts"
 import type { Settings } from "../simulate/behaviour.ts"
 import type { Ailment, Settings as StreamSettings } from "../simulate/streamSettings.ts"
@@ -35,7 +35,7 @@ export const mutexSettings: Settings = {
   throws: false
 }
 
-/** Long work, so that a lease that is lost is almost always in use. */
+/** Long work, so that a lost lease is almost always in use. */
 export const longHolds: Settings = { ...mutexSettings, contenders: 0, holds: 6000 }
 
 export const pace = { leaseDuration: 1500, heartbeatInterval: 400, sweepInterval: 1000, confirmTimeout: 700 }

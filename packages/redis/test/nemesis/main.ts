@@ -41,7 +41,7 @@ const { values } = commandLine({
 })
 
 if (values.judge !== undefined && !existsSync(join(values.judge, "run.json"))) {
-  console.error(`${values.judge} has no history of a run`)
+  console.error(`${values.judge} does not contain a run's history`)
   process.exit(2)
 }
 const topology = kinds.find((kind) => kind === values.topology)!

@@ -46,7 +46,7 @@ export const makeObserver = (now: () => number, keys: Keys) => {
   }
   let wallEpoch = measure()
   const unreadable: Array<string> = []
-  /** When a server closed the connection of MONITOR. The commands that it executed afterwards are unknown. */
+  /** When a server closed the MONITOR connection. The commands that it executed afterwards are unknown. */
   const gaps: Array<number> = []
 
   const listen = (node: string, server: Server) =>
@@ -108,7 +108,7 @@ export const makeObserver = (now: () => number, keys: Keys) => {
     /** Repeats the measurement, because the wall clock may be corrected during the run. */
     follow: Effect.sync(() => {
       const next = measure()
-      // A slightly smaller offset is the delay of a busy machine. A much smaller one is a clock that was set back.
+      // A slightly smaller offset means a delay on a busy machine. A much smaller one means that a clock was set back.
       if (next > wallEpoch || next < wallEpoch - 100) wallEpoch = next
     }).pipe(Effect.repeat(Schedule.spaced("5 seconds"))),
     close: Effect.sync(() => sockets.forEach((socket) => socket.removeAllListeners("close").destroy()))

@@ -1,4 +1,4 @@
-/** Planted defects that the checkers of a nemesis run must find. `worker.ts` applies them. */
+/** Planted defects that a nemesis run's checkers must find. `worker.ts` applies them. */
 import { Mutex } from "@effect-simba/core"
 import type { Body, Lease } from "@effect-simba/core/Lease"
 import type { Simulation } from "@effect-simba/testkit"
@@ -8,7 +8,7 @@ import { Effect, Layer } from "effect"
 export const unfenced = (outside: Simulation.Client["outside"]): Simulation.Client["outside"] => (delay, act) =>
   outside(20 * delay, (real) => act({ ...real, state: new Map() }))
 
-/** A mutex that ignores the loss of a lease: work is uninterruptible, and `ensure` always succeeds. */
+/** A mutex that ignores lost leases: work is uninterruptible, and `ensure` always succeeds. */
 export const deaf: Layer.Layer<Mutex.Mutex, never, Mutex.Mutex> = Layer.effect(
   Mutex.Mutex,
   Effect.map(Mutex.Mutex, (mutex) => {

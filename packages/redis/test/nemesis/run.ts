@@ -1,6 +1,6 @@
 /**
- * A nemesis run: starts servers and a fleet of processes, injects faults, waits for recovery, and ends all processes.
- * Then it records the history and checks it.
+ * A nemesis run: starts servers and a fleet of processes, injects faults, waits for recovery, and stops all processes.
+ * Then it stores the history and checks it.
  */
 import { Effect, Fiber, type Scope } from "effect"
 import { mkdtempSync, statSync } from "node:fs"
@@ -25,10 +25,10 @@ export interface Options {
   readonly topology: Topology["kind"]
   readonly plan: (typeof plans)[number]
   readonly seed: number
-  /** The length of the phase with faults. */
+  /** The length of the fault phase. */
   readonly seconds: number
   readonly plant?: WorkerConfig["plant"] | undefined
-  /** The kinds of faults to inject. Default: all that the topology has. */
+  /** The kinds of faults to inject. Default: all of the topology's faults. */
   readonly only?: ReadonlyArray<string> | undefined
 }
 
@@ -149,8 +149,8 @@ const isServed = (histories: ReadonlyArray<string>, over: number): boolean => {
 }
 
 /**
- * Waits up to `seconds` until every waiter from the end of the faults is served. The checkers report those that are
- * not.
+ * Waits up to `seconds` until every waiter that was waiting when the faults ended is served. The checkers report those
+ * that are not.
  */
 const served = (histories: ReadonlyArray<string>, over: number, seconds: number) =>
   Effect.gen(function*() {
@@ -192,7 +192,7 @@ export const run = (options: Options): Effect.Effect<Outcome, RedisServerError, 
     for (const { name, server } of topology.nodes) yield* observer.listen(name, server)
     yield* Effect.forkScoped(observer.follow)
 
-    // A round takes two or three seconds. Fewer rounds than fit leave time to recover from faults.
+    // A round takes two or three seconds. Running fewer rounds than fit leaves time to recover from faults.
     const rounds = Math.ceil(seconds / 5)
     const places = placesOf(plan)
     const outside = join(folder, "outside.jsonl")

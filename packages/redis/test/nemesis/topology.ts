@@ -26,7 +26,7 @@ export interface Topology {
 
 export const kinds = ["single", "sentinel", "cluster"] as const
 
-/** A killed server loses no acknowledged write: the operating system already has it in its file cache. */
+/** A killed server does not lose acknowledged writes: the operating system already has them in its file cache. */
 const args = [
   "--appendonly yes",
   "--appendfsync everysec",
@@ -35,7 +35,7 @@ const args = [
   "--enable-debug-command yes"
 ]
 
-/** Keeps a node without slots a primary. */
+/** Keeps a node without slots from becoming a replica. */
 const clusterArgs = ["--cluster-allow-replica-migration no", ...args]
 
 const commandTimeout = "500 millis"

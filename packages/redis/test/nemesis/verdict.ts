@@ -1,4 +1,4 @@
-/** Stores the history of a nemesis run in a folder, and checks a stored history. `--judge` checks an old one again. */
+/** Stores a nemesis run's history in a folder, and checks a stored history. `--judge` checks an old one again. */
 import { Checker, type Simulation } from "@effect-simba/testkit"
 import { StreamChecker } from "@effect-simba/testkit/streams"
 import { Duration, Effect } from "effect"
@@ -20,10 +20,10 @@ import * as load from "./load.ts"
 import type { Snapshot } from "./observer.ts"
 import { reports } from "./picture.ts"
 
-/** The contents of `run.json`. The histories of processes and the output of MONITOR are in separate files. */
+/** The contents of `run.json`. The processes' histories and MONITOR's output are in separate files. */
 export interface Kept {
   readonly name: string
-  /** The length of the phase with faults. */
+  /** The length of the fault phase. */
   readonly seconds: number
   readonly rounds: number
   readonly places: ReadonlyArray<Place>
@@ -31,9 +31,9 @@ export interface Kept {
   readonly phases: History["phases"]
   readonly left: History["left"]
   readonly snapshots: ReadonlyArray<Snapshot>
-  /** When servers closed the connection of MONITOR. */
+  /** When servers closed the MONITOR connection. */
   readonly gaps: ReadonlyArray<number>
-  /** Lines of MONITOR that could not be parsed. */
+  /** MONITOR lines that could not be parsed. */
   readonly unreadable: ReadonlyArray<string>
   /** Violations that the run itself detected, such as a process that exited unexpectedly. */
   readonly violations: ReadonlyArray<string>
@@ -59,7 +59,7 @@ const mutexLock = {
 
 const streamLock: Simulation.LockModel = { ...lockOf(load.streams, load.service), keep }
 
-/** The time that is added to the simulator's bounds, because real processes share the machine. */
+/** The time added to the simulator's bounds, because real processes share the machine. */
 const slack = Duration.seconds(2)
 
 const mutexCheckers = Effect.map(
@@ -188,7 +188,7 @@ export const verdictIn = (folder: string): Effect.Effect<Verdict & { readonly ke
       ...kept.gaps
         .filter((at) => !kept.faults.some(({ from, isRead, to }) => isRead && from <= at && at <= to))
         .map((at) => `${seconds(at)} s, MONITOR was interrupted: the history cannot be judged`),
-      ...kept.unreadable.map((line) => `cannot parse a line of MONITOR: ${line}`)
+      ...kept.unreadable.map((line) => `cannot parse a MONITOR line: ${line}`)
     ]
     return { kept, violations, judgements, lines }
   })

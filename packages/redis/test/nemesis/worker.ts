@@ -99,7 +99,7 @@ const main = (config: WorkerConfig) => {
     } else pending.get(order.call)?.(order)
   })
 
-  /** Updates the external system with optimistic concurrency: starts over if another process stored in the meantime. */
+  /** Updates the external system with optimistic concurrency: starts over if another process wrote in the meantime. */
   const outside = <A>(
     delay: number,
     act: (outside: { readonly state: Map<string, unknown>; readonly note: Simulation.Client["note"] }) => A

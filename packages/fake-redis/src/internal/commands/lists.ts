@@ -161,7 +161,7 @@ const lpos: Handler = (context, args) => {
   if (list === undefined) return count === undefined ? null : []
   const found: Array<number> = []
   const wanted = count === undefined ? 1 : count === 0 ? Infinity : count
-  // The smallest integer cannot be negated. For it, Redis skips nothing
+  // The smallest integer cannot be negated, so Redis skips nothing
   let skip = isLeast ? 0 : Math.abs(rank) - 1
   const end = limit === 0 ? list.length : Math.min(limit, list.length)
   for (let i = 0; i < end && found.length < wanted; i++) {

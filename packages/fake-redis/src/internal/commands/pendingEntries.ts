@@ -1,6 +1,6 @@
 /**
- * Commands for pending entries: XACK, XPENDING, XCLAIM and XAUTOCLAIM. A pending entry was delivered to a consumer but
- * not acknowledged.
+ * Commands for pending entries: XACK, XPENDING, XCLAIM and XAUTOCLAIM. A pending entry has been delivered to a consumer
+ * but not acknowledged.
  */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"

@@ -14,7 +14,7 @@ const ARITY = new Fail("ERR Wrong number of args calling Redis command from scri
 const FORBIDDEN = new Fail("ERR This Redis command is not allowed from script")
 const READ_ONLY = new Fail("ERR Write commands are not allowed from read-only scripts.")
 
-/** Commands that are replicated although they write no key. */
+/** Commands that are replicated even though they do not write any keys. */
 const replicated = new Set(["publish", "spublish", "pfcount"])
 
 interface Called {
@@ -26,7 +26,7 @@ interface Called {
   readonly run: (host: ScriptHost) => Value | Paused
 }
 
-/** Runs a script or a function. If it runs for long, it pauses, and the server is busy until it ends. */
+/** Runs a script or a function. If it runs for too long, it pauses, and the server is busy until it ends. */
 export const runScript = (context: Context, { args, kind, name, readOnly, run }: Called): Value | typeof BLOCKED => {
   const { client, server } = context
   const { db } = client

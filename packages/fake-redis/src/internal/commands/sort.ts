@@ -45,7 +45,7 @@ const parse = (args: ReadonlyArray<string>, mayStore: boolean): Query => {
   return query
 }
 
-/** The value that a BY or GET pattern refers to. `hash_*->field` refers to a field of a hash. */
+/** The value that a BY or GET pattern refers to. `hash_*->field` refers to a hash field. */
 const valueOf = ({ db }: Context, pattern: string, element: string): string | undefined => {
   if (pattern === "#") return element
   const star = pattern.indexOf("*")

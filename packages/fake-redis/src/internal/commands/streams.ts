@@ -1,4 +1,4 @@
-/** Commands for a stream's entries: add, read ranges, delete, and XSETID. */
+/** Commands that add, read and delete a stream's entries, and XSETID. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"

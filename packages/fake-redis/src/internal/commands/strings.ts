@@ -30,7 +30,7 @@ const positiveDeadline = (context: Context, name: string, expiry: Expiry): numbe
   return deadline(context, name, expiry.text, expiry.unit, expiry.absolute)
 }
 
-/** Stores a string like SET, and publishes the events. */
+/** Stores a string as SET does, and publishes the events. */
 const store = (
   context: Context,
   key: string,
@@ -136,7 +136,7 @@ const mset = (name: string, onlyNew: boolean) => (context: Context, args: Readon
   return onlyNew ? 1 : OK
 }
 
-/** Replaces the string under a key and keeps its deadline. */
+/** Replaces the string under a key and keeps the key's deadline. */
 const rewrite = (context: Context, key: string, value: string): void => {
   const entry = context.db.writeAs(key, "string")
   if (entry === undefined) context.db.put(key, "string", value)

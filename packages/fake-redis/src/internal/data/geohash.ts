@@ -1,4 +1,4 @@
-/** Encodes positions as scores of a sorted set: 26 bits each of longitude and latitude, interleaved. */
+/** Encodes positions as sorted set scores: 26 bits each of longitude and latitude, interleaved. */
 
 const steps = 26
 const cells = 2 ** steps

@@ -18,7 +18,7 @@ const M = 0xc6a4a7935bd1e995n
 const seed = 0xadc83b19n
 const mask = (1n << 64n) - 1n
 
-/** The MurmurHash64A of a binary string. */
+/** The MurmurHash64A hash of a binary string. */
 const hash = (text: string): bigint => {
   const { length } = text
   let h = seed ^ (BigInt(length) * M & mask)

@@ -1,4 +1,4 @@
-/** Finds ranges of a sorted set by rank, by score, or by the bytes of the members. */
+/** Finds a sorted set's ranges by rank, by score, or by the members' bytes. */
 import { integer, strtod } from "../numbers.ts"
 import { fail } from "../reply.ts"
 import type { Scored, SortedSet } from "./sortedSet.ts"

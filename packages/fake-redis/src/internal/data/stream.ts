@@ -163,7 +163,7 @@ const hasTombstone = (stream: Stream, from: StreamId): boolean =>
   compareIds(stream.entries[0]!.id, stream.maxDeletedId) <= 0 &&
   compareIds(from, stream.maxDeletedId) <= 0
 
-/** The id of the last remaining entry. May be smaller than the last id that was ever added. */
+/** The id of the last remaining entry. May be smaller than the last id ever added. */
 export const lastEntryId = (stream: Stream): StreamId => stream.entries.at(-1)?.id ?? MIN_ID
 
 const firstId = (stream: Stream): StreamId => stream.entries[0]?.id ?? MIN_ID
@@ -194,7 +194,7 @@ export const lag = (stream: Stream, group: Group): number | null => {
   return read === -1 ? null : stream.entriesAdded - read
 }
 
-/** Moves the group past an entry that it has just read, and updates its count of read entries if possible. */
+/** Moves the group past an entry that it has just read, and updates its `entriesRead` if possible. */
 export const advance = (stream: Stream, group: Group, id: StreamId): void => {
   if (compareIds(id, group.lastId) <= 0) return
   if (group.entriesRead !== -1 && !hasTombstone(stream, id)) {

@@ -1,13 +1,12 @@
 /**
- * The radix tree nodes in which Redis stores the entries of a stream. A node is full at `stream-node-max-entries`
- * entries or `stream-node-max-bytes` bytes, measured as in Redis's listpack. Trimming with `~` removes only whole
- * nodes.
+ * The radix tree nodes in which Redis stores a stream's entries. A node is full at `stream-node-max-entries` entries or
+ * `stream-node-max-bytes` bytes, measured as in Redis's listpack. Trimming with `~` removes only whole nodes.
  */
 import type { Config } from "../config.ts"
 import { MAX_INT64, MIN_INT64, parseBigInt } from "../numbers.ts"
 
 export interface StreamNode {
-  /** The number of remaining entries, and of entries that were deleted from the middle and still take space. */
+  /** The number of remaining entries, and of entries deleted from the middle that still take up space. */
   live: number
   deleted: number
   /** The size of the listpack without its two counters. */

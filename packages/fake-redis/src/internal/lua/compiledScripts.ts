@@ -1,4 +1,4 @@
-/** The compiled scripts of a VM, by source. */
+/** A VM's compiled scripts, by source. */
 import type { LuaStack } from "./stack.ts"
 import { REGISTRY } from "./wasmModule.ts"
 

@@ -5,7 +5,7 @@ import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
 /**
- * Registers a function of the library that is being loaded. Returns the number of its callback, or an error message.
+ * Registers a function in the library that is being loaded. Returns the number of its callback, or an error message.
  */
 type Register = (name: string, flags: ReadonlyArray<string>, description: string | undefined) => number | string
 

@@ -23,7 +23,7 @@ const refOfFormat = (stack: LuaStack, L: number): number => {
   return ref
 }
 
-/** Pushes the table. `current` returns the run of the script that calls a function. */
+/** Pushes the table. `current` returns the calling script's run. */
 export const pushHostTable = (stack: LuaStack, L: number, current: () => Run): void => {
   const { m } = stack
   const format = refOfFormat(stack, L)

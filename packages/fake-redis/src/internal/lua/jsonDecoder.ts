@@ -193,7 +193,7 @@ const hex = (text: string, from: number): number => {
   return /^[0-9a-fA-F]{4}$/.test(digits) ? parseInt(digits, 16) : -1
 }
 
-/** Returns the code point of the `\u` sequence, or pair of surrogates, at `at`. Returns undefined if it is invalid. */
+/** Returns the code point of the `\u` sequence, or surrogate pair, at `at`. Returns undefined if it is invalid. */
 const codePoint = (text: string, at: number): number | undefined => {
   const code = hex(text, at + 2)
   if (code < 0) return undefined

@@ -34,7 +34,7 @@ const number = (value: number, { encodesInvalid, precision }: JsonSettings): str
   return encodesInvalid === "null" ? "null" : formatG(value, precision)
 }
 
-/** Encodes the only argument of a C function. */
+/** Encodes a C function's only argument. */
 export const encodeJson = (stack: LuaStack, L: number, settings: JsonSettings): string => {
   const { m } = stack
   const encode = (index: number, depth: number): string => {

@@ -1,4 +1,4 @@
-/** An error of `cjson`. It never leaves the host: Lua receives its message. */
+/** A `cjson` error. It never leaves the host: Lua receives its message. */
 export class JsonError {
   readonly message: string
   constructor(message: string) {

@@ -1,6 +1,6 @@
 /**
- * The settings of `cjson`, and the functions that get and set them. Here they last for one run of a script. In Redis,
- * they last until the next SCRIPT FLUSH or restart.
+ * The `cjson` settings, and the functions that get and set them. Here they last for one script run. In Redis, they last
+ * until the next SCRIPT FLUSH or restart.
  */
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"

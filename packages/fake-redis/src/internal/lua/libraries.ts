@@ -1,6 +1,6 @@
 /**
  * The pure functions behind the Lua libraries: formatting of 64-bit integers, the `bit` library, seeded random numbers,
- * and the error text of `redis.error_reply`.
+ * and the error text for `redis.error_reply`.
  */
 const wide = (value: number): bigint => {
   if (Number.isNaN(value) || value >= 9223372036854775808 || value < -9223372036854775808) return -(2n ** 63n)

@@ -1,5 +1,5 @@
 /**
- * Functions in Lua's libraries that the host implements. They check their arguments as in Redis. Their errors contain
+ * Functions in Lua's libraries that the host implements. They check their arguments as Redis does. Their errors contain
  * the caller's position, even if the caller only returns the result of the call.
  */
 import { Fail } from "../reply.ts"
@@ -12,7 +12,7 @@ import { REGISTRY, T } from "./wasmModule.ts"
 
 type LibraryFunction = (stack: LuaStack, L: number, run: Run) => number
 
-/** Raises an error of the `redis` library, which is a table with a text. */
+/** Raises an error in the form that the `redis` library uses: a table that contains the text. */
 const raise = (stack: LuaStack, L: number, text: string): number => {
   pushValue(stack, L, new Fail(`ERR ${text}`), false)
   return stack.m._lua_error(L)
@@ -58,7 +58,7 @@ const random: LibraryFunction = (stack, L, run) => {
   return 1
 }
 
-/** Formats the integers of `string.format` that do not fit in the 32 bits of a long in WebAssembly. */
+/** Formats the integers in `string.format` that do not fit in WebAssembly's 32-bit `long`. */
 const formatWide = (stack: LuaStack, L: number, count: number): void => {
   const { m } = stack
   let at = 1

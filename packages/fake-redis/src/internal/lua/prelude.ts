@@ -1,7 +1,7 @@
 /**
  * Lua code that makes plain Lua 5.1 behave like the Lua in Redis 7.0. It removes libraries, freezes tables with proxies
- * (plain Lua has no read-only tables), makes `pcall` return the text of an error, and records where an error happened.
- * It receives the host's functions as arguments. It returns the error handlers, the globals and their proxy, and the
+ * (plain Lua has no read-only tables), makes `pcall` return an error's text, and records where an error happened. It
+ * receives the host's functions as arguments. It returns the error handlers, the globals and their proxy, and the
  * functions that load libraries and invoke their callbacks.
  */
 export const PRELUDE = `
@@ -88,7 +88,7 @@ G.setmetatable = function(t, m)
   if frozen[t] then error({ err = "ERR " .. READONLY }, 0) end
   return setmetatable_(t, m)
 end
--- Functions have no debugger, and nothing to replicate
+-- Functions have no debugger and no replication
 local redisOfFunctions = {}
 for name, value in pairs(G.redis) do
   if name ~= "breakpoint" and name ~= "debug" and name ~= "replicate_commands" then redisOfFunctions[name] = value end
@@ -99,11 +99,11 @@ for _, name in ipairs_({ "string", "table", "math", "coroutine", "redis", "cjson
   G[name] = freeze(G[name])
 end
 
--- The methods of strings: scripts can read this metatable, and none may change it
+-- String methods: scripts can read this metatable, but cannot change it
 local strings = getmetatable("")
 strings.__metatable = freeze({ __index = G.string })
 
--- To be called by an __index
+-- For use in __index
 local function missing(name)
   error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 3)
 end
@@ -175,7 +175,7 @@ local function register(...)
   callbacks[id] = given.callback
 end
 
--- While a library loads, it sees nothing but this part of redis
+-- While a library loads, it sees only this part of redis
 local loaded = { register_function = register, log = host.log }
 for _, name in ipairs_({ "LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING", "REDIS_VERSION",
   "REDIS_VERSION_NUM" }) do

@@ -25,7 +25,7 @@ export class Paused {
   }
 }
 
-/** The state of one run of a script. */
+/** The state of one script run. */
 export class Run {
   readonly host: ScriptHost
   readonly json = jsonSettings()

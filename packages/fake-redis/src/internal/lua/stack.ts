@@ -1,6 +1,6 @@
 /**
- * Access to the stack of a Lua state through the raw C API: strings as bytes, fields, lists, functions, errors and
- * chunks. `L` is the main state, or the coroutine that called the host.
+ * Access to a Lua state's stack through the raw C API: strings as bytes, fields, lists, functions, errors and chunks.
+ * `L` is the main state, or the coroutine that called the host.
  */
 import type { LuaModule } from "./wasmModule.ts"
 import { T } from "./wasmModule.ts"

@@ -56,9 +56,9 @@ class Vm implements LuaVm {
   private readonly invokeRef: number
   private readonly traceRef: number
   private nextCallback = 1
-  /** The thread of a script that has ended, for reuse. */
+  /** A finished script's thread, for reuse. */
   private idleThread: Thread | undefined
-  /** The functions of the library that is being loaded. */
+  /** The functions in the library that is being loaded. */
   private registered: Array<LuaFunction> = []
   private current = new Run(idleHost)
 
@@ -113,7 +113,7 @@ class Vm implements LuaVm {
   }
 
   /**
-   * Registers a function of the library that is being loaded. Returns the number of its callback, or an error message.
+   * Registers a function in the library that is being loaded. Returns the number of its callback, or an error message.
    */
   private register(name: string, flags: ReadonlyArray<string>, description: string | undefined): number | string {
     if (!/^\w+$/.test(name)) {
@@ -308,5 +308,5 @@ class Vm implements LuaVm {
 
 let shared: Promise<LuaVm> | undefined
 
-/** Loads the Lua VM of this process once. */
+/** Loads this process's Lua VM once. */
 export const sharedLua = (): Promise<LuaVm> => shared ??= loadLua()

@@ -2,17 +2,17 @@
 import { parseArgs } from "node:util"
 import type { Options } from "../../createFakeRedis.ts"
 
-export const help = `fake-redis: a Redis 7.0 in memory
+export const help = `fake-redis: an in-memory Redis 7.0
 
-  --port N    the port to listen on; 0, the default, takes a free one
+  --port N    the port to listen on; 0, the default, picks a free one
   --host H    the address to listen on; 127.0.0.1 by default
   --path P    a Unix socket, instead of a port
   --seed S    decides every random choice
-  --help      shows this
+  --help      shows this help
 
-The first line of the output is the address. SIGINT and SIGTERM end the server.`
+The first line of the output is the address. SIGINT and SIGTERM stop the server.`
 
-/** Parses the arguments. Throws an error whose message says what is wrong. */
+/** Parses the arguments. Throws an error that says what is wrong. */
 export const parse = (args: ReadonlyArray<string>): Options | "help" => {
   const { values } = parseArgs({
     args: [...args],

@@ -28,7 +28,7 @@ export const serve = (timed: TimedEngine, socket: Socket): void => {
     if (session.isOver) socket.end()
     else if (session.hasRoom) socket.resume()
   }
-  // Send the output of all commands of one turn together
+  // Send the output of all commands in one turn together
   const schedule = () => {
     if (isScheduled || isFull || !socket.writable || !session.hasWork) return
     isScheduled = true

@@ -1,6 +1,6 @@
 /**
- * Splits an inline command (a line of text without RESP) into words, with Redis's rules for quotes and escapes. Called
- * by `requestParser`.
+ * Splits an inline command (a line of plain text) into words, with Redis's rules for quotes and escapes. Called by
+ * `requestParser`.
  */
 const isSpace = (char: string | undefined): boolean => char !== undefined && /[ \n\r\t\0]/.test(char)
 

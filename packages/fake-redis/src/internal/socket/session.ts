@@ -1,6 +1,6 @@
 /**
- * The protocol of one client on a socket: parses its bytes, sends commands to the server in order, and collects the
- * bytes of replies and pushes. The owner of the socket calls `receive` and `take`, and stops reading while `hasRoom` is
+ * Handles one socket client's protocol: parses its bytes, sends commands to the server in order, and collects the bytes
+ * of replies and pushes. The owner of the socket calls `receive` and `take`, and stops reading while `hasRoom` is
  * false.
  */
 import { Buffer } from "node:buffer"
@@ -20,7 +20,7 @@ export interface Wire {
   readonly close: () => void
 }
 
-/** Events from the server that no request caused. */
+/** Unsolicited events from the server. */
 export interface Receiver {
   readonly pushed: (bytes: string) => void
   readonly ended: () => void

@@ -70,7 +70,7 @@ const onOneNode = Effect.gen(function*() {
   return { client, key: yield* keyAt(setup, node), node, redis: yield* open(client, "200 millis"), stream }
 })
 
-it.live("a connection is replaced if its node is silent for twice the timeout", () =>
+it.live("a connection is replaced if its node does not reply for twice the timeout", () =>
   Effect.gen(function*() {
     const { client, key, node, redis, stream } = yield* onOneNode
     yield* node.pause
@@ -111,7 +111,7 @@ it.live("closing layers leaves no listeners behind", () =>
     assert.deepStrictEqual(listeners(), before)
   }).pipe(Effect.scoped, Effect.provide(quiet)), 60_000)
 
-it.live("a silent node does not delay the check of the others", () =>
+it.live("an unresponsive node does not delay the checks of the others", () =>
   Effect.gen(function*() {
     const { nodes } = yield* RedisServer.cluster()
     const client = yield* made(nodes.map(at))

@@ -67,7 +67,7 @@ const queued = (setup: ClusterSetup, name: string, count: number) =>
     ))
 
 it.live(
-  "every primary counts a layer's subscription, so a dead effect-simba waiter causes no delay",
+  "every primary counts a layer's subscription, so a dead effect-simba waiter does not cause a delay",
   () =>
     Effect.gen(function*() {
       const setup = yield* RedisServer.cluster()
@@ -167,7 +167,7 @@ it.live(
 const giveLastThird = Effect.fnUntraced(function*({ nodes }: ClusterSetup, to: Server) {
   const slots: Array<string> = []
   for (let i = 0; i < 16_384; i++) if (Math.floor((i * 3) / 16_384) === 2) slots.push(String(i))
-  // Gives the new owner the largest epoch. Otherwise a ping in flight from the old owner could take the slots back
+  // Gives the new owner the largest epoch. Otherwise an in-flight ping from the old owner could take the slots back
   yield* to.send("CLUSTER", "BUMPEPOCH")
   const give = Effect.gen(function*() {
     for (const node of nodes) yield* Effect.ignore(node.send("CLUSTER", "DELSLOTS", ...slots))
@@ -186,7 +186,7 @@ const giveLastThird = Effect.fnUntraced(function*({ nodes }: ClusterSetup, to: S
   }
 })
 
-it.live("no message is missed when a node leaves the Cluster but keeps running", () =>
+it.live("no messages are missed when a node leaves the Cluster but keeps running", () =>
   Effect.gen(function*() {
     const setup = yield* RedisServer.cluster()
     const leaving = setup.nodes[2]!
@@ -256,7 +256,7 @@ it.live("an application's Cluster client works and stays open", () =>
     assert.strictEqual(yield* Effect.promise(() => client.get("key 1")), "x")
     for (const node of nodes) {
       yield* until(
-        "no subscriber is left",
+        "no subscribers are left",
         Effect.map(connections(node, "simba:subscriber"), (ids) => ids.length === 0)
       )
     }
@@ -319,7 +319,7 @@ it.live("a connection that replies but delivers no messages is replaced", () =>
   }).pipe(Effect.scoped), 60_000)
 
 it.live(
-  "on each primary, the subscriber uses the configured name and logs in with the commands' user",
+  "on each primary, the subscriber uses the configured name and logs in as the commands' user",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster()

@@ -463,7 +463,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("a fleet shared with Sim
       yield* b.release
       const { token: third } = yield* c.confirm
       yield* until("all messages", Effect.sync(() => messages.length >= 6))
-      // Tokens count tenths of a millisecond. A message contains its token's lead over the time of the grant.
+      // Tokens count tenths of a millisecond. A message contains its token's lead over the grant's time.
       const [aheadOfB, aheadOfC] = [messages[2]!, messages[5]!].map(([, message]) => Number(message.split("@@")[3]))
       for (const ahead of [aheadOfB!, aheadOfC!]) assert.isTrue(ahead >= 1 && ahead <= 100, String(ahead))
       const counterOf = ({ id }: { readonly id: string }) => id.split("-")[0]

@@ -15,7 +15,7 @@ const real = <A>(scenario: (stage: scenarios.Stage) => Effect.Effect<A, unknown,
       send: server.send,
       ...consumers(
         () => Layer.fresh(IoRedis.layer({ url: server.url })),
-        () => Effect.die("the processes of this test share connections and cannot be disconnected"),
+        () => Effect.die("the processes in this test share connections and cannot be disconnected"),
         // Long enough to keep every lease on a busy machine
         { heartbeatInterval: "250 millis" }
       )

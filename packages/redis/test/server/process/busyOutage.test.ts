@@ -22,9 +22,9 @@ import { relayTo } from "../../support/relay.ts"
 
 interface Size {
   readonly count: number
-  /** The length of the outage in milliseconds. Longer than a lease. */
+  /** The outage's length in milliseconds. Longer than a lease. */
   readonly outage: number
-  /** Much longer than one turn of the event loop. */
+  /** Much longer than one event-loop turn. */
   readonly periods: BusyConfig["periods"]
 }
 

@@ -110,7 +110,7 @@ const setting = Effect.fnUntraced(function*(
         )
       ),
     /**
-     * Starts a worker and waits until it is connected. Earlier, it can neither survive an outage nor handle signals.
+     * Starts a worker and waits until it is connected. Before that, it can neither survive an outage nor handle signals.
      */
     worker: (processName: string, options: Omit<StreamWorkerConfig["options"], "service"> = {}) =>
       Effect.tap(
@@ -307,7 +307,7 @@ describe("processes sharing data streams on one Redis", () => {
         yield* append()
         yield* server.restart
         yield* append()
-        yield* settled("a restart of the server")
+        yield* settled("a server restart")
 
         // Combine the faults: while the server is down, kill one owner and suspend another
         const third = yield* busiest(alive)

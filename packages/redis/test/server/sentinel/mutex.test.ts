@@ -15,7 +15,7 @@ class Sentinel extends Context.Service<Sentinel, Effect.Success<ReturnType<typeo
   "test/Sentinel"
 ) {
   static readonly layer = Layer.effect(Sentinel, RedisServer.sentinel())
-  /** Long enough that a stall on a busy machine is not taken for an outage. */
+  /** Long enough that a stall on a busy machine is not mistaken for an outage. */
   static readonly patient = Layer.effect(Sentinel, RedisServer.sentinel({ downAfter: 30_000 }))
 }
 
@@ -146,7 +146,7 @@ describe("Sentinel, intentional failover", () => {
         const ping = Effect.exit(Context.get(context, Redis).send("PING"))
         relay.isDown = true
         yield* primary.send("CLIENT", "KILL", "TYPE", "normal")
-        // Long enough for several attempts at finding the primary
+        // Long enough for several attempts to find the primary
         yield* Effect.sleep("500 millis")
         assert.isTrue(Exit.isFailure(yield* ping))
         relay.isDown = false

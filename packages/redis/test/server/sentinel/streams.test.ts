@@ -103,7 +103,7 @@ const failover = (begin: (setup: SentinelSetup) => Effect.Effect<unknown, unknow
       assert.deepStrictEqual(
         messages[i]!.filter((id) => !processed.has(id)),
         [],
-        `messages of ${stream} that nobody processed`
+        `messages in ${stream} that nobody processed`
       )
       for (const { ids } of of) assert.deepStrictEqual(ids, [...new Set(ids)].sort(compareEntryIds))
       const tokens = of.map(({ token }) => token)

@@ -1,4 +1,4 @@
-/** The waiters of one process share a place in the queue. Tests their cost, turns and recovery on a real server. */
+/** One process's waiters share a place in the queue. Tests their cost, turns and recovery on a real server. */
 import { tokenStride } from "@effect-simba/core/MutexStore"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
@@ -15,7 +15,7 @@ import {
 } from "../../support/harness.ts"
 
 layer(RedisServer.layer, { excludeTestServices: true })("places on a real server", (it) => {
-  it.effect("a thousand waiters of one process cost two requests and one entry, then one release each, and no subscription", () =>
+  it.effect("a thousand waiters in one process cost two requests and one entry, then one release each, and no subscriptions", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -95,7 +95,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("places on a real server
       assert.isAtMost((yield* stats.calls).get("evalsha")!, 40)
     }))
 
-  it.effect("waiters get the mutex even after a flush of the server", () =>
+  it.effect("waiters get the mutex even after the server is flushed", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const mutex = yield* openMutex(server, { ttl: "300 millis", transition: "2 seconds", localTurn: "200 millis" })

@@ -72,7 +72,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
         assert.deepStrictEqual(yield* store.forceRelease(m, confirm), { _tag: "Free" })
         yield* server.send("PUBLISH", channel, "the end")
         yield* until("all messages", Effect.sync(() => messages.at(-1)?.[1] === "the end"))
-        // Mask the token's lead over the clock, which depends on the speed of the script
+        // Mask the token's lead over the clock, which depends on the script's speed
         const read = messages.map(([channel, text]) => [channel, text!.replace(/(@@\d{16})@@\d{1,3}@@/, "$1@@ahead@@")])
         const counterOf = ({ id }: { readonly id: string }) => id.split("-")[0]
         assert.deepStrictEqual(read, [
@@ -355,7 +355,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "keys of other programs are not listed unless they contain a valid mutex name",
+      "other programs' keys are not listed unless they contain a valid mutex name",
       () =>
         Effect.gen(function*() {
           const server = yield* RedisServer.start()

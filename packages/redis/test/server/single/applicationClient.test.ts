@@ -247,7 +247,7 @@ describe("Redis.send", () => {
 })
 
 describe("a command that fails", () => {
-  it.live("fails if it cannot be encoded, without blocking other commands", () =>
+  it.live("does not block other commands if it cannot be encoded", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()
       const { redis } = yield* open(yield* made(server.port), { commandTimeout: "5 seconds" })

@@ -14,7 +14,7 @@ const busy = Effect.forever(Effect.andThen(
   Effect.yieldNow
 ))
 
-it.live("with turns of five times the command timeout, a process keeps its connections and leases and reports no outage", () =>
+it.live("with turns five times the command timeout, a process keeps its connections and leases and reports no outage", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     yield* Effect.gen(function*() {

@@ -57,7 +57,7 @@ layer(Layer.merge(RedisServer.layer, Postgres.layer), { excludeTestServices: tru
       assert.include(yield* Deferred.await(failed), "stale")
       yield* deposit(8)
       yield* until("the successor books the next deposit", Effect.map(balance, (amount) => amount === 15))
-      // A refused transaction is not counted as a failure of the message
+      // A refused transaction does not count as a failure of the message
       assert.deepStrictEqual(
         yield* StreamClient.deadMessages("deposits:eu").pipe(Effect.provideContext(b)),
         []

@@ -43,7 +43,7 @@ const next = (queue: Queue.Dequeue<Notice>) =>
   })
 
 const channelsGone = (server: Server) =>
-  until("no channel is subscribed any more", Effect.map(channelsOpen(server), (channels) => channels.length === 0))
+  until("no channels are subscribed any more", Effect.map(channelsOpen(server), (channels) => channels.length === 0))
 
 /** A port with no listener. */
 const closedPort = Effect.callback<number>((resume) => {
@@ -274,7 +274,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
     { tags: ["B1", "B2"] }
   )
 
-  it.effect("a channel is not restored if its listener leaves during the restoration", () =>
+  it.effect("a channel is not restored if its listener leaves while it is being restored", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const { subscriber } = yield* open(server, { client: { connectionName: "restoring" } })
@@ -309,7 +309,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("Effect's Redis service 
       assert.strictEqual(last._tag === "Message" ? last.text : undefined, "999")
     }))
 
-  it.effect("killing the command connection fails the commands in flight, and the connection is restored", () =>
+  it.effect("killing the command connection fails in-flight commands, and the connection is restored", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const store = yield* openStore(server, { client: { connectionName: "killed" } })
@@ -527,7 +527,7 @@ describe("building the layer", () => {
     "redis://:100%secret@localhost",
     "redis://:secret@localhost/3"
   ])(
-    "refuses %j as a node of a Cluster",
+    "refuses %j as a Cluster node",
     (node) =>
       Effect.gen(function*() {
         const cluster = IoRedis.layerCluster({ nodes: [node] })
@@ -598,7 +598,7 @@ describe("building the layer", () => {
       }
     }))
 
-  it.live("refuses an option of the connection that does not exist, instead of connecting to the default server", () =>
+  it.live("refuses a nonexistent connection option instead of connecting to the default server", () =>
     Effect.gen(function*() {
       const misplaced = { host: "nowhere.invalid" } as IoRedis.Options
       const text = "redis://nowhere.invalid:1" as IoRedis.Options

@@ -30,7 +30,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("metrics on Redis", (it)
       const [id] = (yield* server.send("ZRANGE", keysOf(m).queue, "0", "-1")) as [LeaseId]
       assert.strictEqual(yield* server.send("PUBLISH", inboxChannelOf(id), "nonsense"), 1)
       yield* until("the message is counted", Effect.map(count(MutexMetrics.mutex.malformedMessages), (n) => n === 1))
-      assert.isTrue(lines.some((line) => line.includes("nonsense")), "the text of the message is logged")
+      assert.isTrue(lines.some((line) => line.includes("nonsense")), "the message's text is logged")
       yield* Scope.close(scope, yield* Effect.exit(Effect.void))
       yield* Fiber.join(waiting)
       assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 1)

@@ -1,4 +1,4 @@
-/** Runs the store contracts on a real server through `NodeRedis`, Effect's own provider of its `Redis` service. */
+/** Runs the store contracts on a real server through `NodeRedis`, Effect's own provider for its `Redis` service. */
 import { Mutex } from "@effect-simba/core"
 import { StreamClient, StreamLease } from "@effect-simba/core/streams"
 import * as RedisMutex from "@effect-simba/redis/RedisMutex"

@@ -1,4 +1,4 @@
-/** Outages of a real server cause no unhandled rejection, and the client recovers from them. */
+/** A real server's outages do not cause unhandled rejections, and the client recovers from them. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"

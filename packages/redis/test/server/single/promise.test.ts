@@ -343,7 +343,7 @@ describe("@effect-simba/redis/promise", () => {
     }
   })
 
-  it("refuses an invalid name or work", () =>
+  it("refuses an invalid name and invalid work", () =>
     withSimba(async (simba) => {
       const nothing = undefined as never
       type Lock = (name: string, work?: () => Promise<void>) => Promise<unknown>
@@ -391,7 +391,7 @@ describe("@effect-simba/redis/promise", () => {
     assert.instanceOf(await Effect.runPromise(Effect.flip(building)), SimbaError.InvalidConfig)
   })
 
-  it("lets the process exit if it cannot connect, because it leaves no timer behind", async () => {
+  it("lets the process exit if it cannot connect, because it leaves no timers behind", async () => {
     const program = `import { createSimba } from "@effect-simba/redis/promise"
       await createSimba({ url: "redis://127.0.0.1:1" }).catch((error) => console.log(error._tag))
       await new Promise(setImmediate)

@@ -10,7 +10,7 @@ import { capturingLogs, connections, killConnections, RedisServer, until } from 
 import { relayTo } from "../../support/relay.ts"
 
 it.effect(
-  "advancing the clock does not fail commands in flight, and a frozen clock does not prevent reconnecting",
+  "advancing the clock does not fail in-flight commands, and a frozen clock does not prevent reconnecting",
   () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start()

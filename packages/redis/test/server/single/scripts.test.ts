@@ -379,7 +379,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
   )
 
   it.effect(
-    "if subscribers cannot be counted, a silent waiter costs a confirm period because it may be alive",
+    "if subscribers cannot be counted, an unresponsive waiter costs a confirm period because it may be alive",
     () =>
       Effect.gen(function*() {
         const { calls, reset } = yield* serverStats
@@ -490,7 +490,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       const wakeUps = yield* b.subscribe
       yield* b.wait
       yield* server.send("DEL", keysOf(m).owner)
-      // The mutex is free, and a Simba release may have notified nobody but the caller
+      // The mutex is free, and a Simba release may have notified only the caller
       assert.strictEqual(ownerOf(yield* a.release), b.id)
       assert.include(yield* wakeUps.next, { _tag: "YourTurn" })
       const later = yield* c.subscribe

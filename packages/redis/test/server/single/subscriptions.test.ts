@@ -57,7 +57,7 @@ const proxyTo = (server: Server) =>
     ({ close }) => Effect.sync(close)
   )
 
-layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a layer", (it) => {
+layer(RedisServer.layer, { excludeTestServices: true })("a layer's subscriptions", (it) => {
   it.effect(
     "late messages affect neither current nor former holders",
     () =>
@@ -92,7 +92,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("subscriptions of a laye
     { tags: ["S8", "S9"] }
   )
 
-  it.effect("waiting sends no further SUBSCRIBE", () =>
+  it.effect("waiting does not send another SUBSCRIBE", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const stats = commandStats(server)
@@ -175,7 +175,7 @@ const gated = Effect.fnUntraced(function*(server: Server, gate: Deferred.Deferre
   return yield* subscriptions.make(open, settings.commandTimeout, { lost: () => undefined, back: () => undefined })
 })
 
-it.live("a listener that leaves while the first connection is opened does not make others fail", () =>
+it.live("a listener that leaves while the first connection is being opened does not make others fail", () =>
   Effect.gen(function*() {
     const server = yield* RedisServer.start()
     const gate = yield* Deferred.make<void>()
