@@ -33,7 +33,7 @@ const fenced = <R>(
   }).pipe(
     Effect.catchTags({
       StaleToken: (error) => Effect.succeed(HttpServerResponse.text(error.message, { status: 412 })),
-      SchemaError: () => Effect.succeed(HttpServerResponse.text("the header Fencing-Token is missing", { status: 428 }))
+      SchemaError: () => Effect.succeed(HttpServerResponse.text("the Fencing-Token header is missing", { status: 428 }))
     })
   )
 

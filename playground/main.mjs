@@ -5,7 +5,7 @@
 //   node playground/main.mjs --check            builds it, and plays every scenario in Chromium
 //   node playground/main.mjs --check --short    skips pictures and measurements
 //   node playground/main.mjs --build            only builds it, for a site that copies it
-//   node playground/main.mjs --pictures         writes the pictures of docs/playground
+//   node playground/main.mjs --pictures         writes the pictures in docs/playground
 import { fileURLToPath } from "node:url"
 import { build } from "vite"
 import { commandLine } from "../scripts/lib/commandLine.mjs"

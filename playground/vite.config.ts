@@ -1,4 +1,4 @@
-/** The build of the page, which runs in the browser without Node. */
+/** Builds the page, which runs in the browser without Node. */
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
@@ -7,7 +7,7 @@ import { defineConfig, type Plugin } from "vite"
 /** Replaces modules that the page never calls, such as the driver for real servers. */
 const absent = fileURLToPath(new URL("./src/absent.cjs", import.meta.url))
 
-/** Copies the wasm file of the Lua VM next to the page, where the VM expects it. */
+/** Copies the Lua VM's wasm file next to the page, where the VM expects it. */
 const lua: Plugin = {
   name: "lua",
   generateBundle() {

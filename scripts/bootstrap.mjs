@@ -12,7 +12,7 @@ import { postgresProgram, systemEnvironment } from "./lib/system.mjs"
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const windows = process.platform === "win32"
-// Both `npm test` and `pnpm test` run this package's script `test`: npm's runs everything, pnpm's the quick tests.
+// Both `npm test` and `pnpm test` run this package's `test` script: npm's runs everything, pnpm's the quick tests.
 const isPnpm = basename(process.env.npm_execpath ?? "").startsWith("pnpm")
 const tasks = {
   test: isPnpm ? "test:memory" : "test:all",
@@ -50,7 +50,7 @@ const checkNode = () => {
 
 const ensurePnpm = () => {
   const pinned = /^pnpm@([^+]+)/.exec(JSON.parse(readFileSync(join(root, "package.json"), "utf8")).packageManager)?.[1]
-  if (pinned === undefined) stop("package.json names no pnpm version in `packageManager`.")
+  if (pinned === undefined) stop("package.json does not name a pnpm version in `packageManager`.")
   if (output("pnpm", ["--version"]) === pinned) return
   say(`installing pnpm ${pinned} into .bootstrap/`)
   const folder = join(root, ".bootstrap")

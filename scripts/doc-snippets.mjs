@@ -1,7 +1,7 @@
 // Checks the documentation:
 //
-// - The TypeScript compiles: each ```ts block of README.md, of docs/, of the README.md and AGENTS.md of each package,
-//   and of the comments in packages/*/src. A block is a separate module, which must not need another block.
+// - The TypeScript compiles: each ```ts block in README.md, docs/, each package's README.md and AGENTS.md, and the
+//   comments in packages/*/src. Each block is a separate module and must not need another one.
 // - Each exported name has a description, and what a program calls or reads has an example (see lib/documented.mjs).
 // - docs/README.md names each module.
 // - Names in prose, such as `Mutex.withLock`, exist.
@@ -101,7 +101,7 @@ for (const path of pages) {
 const index = readFileSync(join(root, "docs/README.md"), "utf8")
 for (const folder of packageFolders) {
   for (const module of publicModules(folder)) {
-    if (!index.includes(`\`${basename(module)}\``)) problems.push(`docs/README.md does not name the module ${module}`)
+    if (!index.includes(`\`${basename(module)}\``)) problems.push(`docs/README.md does not name the ${module} module`)
   }
 }
 

@@ -32,7 +32,7 @@ const foldersBelow = (folder) =>
     entry.isDirectory() && entry.name !== "node_modules" && !entry.name.startsWith(".")
   ).flatMap(({ name }) => [name, ...foldersBelow(join(folder, name)).map((below) => `${name}/${below}`)])
 
-/** The names that exist below a folder: folders, and files with or without their extensions. */
+/** The names that exist under a folder: folders, and files with or without their extensions. */
 const known = (folder) =>
   new Set([
     ...foldersBelow(folder).flatMap((name) => [name, basename(name)]),
@@ -80,9 +80,9 @@ const top = readdirSync(root, { withFileTypes: true }).filter((entry) =>
   entry.isDirectory() && !/^\.|^node_modules$/.test(entry.name)
 )
 for (const { name } of top) {
-  if (name !== "packages" && !named.has(name)) problems.push(`CONTRIBUTING.md: the map lacks the folder ${name}`)
+  if (name !== "packages" && !named.has(name)) problems.push(`CONTRIBUTING.md: the map lacks the ${name} folder`)
 }
-// The map may name the test folder of a package as a whole
+// The map may name a package's test folder as a whole
 for (const folder of packageFolders) {
   const test = shown(join(folder, "test"))
   if (named.has(test)) continue

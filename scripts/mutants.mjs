@@ -3,9 +3,9 @@
 //   pnpm mutants                              all mutants whose code or tests changed since their last run
 //   pnpm mutants --area lua-mutex --file handOver.lua,liveWaiters.lua
 //   pnpm mutants --sample 50 --seed 7         a random sample of 50 mutants per area
-//   pnpm mutants --tests batchScript          runs only the tests of these files
+//   pnpm mutants --tests batchScript          runs only the tests in these files
 //   pnpm mutants --longest 5000               also runs tests that need more than one second of CPU time
-//   pnpm mutants --budget 60000               limits the tests of one mutant to this much CPU time, in milliseconds
+//   pnpm mutants --budget 60000               limits one mutant's tests to this much CPU time, in milliseconds
 //   pnpm mutants --minutes 4                  stops after this time; the next run continues
 //   pnpm mutants --fresh                      forgets what earlier runs found
 //   pnpm mutants --write                      writes the scores into docs/how-it-is-tested.md

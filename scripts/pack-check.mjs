@@ -33,7 +33,7 @@ const { consumer, packed } = await packedConsumer(temporary, long ? { "typescrip
 
 const usePackages = () =>
   Promise.all([
-    step("tests of the documentation, and the contracts of the stores", async () => {
+    step("tests in the documentation, and the store contracts", async () => {
       const documented = writeTests(consumer)
       const result = await withRedis((redisUrl) => runTests(consumer, redisUrl))
       return `${result}, in ${documented} examples and the contracts`
@@ -44,7 +44,7 @@ const usePackages = () =>
       await step("what locks add to a type check", () => checkTypeCounts(consumer))
       await step("bundles", () => checkBundles(consumer))
       await step("imports on the system's Node", () => checkImports(consumer, packed))
-      await step("the programs of the README", () => {
+      await step("the README's programs", () => {
         const env = { ...process.env, NODE_OPTIONS: "" }
         return withRedis((redisUrl) =>
           runReadme({
@@ -91,7 +91,7 @@ const useRuntimes = async (redisUrl) => {
     "runtimes",
     async () => reportTable(await runtimeRows(runtimes, consumer, redisUrl), values.write)
   )
-  await step("the recipes of the in-memory Redis", () => runRecipes(packed, runtimes, temporary))
+  await step("the in-memory Redis recipes", () => runRecipes(packed, runtimes, temporary))
   let examples
   await step("install what the examples import", async () => {
     examples = await installExamples(packed, temporary)
@@ -102,7 +102,7 @@ const useRuntimes = async (redisUrl) => {
   }
   for (const runtime of runtimes.filter(({ name }) => name === "Node")) {
     await step(
-      `what the README and the guide to testing say, on Node ${runtime.version}`,
+      `what the README and the testing guide say, on Node ${runtime.version}`,
       () => quickStart(runtime, packed, temporary, redisUrl)
     )
   }

@@ -1,11 +1,11 @@
-// Breaks each rule of the protocol in a copy of the packages, and records which layers of tests detect it: the
+// Breaks each protocol rule in a copy of the packages, and records which layers of tests detect it: the
 // explorer, 300 simulator seeds, and the module's tests.
 //
 //   pnpm rules                        all rules that have no result yet
 //   pnpm rules --rule "margin"        rules whose name contains this text
 //   pnpm rules --deviations 1         fewer deviations in the explorer (default: 2)
 //   pnpm rules --seeds 100            fewer seeds (default: 300)
-//   pnpm rules --minutes 4            starts no further run after this time
+//   pnpm rules --minutes 4            does not start another run after this time
 //   pnpm rules --only explorer        one of tests, explorer and seeds
 //   pnpm rules --repeat               also rules that have a result
 //   pnpm rules --check                only checks that each rule's text is in the code; part of pnpm lint

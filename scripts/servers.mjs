@@ -2,9 +2,9 @@
 // releases, from Debian's packages.
 //
 //   pnpm servers                            all servers, all parts: several minutes for each server
-//   pnpm servers --server trixie/valkey     these servers, by Debian's release and the name of the server
+//   pnpm servers --server trixie/valkey     these servers, by Debian release and server name
 //   pnpm servers --part sentinel,cluster    these parts of the tests
-//   pnpm servers --part short               the contracts of the stores, Sentinel and Cluster; part of `npm test`
+//   pnpm servers --part short               the store contracts, Sentinel and Cluster; part of `npm test`
 //   pnpm servers --optional                 skips a server that cannot be fetched, except in CI
 //   pnpm servers --write                    also writes the table of all results into docs/how-it-is-tested.md
 //   pnpm servers --part none --write        only writes it
@@ -70,7 +70,7 @@ const versionOf = (program) => {
   return `${name} ${version}`
 }
 
-/** Runs test files on a server. Returns the number of tests, and of those that passed. */
+/** Runs test files on a server. Returns the number of tests, and how many passed. */
 const runTests = (program, paths) => {
   rmSync(reportPath, { force: true })
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportPath}`]

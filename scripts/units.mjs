@@ -48,7 +48,7 @@ const files = filesBelow(join(root, only), (name) => name.endsWith(".ts")).filte
   return /^packages\/[^/]+\/src\//.test(name) && !name.includes("/suite/") && !name.endsWith(".generated.ts")
 })
 if (files.length === 0) {
-  console.error(`there is no source below "${only}"`)
+  console.error(`there is no source under "${only}"`)
   process.exit(2)
 }
 

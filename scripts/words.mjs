@@ -1,7 +1,7 @@
 // Finds retired words in prose and in identifiers. The glossary in CONTRIBUTING.md lists the words to use instead.
 //
 //   node scripts/words.mjs            all problems, and their count
-//   node scripts/words.mjs docs       the problems below a path
+//   node scripts/words.mjs docs       the problems under a path
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { filesBelow, root, shown } from "./lib/workspace.mjs"
@@ -83,7 +83,7 @@ const bare = new Map(Object.entries({
   row: "streak, entry, or what stands in it"
 }))
 
-/** Files in which a retired word is a term of the field. */
+/** Files in which a retired word is an established term. */
 const allowed = [
   // `seen-time` of XINFO CONSUMERS
   { files: /^packages\/fake-redis\/src\//, names: ["seenAt"] },
@@ -176,7 +176,7 @@ const pages = ["README.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md"].map((
 const files = [...pages, ...folders.flatMap((folder) => filesBelow(join(root, folder), (name) => prose.test(name)))]
   .filter((path) => shown(path).startsWith(only))
 if (files.length === 0) {
-  console.error(`there is no text below "${only}"`)
+  console.error(`there is no text under "${only}"`)
   process.exit(2)
 }
 

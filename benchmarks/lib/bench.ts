@@ -61,7 +61,7 @@ export const brief = ({ repetitions }: Pace) => ({ millis: 200, repetitions: 4 *
 export interface Outcome<A> {
   readonly entrant: Entrant
   readonly samples: ReadonlyArray<A>
-  /** The reason why samples are missing. */
+  /** Why samples are missing. */
   readonly failure: string | undefined
 }
 

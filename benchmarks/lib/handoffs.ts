@@ -4,7 +4,7 @@ import type { Contended, Holding } from "./contestant.ts"
 export interface HandOffs {
   /** The times from just before a release is sent until the next contender has the mutex. */
   readonly millis: ReadonlyArray<number>
-  /** The number of times that a contender acquired the mutex twice in a row, which is no hand-off. */
+  /** The number of times that a contender acquired the mutex twice in a row, which is not a hand-off. */
   readonly kept: number
   /** The number of times that a contender acquired the mutex before the previous owner had released it. */
   readonly overlaps: number

@@ -37,7 +37,7 @@ const partOf = ({ callFrame: { functionName, url } }: Node, parent: string): str
   if (functionName === "(garbage collector)") return "garbage collector"
   if (functionName === "(idle)") return "idle"
   if (functionName === "(program)" || functionName === "(root)") return "native code"
-  // Functions of V8 and libuv count towards their callers, except for functions that write
+  // V8 and libuv functions count towards their callers, except for functions that write
   if (url === "") return /^(?:write|writev|writeBuffer|write\w+String)$/.test(functionName) ? "socket" : parent
   return partsByPath.find(([, path]) => path.test(url))?.[0] ?? "benchmark"
 }

@@ -20,7 +20,7 @@ export interface Usage {
 }
 
 /**
- * The reply to the question `tally`. Each field covers the time since the previous `tally`, unless its comment says
+ * The reply to the `tally` question. Each field covers the time since the previous `tally`, unless its comment says
  * otherwise.
  */
 export interface Tally {
@@ -34,7 +34,7 @@ export interface Tally {
   readonly longestStallMillis: number
   /** Leases that have been lost since the consumer began. */
   readonly leasesLost: number
-  /** Failures of the handlers since the consumer began, and those that were already counted when they started. */
+  /** Handler failures since the consumer began, and those that were already counted when they started. */
   readonly failures: number
 }
 

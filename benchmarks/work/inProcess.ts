@@ -10,7 +10,7 @@ import { cpu } from "./uncontended.ts"
 const fibers = 64
 
 /**
- * Measures acquire-release pairs on one mutex. The variant `free` uses many mutexes, to show how fast Redis is without
+ * Measures acquire-release pairs on one mutex. The `free` variant uses many mutexes, to show how fast Redis is without
  * waiters.
  */
 export const inProcessPairs = Effect.fnUntraced(function*(

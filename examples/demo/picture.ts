@@ -51,7 +51,7 @@ export const picture = (history: ReadonlyArray<Event>): string => {
   const legendAt = height - 12
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12" ` +
-    `fill="${colours.text}" role="img" aria-label="Five workers lead one after another; a killed one is replaced">`,
+    `fill="${colours.text}" role="img" aria-label="Five workers take turns leading; one is killed and replaced">`,
     ...seconds.flatMap((second) => {
       const at = x(start + second * 1000)
       return [

@@ -1,4 +1,4 @@
-// Runs the TypeScript blocks of the documentation, and compares their log lines and output with the results in their
+// Runs the TypeScript blocks in the documentation, and compares their log lines and output with the results in their
 // comments (`// => result`). An effect that a block names `program` runs on the in-memory Redis in virtual time. A block
 // that starts a program itself runs in its own process. All other blocks are only imported, except those that need
 // another server, which are skipped, and those that are tests, which run in the pack check.
@@ -36,7 +36,7 @@ const counts = { loaded: 0, "ran as programs": 0, "ran as processes": 0, "need a
 const problems = []
 const report = ({ line, path }, problem) => problems.push(`${path}:${line}: ${problem}`)
 
-/** Log lines of the library, which are not results. */
+/** The library's log lines, which are not results. */
 const ofLibrary = /^Leadership (?:begins|ends)$|^Redis(?: at .*)?: /
 
 /** The results that a block shows, in order. */
@@ -89,7 +89,7 @@ const load = async (block) => {
     if (typeof module.__program === "function") return lines
     if (module.__program === undefined && !/^(?:export )?const program\b/m.test(block.code)) return lines
     counts["ran as programs"] += 1
-    const late = setTimeout(60_000).then(() => Promise.reject(new Error("it still runs after a minute")))
+    const late = setTimeout(60_000).then(() => Promise.reject(new Error("still running after a minute")))
     await Promise.race([runProgram(module.__program ?? module.program, module, (line) => lines.push(line)), late])
     return lines
   } finally {
@@ -113,5 +113,5 @@ await server.close()
 
 for (const problem of problems) console.error(problem)
 const parts = Object.entries(counts).map(([how, count]) => `${count} ${how}`)
-console.log(`${blocks.length} blocks of the documentation: ${parts.join(", ")}; ${problems.length} problem(s)`)
+console.log(`${blocks.length} blocks in the documentation: ${parts.join(", ")}; ${problems.length} problem(s)`)
 process.exit(problems.length > 0 ? 1 : 0)

@@ -15,7 +15,7 @@ export interface Process {
 
 /** Runs a module in a new process. Closing the scope ends the process. */
 export const spawn = Effect.fnUntraced(function*<E, I, R = never>(options: {
-  /** The URL of the module. */
+  /** The module's URL. */
   readonly module: string
   readonly args: ReadonlyArray<string>
   readonly redis: string

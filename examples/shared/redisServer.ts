@@ -56,7 +56,7 @@ const start = Effect.gen(function*() {
 /** Uses the server at `REDIS_URL`, else a `redis-server` from the PATH, else an in-memory server. */
 export const find = Effect.gen(function*() {
   const url = yield* Config.option(Config.String("REDIS_URL"))
-  if (Option.isSome(url)) return { url: url.value, name: "the Redis of REDIS_URL" }
+  if (Option.isSome(url)) return { url: url.value, name: "the Redis at REDIS_URL" }
   const version = yield* installed
   if (Option.isNone(version)) {
     const url = yield* embedded

@@ -40,7 +40,7 @@ export const tenures = (history: History): ReadonlyArray<Tenure> => {
   return [...found.values()]
 }
 
-/** Whether every stream of every producer is done. */
+/** Whether all producers' streams are done. */
 export const isDone = (history: History): boolean =>
   new Set(all(history, "Done").map(({ stream }) => stream)).size === plan.producers.length * plan.streams
 

@@ -17,7 +17,7 @@ import * as plan from "./plan.ts"
 
 const report = reporter(Event)
 
-/** A message: its number, and a mark on the last message of a stream. */
+/** A message: its number, and a mark on the last message in a stream. */
 const Step = Schema.Struct({ n: Schema.FiniteFromString, last: Schema.optionalKey(Schema.Literal("yes")) })
 
 const write = Effect.fnUntraced(function*(stream: string) {

@@ -7,7 +7,7 @@ export const consumers = ["ada", "ben", "cleo"]
 export const streams = 4
 export const messages = 60
 
-/** The interval between two messages of a stream, and how long a consumer works on one. */
+/** The interval between two messages in a stream, and how long a consumer works on one. */
 export const pace = "80 millis"
 export const work = "100 millis"
 

@@ -21,7 +21,7 @@ export const summary = (history: History): ReadonlyArray<string> => {
     "The owners of each stream, and how many messages each processed:",
     ...owners,
     ...delays.length === 0 ? [] : [
-      `Crash: others took over ${delays.length} streams of ${plan.killed}, ` +
+      `Crash: others took over ${delays.length} of ${plan.killed}'s streams, ` +
       `${seconds(delays[0]!)} to ${seconds(delays.at(-1)!)} later`
     ]
   ]
@@ -68,7 +68,7 @@ export const checks = (history: History): ReadonlyArray<readonly [claim: string,
       streams.length === plan.producers.length * plan.streams && isDone(history)
     ],
     ["every message was processed, in the order of its stream", ofEach(isComplete)],
-    ["the token of each stream grew with every owner", ofEach(tokensGrow)],
+    ["each stream's token grew with every owner", ofEach(tokensGrow)],
     [
       `${plan.killed} was killed while it owned ${left.length} streams, and each was taken over`,
       left.length > 0 && left.every(({ next }) => next !== undefined)

@@ -29,7 +29,7 @@ const fenced = (client: Simulation.Client) =>
     })
   )
 
-/** Buggy: between the check of the lease and the write, it waits for the balance. */
+/** Buggy: between the lease check and the write, it waits for the balance. */
 const checked = (client: Simulation.Client) =>
   Effect.gen(function*() {
     const { ensure, token } = yield* Mutex.acquire("account:alice")
@@ -44,7 +44,7 @@ const checked = (client: Simulation.Client) =>
 
 /** Requires that the account's balance equals the sum of the deposits. */
 const nothingIsLost: Checker.Checker = {
-  name: "no deposit is lost",
+  name: "no deposits are lost",
   start: (view) => {
     let deposits = 0
     let balance = 0
@@ -78,7 +78,7 @@ const explore = (deposit: typeof fenced | typeof checked) =>
     }, { deviations: 2 })
   })
 
-it.effect("a fenced table loses no deposit in any schedule with two faults", () =>
+it.effect("a fenced table loses no deposits in any schedule with two faults", () =>
   Effect.gen(function*() {
     const { first, isComplete, schedules } = yield* explore(fenced)
     assert.isUndefined(first, first && Simulation.report(first))

@@ -1,4 +1,4 @@
-// Finds a browser for the checks of the page.
+// Finds a browser for the page checks.
 import { spawnSync } from "node:child_process"
 
 /** Returns the path of Chromium or Chrome, if it is installed. */

@@ -1,4 +1,4 @@
-// Measures the size of the page, the time until it is interactive, and its frame rate.
+// Measures the page's size, the time until it is interactive, and its frame rate.
 import { readdirSync, readFileSync } from "node:fs"
 import { availableParallelism, loadavg } from "node:os"
 import { join } from "node:path"

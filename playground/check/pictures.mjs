@@ -1,4 +1,4 @@
-// Writes the pictures of docs/playground: the picture that the page exports at the end of each scenario.
+// Writes the pictures in docs/playground: the picture that the page exports at the end of each scenario.
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"

@@ -136,7 +136,7 @@ const keyboard = async (shown) => {
   must(await width() < before, "the + key does not zoom in")
 }
 
-/** Opens seeds by links like those that the simulator prints, until one fails. Most seeds of this plan do. */
+/** Opens seeds by links like those that the simulator prints, until one fails. Most of this plan's seeds do. */
 const failingSeed = async (shown, picture) => {
   const { page } = shown
   const seeds = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -145,7 +145,7 @@ const failingSeed = async (shown, picture) => {
     await page.waitForSelector("article[data-state='over']", { timeout: 120_000 })
     if (await page.getAttribute("[data-violations]", "data-violations") === "0") continue
     const found = await page.textContent("[data-violations]")
-    must(/writes are fenced/.test(found ?? ""), `the page shows as violations: ${found}`)
+    must(/writes are fenced/.test(found ?? ""), `the page shows these violations: ${found}`)
     await page.click(".claims button")
     await page.waitForTimeout(60)
     return picture("failing-seed")

@@ -1,2 +1,2 @@
-/** Replaces modules that the page imports but never calls: those of Node, and the driver for real servers. */
+/** Replaces modules that the page imports but never calls: Node's own, and the driver for real servers. */
 module.exports = {}

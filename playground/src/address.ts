@@ -1,6 +1,6 @@
 /**
- * Reads and writes the fragment of the URL. `#scenario=crash&seed=7&acts=...` plays a scenario, and
- * `#plan=mutex&seed=17` opens a seed of the simulator.
+ * Reads and writes the URL's fragment. `#scenario=crash&seed=7&acts=...` plays a scenario, and
+ * `#plan=mutex&seed=17` opens a simulator seed.
  */
 import { type Act, format, parse } from "./world/acts.ts"
 
@@ -8,11 +8,11 @@ export interface Address {
   readonly scenario: string | undefined
   readonly seed: string
   readonly acts: ReadonlyArray<Act>
-  /** A plan of the simulator. */
+  /** A simulator plan. */
   readonly plan: string | undefined
   /** The initial number of processes, if it differs from the scenario's or the plan's default. */
   readonly clients: number | undefined
-  /** The options of a failing history that the simulator has shrunk. */
+  /** The options for a failing history that the simulator has shrunk. */
   readonly duration: number | undefined
   readonly enabled: ReadonlyArray<string> | undefined
   /** Whether to show only the picture, for embedding in another page. */

@@ -1,5 +1,5 @@
 /**
- * Plays a world in real time, slower or faster. Holds the state of the view: the world, the visible span of time, and
+ * Plays a world in real time, slower or faster. Holds the view's state: the world, the visible span of time, and
  * whether it is playing.
  */
 import * as address from "./address.ts"
@@ -87,7 +87,7 @@ export class Player {
     this.run()
   }
 
-  /** Removes the world, for example to show a seed of the simulator. */
+  /** Removes the world, for example to show a simulator seed. */
   unload(): void {
     this.loads++
     this.world = undefined

@@ -1,4 +1,4 @@
-/** Tests that the claims of each scenario hold for several seeds, and that a seed always produces the same history. */
+/** Tests that each scenario's claims hold for several seeds, and that a seed always produces the same history. */
 import { assert, describe, it } from "@effect/vitest"
 import { scenarioOf, scenarios } from "../src/world/scenarios.ts"
 import { World } from "../src/world/world.ts"
@@ -16,7 +16,7 @@ const linesOf = ({ live }: World) => live.events.map((event) => `${event._tag} $
 describe("Scenarios", () => {
   for (const { claims, duration, id } of scenarios) {
     if (duration === Infinity) continue
-    it(`the claims of the scenario "${id}" hold for five seeds`, async () => {
+    it(`the claims of the "${id}" scenario hold for five seeds`, async () => {
       for (const seed of ["1", "2", "3", "a seed", "99"]) {
         const { history } = await played(id, seed, 700)
         assert.isAbove(claims.length, 0)
@@ -33,7 +33,7 @@ describe("Scenarios", () => {
     }
   })
 
-  it("reading the state of the processes does not change the history", async () => {
+  it("reading the processes' state does not change the history", async () => {
     const watched = await World.make(scenarioOf("pause")!, "3")
     for (let at = 50; at <= 15_000; at += 50) {
       watched.advance(at)

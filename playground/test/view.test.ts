@@ -132,7 +132,7 @@ describe("The picture", () => {
     assert.isBelow(timeline(history, { ...view, from: 6000, to: 7000 }).shapes.length, all / 2)
   })
 
-  it("is exported as an SVG file in the colours of either palette", async () => {
+  it("is exported as an SVG file in either palette's colours", async () => {
     const { history } = await world()
     history.violations.push({ at: 9000, checker: "writes are fenced", message: "a <stale> write" })
     const { plan, shapes } = timeline(history, view)

@@ -1,9 +1,9 @@
-// Reads the options of a script. `--help` prints the comment at the head of the script. After a mistake, prints one
-// line and exits with code 2 before any work starts.
+// Reads a script's options. `--help` prints the script's header comment. After a mistake, prints one line and exits with
+// code 2 before any work starts.
 import { readFileSync } from "node:fs"
 import { parseArgs } from "node:util"
 
-/** The comment at the head of a script, without its markers. */
+/** A script's header comment, without comment markers. */
 const headOf = (path) => {
   const lines = readFileSync(path, "utf8").replace(/^#!.*\n/, "").split("\n")
   const after = lines.findIndex((line) => !/^(\/\/|\/\*\*| \*)/.test(line))

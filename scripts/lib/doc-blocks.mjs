@@ -10,7 +10,7 @@ export const pages = [
   ...packageFolders.flatMap((folder) => ["README.md", "AGENTS.md"].map((name) => join(folder, name)))
 ]
 
-// Skip barrels: they repeat the comments of their modules
+// Skip barrels: they repeat their modules' comments
 const modules = packageFolders.flatMap((path) =>
   filesBelow(join(path, "src"), (name) => name.endsWith(".ts") && name !== "index.ts")
 )

@@ -1,6 +1,6 @@
 // Checks that each name that a public module exports has:
 //
-// - a sentence in its doc comment, `@since`, and one of Effect's values of `@category`;
+// - a sentence in its doc comment, `@since`, and one of Effect's `@category` values;
 // - an example, unless it is a model, options or a metric. The example is in the name's comment or in the module's
 //   header.
 //
@@ -94,7 +94,7 @@ const check = (path, report) => {
     const category = /^@category (.+)$/m.exec(comment)?.[1]
     if (proseOf(comment) === "") report(index + 1, `${name} has no description`)
     if (!/^@since \S/m.test(comment)) report(index + 1, `${name} has no \`@since\``)
-    if (!categories.has(category)) report(index + 1, `${name} has no \`@category\` of Effect's`)
+    if (!categories.has(category)) report(index + 1, `${name} has none of Effect's \`@category\` values`)
     const isShown = own.has(name) || examplesOf(header).some((example) => isWord(example, name))
     if (!withoutExample.has(category)) called += 1
     if (!withoutExample.has(category) && !isShown) report(index + 1, `${name} has no example`)

@@ -1,9 +1,9 @@
 // Checks a Lua file:
 //
 // - It parses, and uses only names from itself, its includes and Redis. Functions take what they need as parameters.
-// - Its head says what it does and describes its KEYS, ARGV and reply (`luaHead.mjs`).
+// - Its header says what it does and describes its KEYS, ARGV and reply (`luaHead.mjs`).
 // - Each numbered key or argument is read once, into a local with its name. For each repeated one, some local has its
-//   name. The arguments of `forEach` agree with the head.
+//   name. The arguments of `forEach` agree with the header.
 import { parse } from "luaparse"
 import { readFileSync } from "node:fs"
 import { assemble, split } from "./lua.mjs"
@@ -44,11 +44,11 @@ const checkUse = (tree, { ARGV, KEYS }, problem) => {
       const isSlot = parent.type === "IndexExpression" && parent.base === node && parent.index.type === "NumericLiteral"
       if (!isSlot) return void (others += 1)
       const at = parent.index.value
-      if (fixed[at - 1] === undefined) return problem(`${table}[${at}] is not in the head`)
+      if (fixed[at - 1] === undefined) return problem(`${table}[${at}] is not in the header`)
       uses[at - 1] += 1
       const local = localOf(parent, parents)
       if (local !== fixed[at - 1].name) {
-        problem(`${table}[${at}] is ${fixed[at - 1].name} in the head, but is read into ${local ?? "no local"}`)
+        problem(`${table}[${at}] is ${fixed[at - 1].name} in the header, but is read into ${local ?? "no local"}`)
       }
     })
     uses.forEach((count, at) => {
@@ -57,10 +57,10 @@ const checkUse = (tree, { ARGV, KEYS }, problem) => {
       }
     })
     for (const { name } of each) {
-      if (!locals.has(name)) problem(`${table} ${name} is repeated in the head, but no local has its name`)
+      if (!locals.has(name)) problem(`${table} ${name} is repeated in the header, but no local has its name`)
     }
     if (others > 0 && each.length + rest.length === 0) {
-      problem(`${table} is used without a literal index, but the head has no repeated or remaining ones`)
+      problem(`${table} is used without a literal index, but the header has no repeated or remaining ones`)
     }
     if (others === 0 && each.length + rest.length > 0) {
       problem(`${table} ${[...each, ...rest].map(({ name }) => name).join(", ")} is not used`)
@@ -79,7 +79,7 @@ const checkForEach = (tree, { ARGV, KEYS }, problem) => {
     if (node.type !== "CallExpression" || node.base.name !== "forEach") return
     const [act, ...numbers] = [...node.arguments].reverse()
     const found = numbers.reverse().map(({ value }) => value).join(", ")
-    if (found !== counts) problem(`forEach is called with ${found}, but the head requires ${counts}`)
+    if (found !== counts) problem(`forEach is called with ${found}, but the header requires ${counts}`)
     const { parameters } = functions.get(act.name) ?? act
     const isOpen = parameters.at(-1)?.type === "VarargLiteral"
     const names = parameters.filter(({ type }) => type === "Identifier").map(({ name }) => name)
@@ -116,7 +116,9 @@ const checkFile = (path, problem, isScript) => {
   const text = readFileSync(path, "utf8")
   if (text.split("\n").some((line) => line.length > 120)) problem("a line is longer than 120 characters")
   const { header } = split(text)
-  if (!/^[A-Z].*\.$/.test(header[0] ?? "")) problem("the head must begin with a sentence that says what the file does")
+  if (!/^[A-Z].*\.$/.test(header[0] ?? "")) {
+    problem("the header must begin with a sentence that says what the file does")
+  }
   const tree = parsed(assemble(path), problem)
   if (tree === undefined) return
   lint(tree, problem)

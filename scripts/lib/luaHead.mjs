@@ -1,4 +1,4 @@
-// Parses the head of a script. These are the lines of a head:
+// Parses a script's header. A header has these lines:
 //
 //   KEYS[1] input                  a key
 //   KEYS[4n+2] entryLease          repeated for each item, together with its neighbours
@@ -75,7 +75,7 @@ const typeOf = (text) => {
 
 const slotLine = /^(KEYS|ARGV)\[(?:(\d+)|(\d*)n([+-]\d+)?|(\d+)\.\.)\] (\w+)(:? ?.*)$/
 
-/** Sorts the KEYS or ARGV of a head into numbered, repeated and remaining ones. */
+/** Sorts a header's KEYS or ARGV into numbered, repeated and remaining ones. */
 const slotsOf = (header, problem) => {
   const slots = { KEYS: { fixed: [], each: [], rest: [] }, ARGV: { fixed: [], each: [], rest: [] } }
   for (const line of header) {
@@ -119,15 +119,15 @@ const operationsOf = (header) =>
 
 const replyOf = (header, problem) => {
   const at = header.findIndex((line) => line.startsWith("Reply: "))
-  if (at === -1) return problem("the head has no line `Reply:`")
+  if (at === -1) return problem("the header has no `Reply:` line")
   const end = header.findIndex((line, i) => i > at && !line.startsWith("  "))
   const text = header.slice(at, end === -1 ? undefined : end).join(" ").slice("Reply: ".length)
   const { rest, type } = typeOf(text)
-  if (!/^\.(?: .*)?$/.test(rest)) problem(`unexpected text after the type of the reply: "${rest}"`)
+  if (!/^\.(?: .*)?$/.test(rest)) problem(`unexpected text after the reply's type: "${rest}"`)
   return type
 }
 
-/** Parses the lines of a head, without their dashes. Calls `problem` with each problem. */
+/** Parses a header's lines, without their dashes. Calls `problem` with each problem. */
 export const headOf = (header, problem) => {
   try {
     return {

@@ -13,7 +13,7 @@ export const packageFolders = ["core", "fake-redis", "testkit", "redis", "cli"].
 /** A path for display: relative to the root, with slashes. */
 export const shown = (path) => relative(root, path).split(sep).join("/")
 
-/** All files below a folder for which `keep(name)` holds, sorted. Empty if the folder does not exist. */
+/** All files under a folder for which `keep(name)` holds, sorted. Empty if the folder does not exist. */
 export const filesBelow = (folder, keep) => {
   if (statSync(folder, { throwIfNoEntry: false }) === undefined) return []
   return readdirSync(folder, { withFileTypes: true })

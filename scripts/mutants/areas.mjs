@@ -61,7 +61,7 @@ const typescript = (name, folder, tests, keep) => ({
   })
 })
 
-/** The contract suite of stores, run on the in-memory store. */
+/** The store contract suite, run on the in-memory store. */
 const contract = "packages/testkit/test/mutex/memoryStore.test.ts"
 
 const ofMutex = () => testsOf(memory, (name) => !ofStreams(name))

@@ -1,5 +1,5 @@
 // Runs this worker's mutants in one process. For each mutant, it runs the tests that reach the mutated place until one
-// fails: first those that killed another mutant of the file, then the cheapest.
+// fails: first those that killed another mutant in the file, then the cheapest.
 import { appendFileSync, existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"

@@ -29,7 +29,7 @@ const operators = {
 const isText = ({ left, right }) =>
   [left, right].some(({ type, value }) => type === "TemplateLiteral" || type === "Literal" && typeof value === "string")
 
-/** Whether a property is the option `discard`, which only decides whether unused results are collected. */
+/** Whether a property is the `discard` option, which only decides whether unused results are collected. */
 const isDiscard = ({ key, type }) => type === "Property" && key.name === "discard"
 
 const wrappers = new Set(["TSAsExpression", "TSNonNullExpression", "TSSatisfiesExpression"])

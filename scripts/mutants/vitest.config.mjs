@@ -1,4 +1,4 @@
-// The Vitest configuration of a worker of `pnpm mutants`: it mutates the modules and replaces the runner.
+// The Vitest configuration for a `pnpm mutants` worker: it mutates the modules and replaces the runner.
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import { defineConfig } from "vitest/config"

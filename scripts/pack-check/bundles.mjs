@@ -60,9 +60,9 @@ export const checkBundles = async (folder) => {
     const text = await bundled(folder, code)
     const bytes = brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }).length
     said.push(`${name} ${bytes}`)
-    if (bytes > most) problem(`the bundle of ${name} has ${bytes} bytes; at most ${most} are allowed`)
+    if (bytes > most) problem(`the bundle for ${name} has ${bytes} bytes; at most ${most} are allowed`)
     for (const marker of without) {
-      if (text.includes(marker)) problem(`the bundle of ${name} contains code that it does not use: ${marker}`)
+      if (text.includes(marker)) problem(`the bundle for ${name} contains code that it does not use: ${marker}`)
     }
   }
   return `bytes after brotli: ${said.join(", ")}`

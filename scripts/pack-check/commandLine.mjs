@@ -1,4 +1,4 @@
-// Runs the `npx` lines of the guides, each in an application that has installed only the package that the line needs.
+// Runs the `npx` lines in the guides, each in an application that has installed only the package that the line needs.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../lib/workspace.mjs"
@@ -8,7 +8,7 @@ import { problem } from "./report.mjs"
 
 const shell = process.platform === "win32"
 
-/** The arguments of the first `npx` line of a page that runs this command, exactly as the page prints them. */
+/** The arguments of the first `npx` line on a page that runs this command, exactly as the page prints them. */
 const documented = (page, command) => {
   const text = readFileSync(join(root, page), "utf8")
   return new RegExp(`^(?:.*\`)?npx ((?:-\\S+ )*${command}\\b[^\`\\n]*)`, "m").exec(text)[1].split(" ")

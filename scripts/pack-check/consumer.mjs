@@ -29,7 +29,7 @@ export const install = async (folder, dependencies, overrides = {}) => {
   })
 }
 
-/** The path of the script behind a command of an installed package. */
+/** The path of the script behind an installed package's command. */
 export const binOf = (folder, name, command = name) => {
   const path = join(folder, "node_modules", name)
   const { bin } = JSON.parse(readFileSync(join(path, "package.json"), "utf8"))

@@ -46,7 +46,7 @@ const same = async (path, barrel, name) => {
   if (barrel === undefined) return
   const namespace = (await import(barrel))[name]
   if (namespace === undefined) return fail(barrel + " does not export " + name)
-  if (!isDeepStrictEqual(Object.keys(namespace), Object.keys(single))) fail(path + " differs from " + name + " of " + barrel)
+  if (!isDeepStrictEqual(Object.keys(namespace), Object.keys(single))) fail(path + " differs from " + name + " in " + barrel)
 }
 const refused = (path) => import(path).then(
   () => fail(path + " can be imported, but is internal"),

@@ -20,5 +20,5 @@ export const simulatorHelpers = inRedis(
 /** The page with the table of runtimes. */
 export const requirementsPage = "docs/requirements.md"
 
-/** The guide to testing, which has its own install line. */
+/** The testing guide, which has its own install line. */
 export const testingPage = "docs/testing.md"

@@ -1,4 +1,4 @@
-// Follows the README and the guide to testing as a new user would. Runs their install lines, with the tarballs instead
+// Follows the README and the testing guide as a new user would. Runs their install lines, with the tarballs instead
 // of the published packages, then the README's programs and the guide's first test.
 import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { delimiter, dirname, join } from "node:path"
@@ -10,7 +10,7 @@ import { run } from "./processes.mjs"
 import { installLines, runReadme } from "./readme.mjs"
 import { problem } from "./report.mjs"
 
-/** The arguments of a page's first install line, and its blocks of TypeScript. */
+/** The arguments of a page's first install line, and its TypeScript blocks. */
 const read = (page) => {
   const blocks = fencedBlocks(readFileSync(join(root, page), "utf8"))
   const line = blocks.flatMap(({ code }) => code.split("\n")).find((line) => line.startsWith("npm install "))
@@ -62,7 +62,7 @@ const firstTest = async ({ folder, install, node }, version) => {
   await install(wanted)
   writeFileSync(join(folder, "first.test.ts"), programs.find((program) => program.includes("@effect/vitest")))
   const { failed, text } = await node(binOf(folder, "vitest"), "run")
-  if (failed) problem(`the first test of ${testingPage} on Node ${version}:\n${text}`)
+  if (failed) problem(`the first test in ${testingPage} on Node ${version}:\n${text}`)
 }
 
 export const quickStart = async (runtime, packed, temporary, redisUrl) => {
@@ -71,5 +71,5 @@ export const quickStart = async (runtime, packed, temporary, redisUrl) => {
   // vitest 5 does not support Node 20
   if (Number.parseInt(runtime.version) < 22) return ran
   await firstTest(app, runtime.version)
-  return `${ran}, and the first test of the guide`
+  return `${ran}, and the guide's first test`
 }

@@ -23,7 +23,7 @@ const programs = () => {
   const blocks = fencedBlocks(text()).filter(({ language }) => language === "ts")
   return new Map(blocks.map(({ code, line }) => {
     const name = /^\/\/ (\S+)$/m.exec(code.split("\n")[0])?.[1]
-    if (name === undefined) problem(`the program at line ${line} of the README names no file`)
+    if (name === undefined) problem(`the program at line ${line} in the README does not name a file`)
     return [name, code]
   }))
 }
@@ -41,8 +41,8 @@ const until = async (node, file, options, pattern, act = async () => undefined) 
   child.kill("SIGINT")
   const giveUp = Symbol()
   const result = await Promise.race([ended, setTimeout(10_000, giveUp, { ref: false })])
-  if (!pattern.test(shown)) problem(`${file} of the README does not print ${pattern}:\n${shown}`)
-  if (result === giveUp) problem(`${file} of the README does not exit on Ctrl-C:\n${shown}`)
+  if (!pattern.test(shown)) problem(`${file} in the README does not print ${pattern}:\n${shown}`)
+  if (result === giveUp) problem(`${file} in the README does not exit on Ctrl-C:\n${shown}`)
 }
 
 /**
@@ -54,11 +54,11 @@ export const runReadme = async ({ canStrip, env, folder, installed = folder, nod
   const known = programs()
   const options = { cwd: folder, env: { ...env, REDIS_URL: redisUrl, NO_COLOR: "1" } }
   for (const [name, code] of known) {
-    if (name.startsWith("main.") && !code.includes(url)) problem(`${name} of the README does not name ${url}`)
+    if (name.startsWith("main.") && !code.includes(url)) problem(`${name} in the README does not name ${url}`)
     writeFileSync(join(folder, name), code.replaceAll(url, redisUrl))
   }
   const first = await run(node, ["main.mjs"], options)
-  if (first.failed || !/token \d+/.test(first.text)) problem(`main.mjs of the README:\n${first.text}`)
+  if (first.failed || !/token \d+/.test(first.text)) problem(`main.mjs in the README:\n${first.text}`)
   if (!canStrip) return "the first program"
   await until(node, "leader.mts", options, /cleaning/)
   const { host, port } = { host: new URL(redisUrl).hostname, port: new URL(redisUrl).port }
@@ -69,6 +69,6 @@ export const runReadme = async ({ canStrip, env, folder, installed = folder, nod
   }
   await until(node, "orders.mts", options, /\b42\b/, send)
   const test = await run(node, [binOf(installed, "vitest"), "run"], options)
-  if (test.failed) problem(`report.test.ts of the README:\n${test.text}`)
+  if (test.failed) problem(`report.test.ts in the README:\n${test.text}`)
   return `${[...known.keys()].join(", ")}`
 }

@@ -1,4 +1,4 @@
-// Runs the recipes from the README of the in-memory Redis, each in its test runner.
+// Runs the recipes from the in-memory Redis README, each in its test runner.
 //
 //   node scripts/pack-check/recipes.mjs    packs only that package; run `node scripts/bundle.mjs` first
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"

@@ -1,4 +1,4 @@
-// Collects the results of the check: which steps passed, and the problems of those that failed.
+// Collects the check's results: which steps passed, and the problems of those that failed.
 import { AsyncLocalStorage } from "node:async_hooks"
 import { run } from "./processes.mjs"
 

@@ -26,7 +26,7 @@ export const simulate = async (folder, seeds) => {
     const args = [simulator, "--plan", plan, "--seeds", `${seeds}`, "--workers", `${workers}`]
     const { failed, text } = await run(process.execPath, args, { cwd: folder })
     if (failed || !text.includes(`${seeds} seeds, 0 violations`)) {
-      problem(`the plan ${plan} on the packed packages:\n${text}`)
+      problem(`the ${plan} plan on the packed packages:\n${text}`)
     }
   }
   return `${seeds} seeds each of ${plans.join(", ")}`

@@ -1,4 +1,4 @@
-// Packs the packages as they would be published, and checks the contents of the tarballs.
+// Packs the packages as they would be published, and checks the tarballs' contents.
 import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join, posix } from "node:path"
 import { filesBelow, publicModules, root, shown } from "../lib/workspace.mjs"
@@ -23,7 +23,7 @@ const prune = (folder) => {
   }
 }
 
-/** Packs a package into the folder `destination`. */
+/** Packs a package into the `destination` folder. */
 export const pack = async (folder, destination) => {
   prune(folder)
   const license = join(folder, "LICENSE")
@@ -45,7 +45,7 @@ const allowed =
   /^package\/(?:package\.json|LICENSE|(?:README|AGENTS|CHANGELOG)\.md|docs\/[\w-]+\.md|docs\/examples\/(?:(?:shared|test)\/)?[\w.-]+\.ts|docs\/grafana\/[\w.-]+|src\/.+\.(?:ts|lua)|dist\/bin\/LICENSES|dist\/.+\.(?:js|d\.ts)(?:\.map)?)$/
 
 /**
- * Checks that relative links in a page lead to files of the same tarball, except links to the section "Not on npm yet",
+ * Checks that relative links in a page lead to files in the same tarball, except links to the "Not on npm yet" section,
  * which the first release removes.
  */
 const checkLinks = ({ folder, name }, files) => {
@@ -91,7 +91,7 @@ export const inspect = async ({ folder, modules, name, tarball }) => {
   }
   const manifest = await must(`${name}: tar`, "tar", ["-xzOf", tarball, "package/package.json"])
   expect(!manifest.includes("workspace:"), `${name}: the package still names a workspace: dependency`)
-  expect(!/"\.\/src\//.test(manifest), `${name}: the exports of the package still name sources`)
+  expect(!/"\.\/src\//.test(manifest), `${name}: the package's exports still name sources`)
 }
 
 /** Runs publint and "are the types wrong?" on a tarball. */

@@ -1,4 +1,4 @@
-// The rules of the protocol, and how to break each one: replace the text `from` in a file with `to`. `plan` is the
+// The protocol's rules, and how to break each one: replace the text `from` in a file with `to`. `plan` is the
 // simulator plan to run, `scopes` are the explorer's programs in which the rule matters, and `tests` are the module's
 // tests. A `reason` says why no schedule can reveal the broken rule.
 const core = "packages/core/src/internal"
@@ -150,7 +150,7 @@ export const rules = [
     "this.nextRenewal = Math.ceil(this.renewed.monotonic + Math.min(this.longestPace, paceMillis))",
     "",
     [...unit("lease", "leaseRenewer"), ...unit("mutex", "mutexSchedule", "heldLease")],
-    "not a matter of schedules: how often a lease is renewed"
+    "no schedule can reveal it: it only affects how often a lease is renewed"
   ),
   mutex(
     "L6: due leases share a request",
@@ -158,7 +158,7 @@ export const rules = [
     "batchSize: 500",
     "batchSize: 1",
     [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")],
-    "not a matter of schedules: how many requests are sent"
+    "no schedule can reveal it: it only affects how many requests are sent"
   ),
   streams(
     "the end of a data stream is recorded",

@@ -17,6 +17,6 @@ export const writeRules = (rules) => {
       cell(seeds, ({ seeds }) => `none of ${seeds}`)
     } | ${cell(tests, () => "none")} |`
   )
-  const table = ["| rule | explorer | seeds | tests of the module |", "| --- | --- | --- | --- |", ...rows]
+  const table = ["| rule | explorer | seeds | the module's tests |", "| --- | --- | --- | --- |", ...rows]
   writeFileSync(path, `${text.slice(0, from)}\n\n${table.join("\n")}\n\n${text.slice(to)}`)
 }

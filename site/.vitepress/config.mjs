@@ -1,4 +1,4 @@
-// The VitePress configuration of the documentation site: navigation, sidebar and search.
+// The VitePress configuration for the documentation site: navigation, sidebar and search.
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { defineConfig } from "vitepress"

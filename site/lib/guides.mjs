@@ -1,4 +1,4 @@
-// The sidebar of the site: groups of guides, in order.
+// The site's sidebar: groups of guides, in order.
 const named = [
   { text: "Start", pages: ["start", "playground", "choosing", "examples", "questions", "requirements", "guides"] },
   { text: "Mutexes", pages: ["api", "web-service", "configuration", "guarantees", "errors", "migrating"] },
@@ -9,7 +9,7 @@ const named = [
   { text: "Operating", pages: ["operations", "kubernetes", "monitoring", "observability", "runbooks", "performance"] }
 ]
 
-/** The groups in the sidebar. Pages that belong to no group are listed last, under "More". */
+/** The groups in the sidebar. Pages that do not belong to a group are listed last, under "More". */
 export const groupsOf = (pages) => {
   const known = new Set(named.flatMap((group) => group.pages))
   const others = pages.filter((page) => !known.has(page))

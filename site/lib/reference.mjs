@@ -113,7 +113,7 @@ const pageOf = (name, read, modules) => {
   return `# ${title}\n\n\`${own}\`\n\n${read.header}\n\n${sections.join("\n\n")}\n`
 }
 
-/** Returns the pages of the reference, each with its path, its text, and its first sentence. */
+/** Returns the reference pages, each with its path, its text, and its first sentence. */
 export const referencePages = () => {
   const all = packageFolders.flatMap((folder) => {
     const name = folder.split(/[\\/]/).at(-1)

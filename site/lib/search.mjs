@@ -20,7 +20,7 @@ const wordsOf = ({ id, titles }) => [
   ...(titles.length === 0 ? searchWords[id.split("#")[0]] ?? [] : [])
 ]
 
-/** The options for VitePress. The field `words` contains a section's extra search words. */
+/** The options for VitePress. The `words` field contains a section's extra search words. */
 export const miniSearch = {
   options: {
     ...shared,

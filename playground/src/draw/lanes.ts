@@ -1,4 +1,4 @@
-/** Draws the lane of a process: when it waited, led, and was paused or down, and its events. */
+/** Draws a process's lane: when it waited, led, and was paused or down, and its events. */
 import type { Lane, Mark, Span } from "../view/lane.ts"
 import * as words from "../view/text.ts"
 import type { Layout } from "./layout.ts"

@@ -7,7 +7,7 @@ export interface View {
   readonly from: number
   readonly to: number
   readonly width: number
-  /** Labels to show instead of the names of the processes. */
+  /** Labels to show instead of the processes' names. */
   readonly labels?: ReadonlyMap<string, string> | undefined
   readonly hasLedger: boolean
   readonly streams: number

@@ -76,7 +76,7 @@ export type Shape =
     }
   )
 
-/** The area of a shape, and the text that is shown while the pointer is on it. */
+/** A shape's area, and the text that is shown while the pointer is on it. */
 export interface Hit {
   readonly x: number
   readonly y: number

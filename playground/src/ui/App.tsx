@@ -1,4 +1,4 @@
-/** The page, which shows a scenario or a seed of the simulator. */
+/** The page, which shows a scenario or a simulator seed. */
 import { useEffect, useRef, useState } from "preact/hooks"
 import * as address from "../address.ts"
 import { Player } from "../player.ts"
@@ -92,8 +92,8 @@ export const App = () => {
       <main>{content}</main>
       <footer>
         <p>
-          This page runs the library itself, including its Lua scripts, on the in-memory Redis of the testkit, in
-          virtual time. No data leaves the page.
+          This page runs the library itself, including its Lua scripts, on the testkit's in-memory Redis, in virtual
+          time. No data leaves the page.
         </p>
       </footer>
     </>

@@ -1,4 +1,4 @@
-/** The controls of a scenario: play, step, speed, zoom, export, and the seed. */
+/** A scenario's controls: play, step, speed, zoom, export, and the seed. */
 import { useState } from "preact/hooks"
 import * as address from "../address.ts"
 import { type Player, speeds } from "../player.ts"

@@ -1,4 +1,4 @@
-/** Shows a seed of the simulator: its history, faults and violations. */
+/** Shows a simulator seed: its history, faults and violations. */
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { Address } from "../address.ts"
 import { light } from "../draw/shapes.ts"
@@ -52,7 +52,7 @@ export const SeedView = ({ address }: { readonly address: Address }) => {
     }
   }, [])
 
-  const title = `Seed ${address.seed} of the plan ${address.plan}`
+  const title = `Seed ${address.seed} of the ${address.plan} plan`
   if (problem !== undefined) return <p class="problem" role="alert">{problem}</p>
   if (run === undefined) return <p>Loading the plan…</p>
   const { history, live } = run

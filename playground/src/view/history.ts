@@ -1,5 +1,5 @@
 /**
- * The history of a fleet, as a timeline shows it. It is derived from the events of the simulation. The queue, the
+ * The history of a fleet, as a timeline shows it. It is derived from the simulation's events. The queue, the
  * parcels, the violations and the time are set from outside.
  */
 import type { Simulation } from "@effect-simba/testkit"

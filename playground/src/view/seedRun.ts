@@ -1,4 +1,4 @@
-/** Runs a seed of the simulator in the page, and records its whole history with the violations. */
+/** Runs a simulator seed in the page, and records its whole history with the violations. */
 import { Simulation } from "@effect-simba/testkit"
 import { Effect } from "effect"
 import type { Address } from "../address.ts"

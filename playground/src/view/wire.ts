@@ -1,5 +1,5 @@
 /**
- * Builds the lines of the log: commands and their replies, messages, new owners, faults, and what processes note and
+ * Builds the log's lines: commands and their replies, messages, new owners, faults, and what processes note and
  * log.
  */
 import type { Simulation } from "@effect-simba/testkit"

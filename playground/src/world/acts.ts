@@ -1,4 +1,4 @@
-/** The actions by which the reader or a scenario's script controls the fleet, and their short form in the URL. */
+/** The actions with which the reader or a scenario's script controls the fleet, and their short form in the URL. */
 
 export const verbs = [
   "acquire",

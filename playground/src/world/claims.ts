@@ -1,4 +1,4 @@
-/** The claims of the scenarios, checked against their histories. */
+/** The scenarios' claims, checked against their histories. */
 import type { History } from "../view/history.ts"
 import type { Span } from "../view/lane.ts"
 import type { Claim } from "./scenarios.ts"

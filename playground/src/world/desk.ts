@@ -1,6 +1,4 @@
-/**
- * Passes orders from the page to the programs of the fleet, and the remaining time of their leases back to the page.
- */
+/** Passes orders from the page to the fleet's programs, and their leases' remaining time back to the page. */
 import type { Simulation } from "@effect-simba/testkit"
 import { Effect, Queue } from "effect"
 
@@ -17,11 +15,11 @@ export class Desk {
    * For each leader, the remaining lease time that it last read, and the virtual time of that reading, in milliseconds.
    */
   readonly timesLeft = new Map<string, { readonly left: number; readonly at: number }>()
-  /** Returns the virtual time of the world. */
+  /** Returns the world's virtual time. */
   now: () => number = () => 0
   private readonly inboxes = new Map<string, (order: Order) => void>()
 
-  /** Opens the inbox of a process for orders. The next generation of the process gets a new one. */
+  /** Opens the inbox in which a process receives orders. The process's next generation gets a new one. */
   open(client: Simulation.Client): Effect.Effect<Queue.Dequeue<Order>> {
     return Effect.map(Queue.unbounded<Order>(), (inbox) => {
       this.inboxes.set(client.name, (order) => Queue.offerUnsafe(inbox, order))

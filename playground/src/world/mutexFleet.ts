@@ -51,8 +51,8 @@ const writing = (client: Simulation.Client, held: FencingToken.Bearer, every: nu
   )
 
 /**
- * Records the remaining time of the leader's lease. The leader itself reads it, because a read by another process could
- * end an expired lease early and change the history.
+ * Records how much time is left on the leader's lease. The leader itself reads it, because a read by another process
+ * could end an expired lease early and change the history.
  */
 const watching = (desk: Desk, client: Simulation.Client, held: Lease.Lease) =>
   Effect.map(held.timeLeft, (left) => {

@@ -87,7 +87,8 @@ export const scenarios: ReadonlyArray<Scenario> = [
   {
     id: "crash",
     title: "Take-over",
-    story: "A crashed leader releases nothing. Its lease expires on the server, and the first waiter takes over.",
+    story:
+      "A crashed leader does not release its mutex. Its lease expires on the server, and the first waiter takes over.",
     fleet: { _tag: "Mutex", habits: quiet },
     clients: 3,
     script: [

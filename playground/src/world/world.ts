@@ -108,7 +108,7 @@ export class World {
     this.read()
   }
 
-  /** Performs an action of the reader at the current instant. */
+  /** Performs one of the reader's actions at the current instant. */
   perform(act: Omit<Act, "at">): void {
     const done = { ...act, at: this.now }
     this.acts.push(done)

@@ -1,4 +1,4 @@
-// Checks the in-memory store of mutexes.
+// Checks the in-memory mutex store.
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Effect, Layer } from "effect"
 import { mutexes } from "./scenario.mjs"

@@ -1,4 +1,4 @@
-/** Checks both stores on a real server, over any layer of `Redis`. */
+/** Checks both stores on a real server, over any `Redis` layer. */
 import * as RedisMutex from "@effect-simba/redis/RedisMutex"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import { Effect, Layer } from "effect"
