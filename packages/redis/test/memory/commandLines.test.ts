@@ -27,7 +27,7 @@ const programs = Object.values(scripts).flatMap((text) => {
 })
 
 describe.concurrent("the repository's programs", () => {
-  it.each(programs)("%s prints its head with --help", async (file) => {
+  it.each(programs)("%s prints its header comment with --help", async (file) => {
     const help = await run(`${file} --help`)
     assert.deepStrictEqual([help.code, help.errors], [0, ""])
     const [first = ""] = help.output.split("\n")
@@ -63,7 +63,7 @@ describe.concurrent("the repository's programs", () => {
     ["examples/documentation/main.mjs nosuch", "no file with blocks has \"nosuch\" in its path"],
     ["scripts/units.mjs nosuch", "there is no source below \"nosuch\""],
     ["scripts/words.mjs nosuch", "there is no text below \"nosuch\""]
-  ])("%s does no work", async (command, message) => {
+  ])("%s does not do any work", async (command, message) => {
     const { code, errors, output } = await run(command)
     assert.deepStrictEqual([code, output, errors.slice(0, message.length)], [2, "", message])
   })

@@ -9,7 +9,7 @@ import * as commandTimeouts from "../../src/internal/client/ioredis/commandTimeo
 import { quiet } from "../support/harness.ts"
 import { refusingServer } from "../support/refusingServer.ts"
 
-it.live("commands in flight fail when the connection is lost, and later commands fail immediately", () =>
+it.live("in-flight commands fail when the connection is lost, and later commands fail immediately", () =>
   Effect.gen(function*() {
     const client = new Client({ lazyConnect: true })
     Object.assign(client, { status: "ready", stream: new EventEmitter(), sendCommand: () => undefined })

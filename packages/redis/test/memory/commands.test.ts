@@ -108,7 +108,7 @@ describe("a scan of keys", () => {
       pages[Number(cursor)]
     ]) as never
 
-  it.effect("reads all pages from the server, or from each primary of a Cluster", () =>
+  it.effect("reads all pages from the server, or from each primary in a Cluster", () =>
     Effect.gen(function*() {
       const [one, two] = [sendOf([["a", "b"], [], ["c"]]), sendOf([["d"]])]
       const keysIn = (topology: Parameters<typeof scan>[2]) =>

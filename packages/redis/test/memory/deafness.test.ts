@@ -18,7 +18,7 @@ const ignoresGaps = RedisMutex.layerStore.pipe(Layer.provide(Layer.effect(
   }))
 ))) as Layer.Layer<MutexStore.MutexStore, Layer.Error<typeof RedisMutex.layerStore>, Redis | Subscriber>
 
-/** The maximum time from the end of the deafness to a waiter's poll, in milliseconds. */
+/** The maximum time from the end of a client's deafness to its waiters' polls, in milliseconds. */
 const within = 1000
 
 const asksWhenItHears: Checker.Checker = {

@@ -305,7 +305,7 @@ it.effect("a former schedule is dropped once its scheduled times are settled up 
     }
   }))
 
-describe("the hash of a mutex's jobs", () => {
+describe("a mutex's job hash", () => {
   const key = "simba:{m}:jobs"
   const month = 30 * 24 * 60 * 60 * 1000
   const job = (name: string, keep: number) => ({ name, schedule: "every 1000", keep: Duration.millis(keep) })

@@ -1,4 +1,4 @@
-/** How the job store decodes the hash of a mutex's jobs, and which arguments it passes to the scripts. */
+/** How the job store decodes a mutex's job hash, and which arguments it passes to the scripts. */
 import type { MutexName } from "@effect-simba/core/MutexName"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"

@@ -113,7 +113,7 @@ describe("requests from one event-loop turn", () => {
       assert.strictEqual((yield* calls).length, 1)
     }).pipe(Effect.provide(FakeLive)))
 
-  it.effect("the release of an owner that had to wait is sent immediately", () =>
+  it.effect("a release by an owner that had to wait is sent immediately", () =>
     Effect.gen(function*() {
       const { state, store } = yield* openDirect
       const { confirm, id, lease, mutex } = requestOf("waited")

@@ -67,7 +67,7 @@ describe("a call", () => {
     ]])
   })
 
-  it("contains the durations of each operation whose durations are unusual", () => {
+  it("contains the durations for each operation with unusual durations", () => {
     const other = { lease: Duration.millis(8000), confirm: Duration.millis(1400) }
     const calls = sent(({ acquire: ask, release: end }) => {
       ask(acquire(m, "a"), none)
@@ -122,7 +122,7 @@ describe("a release of a contended mutex", () => {
   })
 })
 
-it("the key of a resource's largest token is in the same slot as the resource", () => {
+it("the key for a resource's largest token is in the same slot as the resource", () => {
   assert.strictEqual(largestToken("orders"), "{orders}:simba-token")
   assert.strictEqual(largestToken("a{b}c"), "a{b}c:simba-token")
   for (const name of ["{}a{b}", "a{b", "a}b"]) assert.strictEqual(largestToken(name), `{${name}}:simba-token`)

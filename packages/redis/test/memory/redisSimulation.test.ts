@@ -1,4 +1,4 @@
-/** Simulates ordinary programs, which write no notes for the checkers. */
+/** Simulates ordinary programs, which do not write notes for the checkers. */
 import { Leadership, Mutex } from "@effect-simba/core"
 import { RedisFence } from "@effect-simba/redis"
 import * as RedisSimulation from "@effect-simba/redis/RedisSimulation"

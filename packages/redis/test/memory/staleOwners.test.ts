@@ -62,7 +62,7 @@ describe("a stale owner's command is a violation if it succeeds:", () => {
     assert.strictEqual(renew("8", []), 1)
   })
 
-  it("a dead letter of a message", () => {
+  it("a dead letter for a message", () => {
     const bury = (owner: string, reply: string) =>
       judge(owner, ["mutex:s", "s", "dead-messages", "dead-ids"], [`${held}@@7`, "1-0", "why", "7"], reply)
     assert.deepStrictEqual([bury("7", "DeadLettered"), bury("8", "NotOwner")], [0, 0])

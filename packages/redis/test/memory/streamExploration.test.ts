@@ -9,7 +9,7 @@ const { stackTraceLimit } = Error
 Error.stackTraceLimit = 0
 afterAll(() => void (Error.stackTraceLimit = stackTraceLimit))
 
-describe("every schedule of data streams with two deviations", () => {
+describe("every data-stream schedule with two deviations", () => {
   for (const [name, { plan, what }] of Object.entries(streamScopes)) {
     it.effect(`${name}: ${what}`, () =>
       Effect.map(Simulation.explore(plan, { deviations: 2 }), (explored) => {

@@ -373,7 +373,7 @@ describe("writes by other programs", () => {
       assert.strictEqual(yield* service.done(held), "Done")
     })))
 
-  it.effect("the failures of an unfinished announcement are kept", () =>
+  it.effect("an unfinished announcement's failures are kept", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       const held = yield* own("one")
@@ -386,7 +386,7 @@ describe("writes by other programs", () => {
       assert.match(String(yield* send("HGET", StreamKeys.failures(name), held.entry)), /^1[|]/)
     })))
 
-  it.effect("the record of an announcement is deleted when the announcement is done or dead-lettered", () =>
+  it.effect("an announcement's record is deleted when the announcement is done or dead-lettered", () =>
     onFake(Effect.gen(function*() {
       const { own, send, service } = yield* setup()
       for (const label of ["done", "dead"]) {
@@ -588,7 +588,7 @@ describe("writes by other programs", () => {
       assert.deepStrictEqual((yield* service.inspect).consumers.map(({ name }) => name), [a])
     })))
 
-  it.effect("the load-balancer stream cannot be announced as a data stream of its service", () =>
+  it.effect("the load-balancer stream cannot be announced as a data stream in its own service", () =>
     onFake(Effect.gen(function*() {
       const { send, service } = yield* setup()
       const error = yield* Effect.flip(service.announce([{ stream: input as never, info: {} }]))

@@ -157,7 +157,7 @@ describe("a blocking read", () => {
       assert.deepStrictEqual(sizes, [1, 100, 1])
     }))
 
-  it.effect("drops a data stream whose messages have no waiter, so the next waiter starts with a separate read", () =>
+  it.effect("drops a data stream whose messages have no waiters, so the next waiter starts with a separate read", () =>
     Effect.gen(function*() {
       let asked = 0
       const { commands, reply, wait } = yield* setup({
@@ -212,7 +212,7 @@ describe("a blocking read", () => {
 })
 
 describe("readers", () => {
-  it.effect("have 128 data streams each, or more if no connection is left", () =>
+  it.effect("have 128 data streams each, or more if no connections are left", () =>
     Effect.gen(function*() {
       const { commands, connections, wait } = yield* setup({ maxReaders: 2 })
       for (let i = 0; i < blockingRead.readSize; i++) yield* wait(`a${i}`)

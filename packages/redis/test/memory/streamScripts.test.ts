@@ -1077,7 +1077,7 @@ describe("what scripts read", () => {
       assert.deepInclude(consumers.map(({ name, pending }) => [name, pending]), ["pending", 0])
     })))
 
-  it.effect("a streak of failures lasts until a pause of the given length, even one of a millisecond", () =>
+  it.effect("a streak of failures lasts until a pause of the given length, even one millisecond", () =>
     onFake(Effect.gen(function*() {
       const { own, service } = yield* setup()
       const held = yield* own("one")

@@ -237,8 +237,8 @@ describe("data-stream simulations", () => {
     ))
 
   /**
-   * Returns the violations by members that believe that the others own nothing, and whose view of capacities changes
-   * every `changeEvery` milliseconds.
+   * Returns the violations by members that believe the others own nothing, and whose view of capacities changes every
+   * `changeEvery` milliseconds.
    */
   const lavish = (changeEvery: number) =>
     found(

@@ -199,7 +199,7 @@ describe("the table of members", () => {
     })))
 })
 
-describe("the state of a service", () => {
+describe("a service's state", () => {
   it.effect("counts pending entries on all pages", () =>
     onFake(Effect.gen(function*() {
       const { announceMany, service } = yield* setup()

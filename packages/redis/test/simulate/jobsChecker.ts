@@ -57,7 +57,7 @@ export const endOf = (args: ReadonlyArray<string>) => {
   return { job: job!, claim: claim!, outcome: outcome! }
 }
 
-/** Parses a schedule whose scheduled times are the multiples of a period, in milliseconds. */
+/** Parses a schedule whose times are the multiples of a period, in milliseconds. */
 const periodOf = (schedule: string | undefined) => {
   const [, millis, seconds] = /^(?:every (\d+)|cron UTC \*\/(\d+) .*)$/.exec(schedule ?? "") ?? []
   return millis !== undefined ? Number(millis) : seconds !== undefined ? 1000 * Number(seconds) : undefined

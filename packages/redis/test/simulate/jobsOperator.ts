@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { insisting, tools } from "./streamSettings.ts"
 
-/** Other schedules for the jobs, whose scheduled times are the multiples of their periods. */
+/** Other schedules for the jobs. Their times are the multiples of their periods. */
 const schedules = [
   Leadership.every("500 millis"),
   Leadership.every("1500 millis"),

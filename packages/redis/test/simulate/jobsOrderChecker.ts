@@ -24,7 +24,7 @@ export const ordersAreFollowed = (
     const isExcused = (since: number) => Math.max(view.lossAt(), forgottenAt) >= since
     const isPaused = (job: string) =>
       view.field(key, "paused") !== undefined || view.field(key, `paused:${job}`) !== undefined
-    /** The jobs that operators have paused; `""` stands for all jobs. Read from the server after a loss of data. */
+    /** The jobs that operators have paused; `""` stands for all jobs. Read from the server after data loss. */
     const paused = new Set<string>()
     let readAt = -Infinity
     const readPaused = () => {

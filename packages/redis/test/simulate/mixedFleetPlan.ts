@@ -113,8 +113,8 @@ const barges = 2 * simbaClients + 8
 const race = Duration.millis(2)
 
 /**
- * Maximum time from a notification until the server receives the waiter's request: the delays of the message, of the
- * request and of the network.
+ * Maximum time from a notification until the server receives the waiter's request: the message, request and network
+ * delays.
  */
 const notice = Duration.millis(200 + 30 + 5)
 

@@ -95,7 +95,7 @@ const longestLease = 4000 + transition
 
 export const { recovery } = bounds
 
-/** Draws a fleet's load. Idle fleets reveal other defects than busy ones. */
+/** Draws a fleet's load. Idle fleets reveal different defects than busy ones. */
 export const loadOf = (seed: number | string) => {
   const draw = draws(seed)
   const pick = <A>(name: string, items: ReadonlyArray<A>) => items[Math.floor(draw(name) * items.length)]!

@@ -14,7 +14,7 @@ const tokenOf = (leaseValue: string) => leaseValue.slice(leaseValue.lastIndexOf(
 const isAct = (reply: unknown) =>
   reply !== "NotOwner" && reply !== "AlreadyDone" && !(Array.isArray(reply) && reply[0] === "error")
 
-/** Infers from a command's arguments and reply for which owners it acted. */
+/** Infers which owners a command acted for from its arguments and reply. */
 const actsOf = (service: Parameters<typeof StreamKeys.input>[0], streams: ReadonlyArray<string>) => {
   const [input, failures, handOvers] = [StreamKeys.input, StreamKeys.failures, StreamKeys.handOvers].map((key) =>
     key(service)

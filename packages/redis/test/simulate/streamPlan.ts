@@ -154,7 +154,7 @@ const orphan = ({ sweepInterval: sweep }: Pace) => Duration.millis(2000 + 2 * 1.
 /** The bound for Go consumers' orphans: an entry is left for 40 seconds to a Go consumer that has not locked it. */
 const goOrphan = (pace: Pace) => Duration.sum(orphan(pace), Duration.seconds(40))
 
-/** Maximum time for which a silent member counts as alive. */
+/** Maximum time that a silent member counts as alive. */
 const settle = ({ confirmTimeout: confirm, heartbeatInterval: heartbeat, leaseDuration: lease }: Pace) =>
   Duration.millis(Math.max(4 * heartbeat, lease) + confirm + 500)
 

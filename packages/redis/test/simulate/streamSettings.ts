@@ -79,7 +79,7 @@ export const draftsOver = (stream: string) => `drafts-over:${stream}`
  *   everything is written and announced again after the faults, because it may have been lost.
  * - `ownOffsets`: whether handlers store their offsets in an external system, which checks tokens, instead of
  *   committing.
- * - `goWork`: maximum time for which a Go consumer works on a data stream, in milliseconds.
+ * - `goWork`: maximum time that a Go consumer works on a data stream, in milliseconds.
  */
 export interface Settings {
   readonly maxFailures?: number

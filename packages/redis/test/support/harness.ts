@@ -66,7 +66,7 @@ export const freshId = (sibling?: LeaseId): LeaseId => {
   return LeaseId.make(`${number}-${layer}:test@host`)
 }
 
-/** Returns the channel of the id's layer. */
+/** Returns the channel for the id's layer. */
 export const inboxChannelOf = (id: LeaseId): string => RedisKeys.inboxChannel(inboxOf(id))
 
 /** Returns a new id in Simba's format. */
@@ -117,7 +117,7 @@ export const refused = (result: AcquireResult) => {
   return result as Extract<AcquireResult, { readonly _tag: "Refused" }>
 }
 
-/** An effect-simba contender whose store operations are called one by one by the test. */
+/** An effect-simba contender. The test calls its store operations one by one. */
 export const contender = (
   store: MutexStore["Service"],
   mutex: MutexName,

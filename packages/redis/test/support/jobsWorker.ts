@@ -13,7 +13,7 @@ export interface JobsConfig {
   readonly mutex: string
   /** The `rate` job's period, in milliseconds. */
   readonly every: number
-  /** Every run whose number is a multiple of this one fails, so that the process steps down. */
+  /** Every run whose number is a multiple of this fails, so that the process steps down. */
   readonly stepsDownAfter: number
 }
 

@@ -289,7 +289,7 @@ export const hanging = scenario(function*({ open, server }) {
       Effect.gen(function*() {
         yield* Effect.sleep("1 second")
         yield* server.pause
-        // Let the reply to a renewal in flight arrive. No later renewal can succeed.
+        // Let the reply to an in-flight renewal arrive. No later renewal can succeed.
         yield* Effect.sleep("100 millis")
         yield* Deferred.succeed(deadline, (yield* Clock.currentTimeMillis) + Duration.toMillis(yield* lease.timeLeft))
         return yield* work.body

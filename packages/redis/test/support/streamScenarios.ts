@@ -413,7 +413,7 @@ export const gaps = scenario(function*(stage) {
 })
 
 /**
- * An owner reports messages that the previous owner missed without noticing, no matter from which position it starts.
+ * An owner reports messages that the previous owner missed without noticing, no matter which position it starts from.
  */
 export const passedOver = scenario(function*(stage) {
   const { service, streams } = named(stage, "passed", 3)
