@@ -12,7 +12,7 @@
  * import { ContentionScript } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  *
- * it.effect.prop("no two at a time", [ContentionScript.arbitrary({ workers: 4 })], ([script]) =>
+ * it.effect.prop("never two owners", [ContentionScript.arbitrary({ workers: 4 })], ([script]) =>
  *   Effect.gen(function*() {
  *     const history = yield* ContentionScript.run(script, { layer: Mutex.layerMemory() })
  *     const problems = ContentionScript.problems(history)
@@ -311,7 +311,7 @@ const twice = (history: History) =>
   pairs(history, ({ order }, later) => later.order[0] < order[1] ? "holds it together with" : undefined)
 
 const notGrowing = (history: History) =>
-  pairs(history, ({ token }, later) => later.token <= token ? "has no larger token than" : undefined)
+  pairs(history, ({ token }, later) => later.token <= token ? "does not have a larger token than" : undefined)
 
 /**
  * When a holding got its place in the fleet's queue: when the first fiber behind that place sent its request, but not

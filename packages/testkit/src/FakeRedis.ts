@@ -159,8 +159,7 @@ export class FakeRedis extends Context.Service<FakeRedis, {
   /** Discards all scripts, as SCRIPT FLUSH or a failover does. */
   readonly flushScripts: Effect.Effect<void>
   /**
-   * Breaks the connections of one client, or of all clients. In-flight commands fail, although they may have been
-   * executed.
+   * Breaks one client's connections, or all connections. In-flight commands fail, although they may have been executed.
    */
   readonly dropConnections: (client?: string) => Effect.Effect<void>
   /**

@@ -55,7 +55,7 @@ const addressOf = (address: NetAddress.SocketAddress): Address => {
 }
 
 /**
- * Serves the clients of the current `SocketServer` until the effect is interrupted.
+ * Serves clients on the current `SocketServer` until the effect is interrupted.
  *
  * **When to use**
  *
@@ -90,7 +90,7 @@ export const run = (
  *
  * **Details**
  *
- * The server uses the clock of the `FakeRedis` layer, so under `TestClock` the test decides when keys expire for socket
+ * The server uses the `FakeRedis` layer's clock, so under `TestClock` the test decides when keys expire for socket
  * clients too. `FakeNetwork.link("socket")` can stall, delay and break their connections. If a request or a reply is
  * lost, the connection breaks, because a byte stream cannot skip one.
  *

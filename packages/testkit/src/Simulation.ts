@@ -199,7 +199,7 @@ export interface Options<E> {
 /**
  * An event in a history. `at` is the virtual time in milliseconds since the start.
  *
- * **Example** (Listing the owners of a lock)
+ * **Example** (Listing a lock's owners)
  *
  * ```ts
  * import type { Simulation } from "@effect-simba/testkit"
@@ -604,9 +604,9 @@ export const explore = <E>(plan: Plan<E>, options?: {
   })
 
 /**
- * Replays one schedule of an exploration. `schedule` comes from the exploration's result.
+ * Replays one schedule from an exploration. `schedule` comes from the exploration's result.
  *
- * **Example** (Showing the history of a schedule)
+ * **Example** (Showing a schedule's history)
  *
  * ```ts
  * import { Simulation } from "@effect-simba/testkit"

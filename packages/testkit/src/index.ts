@@ -58,7 +58,7 @@ export * as Checker from "./Checker.ts"
  * import { ContentionScript } from "@effect-simba/testkit"
  * import { Effect } from "effect"
  *
- * it.effect.prop("no two at a time", [ContentionScript.arbitrary({ workers: 4 })], ([script]) =>
+ * it.effect.prop("never two owners", [ContentionScript.arbitrary({ workers: 4 })], ([script]) =>
  *   Effect.gen(function*() {
  *     const history = yield* ContentionScript.run(script, { layer: Mutex.layerMemory() })
  *     const problems = ContentionScript.problems(history)

@@ -192,7 +192,7 @@ const release = Command.make(
       if (current !== ownerOf(state)) {
         return yield* stop(
           "negative",
-          `Nothing was changed: ${current === "-" ? "nobody" : printable(current)} owns "${printable(name)}" now.`
+          `Nothing was changed: ${current === "-" ? "nobody" : printable(current)} now owns "${printable(name)}".`
         )
       }
     }

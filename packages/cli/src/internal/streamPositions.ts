@@ -55,7 +55,7 @@ const move = Effect.fnUntraced(function*(
   if (announce) yield* StreamClient.announce(stream)
   const isAnnounced = Option.isSome(yield* service.find(stream))
   yield* print({ stream, after, announced: isAnnounced }, (paint) => [
-    paint("green", `reading of "${printable(stream)}" continues ${placeOf(to, after)}`),
+    paint("green", `"${printable(stream)}" continues ${placeOf(to, after)}`),
     ...isAnnounced ? [] : [paint("yellow", "It is not announced, so nobody reads it. See --announce.")]
   ])
 })

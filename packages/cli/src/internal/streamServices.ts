@@ -145,7 +145,7 @@ const undeliveredOf = Effect.fnUntraced(function*(name: ServiceName, count: numb
   const parse = toEntry((stream) => stream === input ? "a data stream needs another name" : undefined)
   const groups = yield* send<ReadonlyArray<ReadonlyArray<unknown>>>("XINFO", "GROUPS", input)
   const group = groups.find(([, group]) => group === keys.group(name))
-  // The first consumer will create the group at the start of the stream
+  // The first consumer will create the group at the beginning of the stream
   const last = group === undefined ? "0-0" : String(group[group.indexOf("last-delivered-id") + 1])
   const entries = yield* send<Entries>("XRANGE", input, `(${last}`, "+", "COUNT", String(count))
   return entries.map(([entry, fields]) =>

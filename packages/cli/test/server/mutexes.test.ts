@@ -67,7 +67,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       yield* server.send("DEL", ...[good, list, text].map((name) => `simba:{${name}}`))
     }))
 
-  it.effect("release names the key of a mutex that another program wrote, not the owner key", () =>
+  it.effect("release names the mutex key that another program wrote, not the owner key", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer
       const holder = yield* openMutex(server)
@@ -120,7 +120,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       const lease = yield* holder.acquire(name)
       asked.write("y")
       assert.strictEqual(yield* asked.ended, 1)
-      assert.include(asked.output(), `Nothing was changed: ${lease.id} owns`)
+      assert.include(asked.output(), `Nothing was changed: ${lease.id} now owns`)
       yield* lease.ensure
     }))
 
@@ -306,7 +306,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
     }))
 
-  it.effect("help, version and completions need no server", () =>
+  it.effect("help, version and completions do not need a server", () =>
     Effect.gen(function*() {
       const nowhere = { url: "redis://127.0.0.1:1" }
       for (

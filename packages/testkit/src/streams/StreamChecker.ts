@@ -1,5 +1,5 @@
 /**
- * Rules that every history of a simulated fleet with shared data streams must obey.
+ * Rules that every history must obey if a simulated fleet shares data streams.
  *
  * Use them together with the checkers for locks, which check a data stream's lease like any other lock.
  *
@@ -36,7 +36,7 @@ import * as ownership from "./internal/checkers/ownership.ts"
 import * as progress from "./internal/checkers/progress.ts"
 
 /**
- * Describes where the server keeps the state of a service.
+ * Describes where the server keeps a service's state.
  *
  * **Details**
  *
@@ -48,7 +48,7 @@ import * as progress from "./internal/checkers/progress.ts"
  * - `entryLease`: the string with which a Go consumer holds an entry. `announcement`: the data stream named in an
  *   entry.
  * - `holder`: the consumer named in the value of a stream lease.
- * - `isGoConsumer`: whether this is the name of a Go consumer or of a client that runs one.
+ * - `isGoConsumer`: whether this name belongs to a Go consumer or to a client that runs one.
  * - `isMark`: whether this name in the consumer group is the group's mark, and not a consumer.
  *
  * Needed only if operators or producers use these features:
@@ -57,7 +57,7 @@ import * as progress from "./internal/checkers/progress.ts"
  *   paused.
  * - `isDraft`: whether a message belongs to a data stream that was deleted and then written again. Drafts have larger
  *   ids than the messages that replace them, and are not noted.
- * - `keyOf`: returns the key of a message by its id, if messages are processed concurrently.
+ * - `keyOf`: returns a message's key by its id, if messages are processed concurrently.
  * - `sought`: the data stream whose checkpoint an operator moves with this command. `trimmed`: the data stream from
  *   which this command removes processed messages.
  * - `isUndecodable`: whether a message with these fields cannot be decoded.
@@ -75,10 +75,10 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *
  * **Details**
  *
- * - `checkpoints advance only past processed messages`: the checkpoint of a data stream, or the `kept` message that
- *   replaces it, never moves back. It passes only messages that have been processed or dead-lettered, unless the server
- *   lost data.
- * - `messages come in order`: a handler receives the messages of its data stream one at a time, starting after the
+ * - `checkpoints advance only past processed messages`: a data stream's checkpoint, or the `kept` message that replaces
+ *   it, never moves back. It passes only messages that have been processed or dead-lettered, unless the server lost
+ *   data.
+ * - `messages come in order`: a handler receives its data stream's messages one at a time, starting after the
  *   checkpoint.
  * - `nothing is forgotten`: every announced data stream is finished after the faults have ended. An announcement
  *   disappears only if its data stream was processed to the end, if it was dead-lettered, or if a Go consumer removed

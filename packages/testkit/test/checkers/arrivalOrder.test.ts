@@ -90,7 +90,7 @@ describe("first come, first served", () => {
     )
   })
 
-  it("compares all waiters if they need no subscription", () => {
+  it("compares all waiters if they do not need subscriptions", () => {
     const polling = (between: (history: History) => void = () => {}) =>
       played((history) => {
         queue(history, "c1", "a", 1)

@@ -140,7 +140,7 @@ describe("everybody is served in turn", () => {
   const found = (ahead = 0, since = "10.000") =>
     `${ahead + 2} others were granted m since ${since} s, when ${ahead} were ahead of a`
 
-  it("allows as many grants as there were waiters ahead, and barges", () => {
+  it("allows as many grants as there were waiters ahead, plus barges", () => {
     assert.strictEqual(played((history) => (queue(history), others(history, 1))), "")
     assert.strictEqual(played((history) => (queue(history), others(history, 2))), found())
     const ahead = (before: (history: History) => void, count: number) =>

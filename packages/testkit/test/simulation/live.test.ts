@@ -93,7 +93,7 @@ describe("Simulation.begin", () => {
       assert.deepStrictEqual(faults(live), ["c1 kill", "c1 start"])
     }))
 
-  it.effect("a process can be paused again after it was paused and killed", () =>
+  it.effect("a process can be paused again after it has been paused and killed", () =>
     Effect.gen(function*() {
       const live = yield* begin()
       live.pause("c1")
@@ -145,7 +145,7 @@ describe("Simulation.begin", () => {
       assert.isDefined(live.parcels.find(({ client }) => client === "c3"))
     }))
 
-  it.effect("the clock of an individual process can be stepped", () =>
+  it.effect("a single process's clock can be stepped", () =>
     Effect.gen(function*() {
       const telling = (client: Simulation.Client) =>
         Effect.clockWith((clock) => clock.currentTimeMillis).pipe(

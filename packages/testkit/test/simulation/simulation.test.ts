@@ -124,7 +124,7 @@ const delays: Simulation.Faults = {
 }
 
 describe("Simulation", () => {
-  it.effect("finds no violation in a correct lock", () =>
+  it.effect("does not find any violations in a correct lock", () =>
     Effect.gen(function*() {
       for (let seed = 1; seed <= 10; seed++) {
         const result = yield* Simulation.run({ ...options(seed), faults: delays })

@@ -1,7 +1,4 @@
-/**
- * Tests that each stream ownership checker finds its violation in a tailored history, and no violation in a correct
- * history.
- */
+/** Tests that each stream ownership checker finds its violation in a tailored history, and none in a correct one. */
 import type { Simulation } from "@effect-simba/testkit"
 import { describe, it } from "@effect/vitest"
 import { Duration, Effect, Schedule } from "effect"
@@ -103,7 +100,7 @@ describe("nothingIsForgotten", () => {
     })
 
   it.effect("finds an announcement that disappears before its data stream ends", () =>
-    finds(checker, /^1-0 of s is gone, but was only committed up to 1-0/, (client) =>
+    finds(checker, /^1-0 \(s\) is gone, but was only committed up to 1-0/, (client) =>
       Effect.gen(function*() {
         yield* announced(client)
         yield* commit("1-0")
@@ -152,7 +149,7 @@ describe("nothingIsForgotten", () => {
     it.effect("finds a handler that starts after the loss and removes the announcement", () =>
       finds(
         checker,
-        /^1-0 of s is gone, but was only committed up to its beginning/,
+        /^1-0 \(s\) is gone, but was only committed up to its beginning/,
         twice(({ note }) => note("begin", { resource: "s", id: "s#2", entry: "1-0" })),
         {},
         faults

@@ -7,7 +7,7 @@ import * as fleet from "../../src/streams/internal/checkers/fleet.ts"
 import { type History, verdict } from "../support/handwritten.ts"
 import { lock, model } from "../support/streamHistory.ts"
 
-describe("dead letters are earned", () => {
+describe("dead letters are justified", () => {
   const failures = verdict(fleet.deadLettersAreEarned(model, 2), {
     ...lock,
     released: (args) => args[0] === "DEL" && args.length === 3 ? { resource: "s", id: `s#${args[2]}` } : undefined

@@ -1,6 +1,6 @@
 /**
- * Tests that each checker for what operators and producers do with data streams finds its violation, and does not find
- * any in a correct history.
+ * Tests that each checker for what operators and producers do with data streams finds its violation, and none in a
+ * correct history.
  */
 import type { StreamChecker } from "@effect-simba/testkit/streams"
 import { describe, it } from "@effect/vitest"
@@ -95,14 +95,14 @@ describe("deadMessagesAreEarned", () => {
   it.effect("finds a message that is dead-lettered too early, not counting another owner's attempts", () =>
     finds(
       checker,
-      /^1-0 of s is a dead letter after only 1 of 2 attempts/,
+      /^1-0 in s is a dead letter after only 1 of 2 attempts/,
       (client) => all(tried(client, "1-0"), noted(client, "tried", { id: "s#2", message: "1-0" }), die("1-0"))
     ))
 
   it.effect("finds a message that is dead-lettered twice", () =>
     finds(
       checker,
-      /^1-0 of s became a dead letter twice/,
+      /^1-0 in s became a dead letter twice/,
       (client) => all(tried(client, "1-0"), tried(client, "1-0"), die("1-0"), die("1-0"))
     ))
 
@@ -122,14 +122,14 @@ describe("gapsAreReported", () => {
   it.effect("finds messages that were deleted before they were read but are not reported as a gap", () =>
     finds(
       checker,
-      /^1-0 of s was deleted before it was read, and no gap is reported,2-0 of s/,
+      /^1-0 in s was deleted before it was read, but no gap is reported,2-0 in s/,
       () => all(trimmed, commit("3-0"))
     ))
 
   it.effect("finds a gap with more messages than were deleted", () =>
     finds(
       checker,
-      /^3 messages of s are reported as missing, but 2 were deleted/,
+      /^3 messages in s are reported as missing, but 2 were deleted/,
       (client) => all(trimmed, gap(client, 3))
     ))
 
@@ -224,9 +224,9 @@ describe("onlyReadIsTrimmed", () => {
   it.effect("finds messages that are trimmed after the checkpoint", () =>
     Effect.gen(function*() {
       const trim = send("XTRIM", "s", "MINID", "3-0")
-      yield* finds(checker, /^2-0 of s was trimmed, but s is only committed up to 1-0/, () =>
+      yield* finds(checker, /^2-0 in s was trimmed, but s is only committed up to 1-0/, () =>
         all(messages, commit("1-0"), trim))
-      yield* finds(checker, /^1-0 of s was trimmed, but s is only committed up to its beginning/, () =>
+      yield* finds(checker, /^1-0 in s was trimmed, but s is only committed up to its beginning/, () =>
         all(messages, trim))
     }))
 

@@ -27,11 +27,11 @@ describe("a history with operators is correct if", () => {
         for (let i = 0; i < letters; i++) history.send("XADD", "dead:s", "*", "id", "1-0")
       })
     assert.strictEqual(dead(2, 1), "")
-    assert.strictEqual(dead(1, 1), "1-0 of s is a dead letter after only 1 of 2 attempts")
-    assert.strictEqual(dead(0, 1), "1-0 of s is a dead letter after only 0 of 2 attempts")
-    assert.strictEqual(dead(2, 2), "1-0 of s became a dead letter twice")
+    assert.strictEqual(dead(1, 1), "1-0 in s is a dead letter after only 1 of 2 attempts")
+    assert.strictEqual(dead(0, 1), "1-0 in s is a dead letter after only 0 of 2 attempts")
+    assert.strictEqual(dead(2, 2), "1-0 in s became a dead letter twice")
     assert.strictEqual(dead(0, 2, 0), "")
-    assert.strictEqual(dead(2, 2, -1), "1-0 of s became a dead letter twice")
+    assert.strictEqual(dead(2, 2, -1), "1-0 in s became a dead letter twice")
   })
 
   it("no work starts on a paused data stream, except shortly after the pause or after a fault that affects the consumer", () => {
@@ -81,7 +81,7 @@ describe("a history with operators is correct if", () => {
         history.converge()
       })
     const missing = (...ids: ReadonlyArray<string>) =>
-      ids.map((id) => `${id} of s was deleted before it was read, and no gap is reported`).join("\n")
+      ids.map((id) => `${id} in s was deleted before it was read, but no gap is reported`).join("\n")
     const remove = (history: History, ...ids: ReadonlyArray<string>) => history.send("XDEL", "s", ...ids)
     const gap = (history: History, after: string, until: string, missed: number, reason = "Deleted") =>
       history.note("gap", { resource: "s", id: "s#1", after, until, reason, missed })
@@ -104,7 +104,7 @@ describe("a history with operators is correct if", () => {
     assert.strictEqual(removed((history) => gap(history, "2-1", "3-0", 2)), missing("2-1"))
     assert.strictEqual(removed((history) => gap(history, "3-0", "4-0", 2)), missing("3-0"))
     assert.strictEqual(removed((history) => gap(history, "2-0", "2-1", 3)), missing("3-0"))
-    const more = "4 messages of s are reported as missing, but 3 were deleted"
+    const more = "4 messages in s are reported as missing, but 3 were deleted"
     assert.strictEqual(removed((history) => gap(history, "1-0", "3-0", 4)), more)
     assert.strictEqual(removed((history) => gap(history, "1-0", "3-0", 4), 0), "")
     // The checkpoint is the position, and the last committed message has been read
@@ -127,7 +127,7 @@ describe("a history with operators is correct if", () => {
         commit(history, "9-0")
         history.converge()
       })
-    const missing = (id: string) => `${id} of s was deleted before it was read, and no gap is reported`
+    const missing = (id: string) => `${id} in s was deleted before it was read, but no gap is reported`
     assert.strictEqual(sought(["2-0"], "2-0"), "")
     assert.strictEqual(sought(["2-0", "2-1"], "2-0"), missing("2-1"))
     assert.strictEqual(sought(["2-1"], "1-0"), missing("2-1"))
@@ -135,7 +135,7 @@ describe("a history with operators is correct if", () => {
     assert.strictEqual(sought(["1-0", "2-0", "2-1", "3-0"], "0-1"), "")
   })
 
-  it("trimming messages that were read causes no gap", () => {
+  it("trimmed messages that were read are not reported as a gap", () => {
     const trimmed = (upTo: string) =>
       verdict(operations.gapsAreReported(model), lock)((history) => {
         write(history, "1-0", "2-0", "3-0")
@@ -146,6 +146,6 @@ describe("a history with operators is correct if", () => {
         history.converge()
       })
     assert.strictEqual(trimmed("1-0"), "")
-    assert.strictEqual(trimmed("0-1"), "1-0 of s was deleted before it was read, and no gap is reported")
+    assert.strictEqual(trimmed("0-1"), "1-0 in s was deleted before it was read, but no gap is reported")
   })
 })

@@ -151,7 +151,7 @@ describe("no ping-pong", () => {
   ) => (history.wait(millis - history.now), act(history))
   const taken = (history: History) => history.send("SET", "owner:t", "1")
 
-  it("has one bound for a hand-over without a membership change, and one for a change of shares", () => {
+  it("has one limit for a hand-over without a membership change, and another for a change of shares", () => {
     assert.strictEqual(moves((history) => history.wait(9999)), found)
     assert.strictEqual(moves((history) => history.wait(10_000)), later)
     assert.strictEqual(moves((history) => (taken(history), history.wait(9999))), found)

@@ -224,7 +224,7 @@ describe("nothing is forgotten", () => {
     history.sendAs(client, "XDEL", "input", "1-0")
   }
   const never = "s was never finished"
-  const gone = (upTo: string) => `1-0 of s is gone, but was only committed up to ${upTo}`
+  const gone = (upTo: string) => `1-0 (s) is gone, but was only committed up to ${upTo}`
 
   it("finds announcements that are gone or left even though their data stream has not reached its end", () => {
     assert.strictEqual(forgotten(() => {}), `1-0 (s) is not finished\n${never}`)

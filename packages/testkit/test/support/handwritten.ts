@@ -162,7 +162,7 @@ const party = (verb: string, length: number) => (args: ReadonlyArray<string>) =>
 
 /**
  * A lock for two resources. `SET owner:m a` takes one, `DEL owner:m a` and `ZREM queue:m a` release it, and `UNLINK
- * owner:m a` releases it by force. `ZADD queue:m 1 a` queues. The key `fence:m` contains the token.
+ * owner:m a` releases it by force. `ZADD queue:m 1 a` queues. The `fence:m` key contains the token.
  */
 export const lock: LockModel = {
   resources: ["m", "n"],

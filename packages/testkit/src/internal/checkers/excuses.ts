@@ -25,7 +25,7 @@ interface Grant {
   forcedUntil: number
 }
 
-/** Tracks the leases of all ids, to decide when a client is excused for relying on a lease that has ended. */
+/** Tracks all ids' leases, to decide when a client is excused for relying on a lease that has ended. */
 export const beliefs = (view: View) => {
   const grants = new Map<string, Grant>()
   const reported = new Set<string>()

@@ -9,7 +9,7 @@ export const fallen = (event: Event): string | undefined =>
     ? event.client
     : undefined
 
-/** Deletes the entries of the client whose process was killed or failed in this event. */
+/** Deletes the entries for the client whose process was killed or failed in this event. */
 export const forgetFallen = (event: Event, maps: Iterable<Map<string, { readonly client: string }>>): void => {
   const gone = fallen(event)
   if (gone === undefined) return

@@ -1,4 +1,4 @@
-/** Provides Effect's `Redis` service and `Subscriber` for one client of a fake server. */
+/** Provides Effect's `Redis` service and `Subscriber` for one client on a fake server. */
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"

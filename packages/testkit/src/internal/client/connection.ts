@@ -127,7 +127,7 @@ export class Connection {
     this.failPending()
   }
 
-  /** Detects a half-open connection, on which an expected reply does not arrive. */
+  /** Detects a half-open connection, where an expected reply never arrives. */
   private watchSilence(): void {
     if (this.silence !== undefined || this.role === "reserved") return
     const { commandTimeoutMillis, host } = this.settings

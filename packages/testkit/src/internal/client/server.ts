@@ -232,7 +232,7 @@ export class FakeServer {
     return count
   }
 
-  /** Breaks the connections of one client or of all clients, as if the network had lost their state. */
+  /** Breaks one client's connections, or all connections, as if the network had lost their state. */
   dropConnections(client?: string): void {
     for (const link of this.links.values()) if (client === undefined || link.name === client) link.reset()
   }

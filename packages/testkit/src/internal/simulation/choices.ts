@@ -1,6 +1,6 @@
 /**
- * The choices in one run of an exploration. By default each choice point takes the normal alternative, in which nothing
- * goes wrong. A schedule lists a run's deviations, which is enough to replay it.
+ * The choices in one exploration run. By default each choice point takes the normal alternative, in which nothing goes
+ * wrong. A schedule lists a run's deviations, which is enough to replay it.
  */
 
 /** A place where a process may deviate: one of its messages, something that arrives, or a runnable fiber. */
@@ -31,9 +31,7 @@ export interface Deviations {
    * How long a process's machine may be suspended when data arrives or a timer fires. The monotonic clock stops too.
    */
   readonly suspensions: ReadonlyArray<number>
-  /**
-   * The rates at which a process's clocks may run from the start of the exploration. At 0.96 they lose four percent.
-   */
+  /** The rates at which a process's clocks may run once the exploration starts. At 0.96 they lose four percent. */
   readonly rates: ReadonlyArray<number>
   /**
    * Whether a process may be killed when something arrives. Its successor starts 50 to 150 ms later, at a multiple of

@@ -43,7 +43,7 @@ export class Process implements Host {
   readonly random: () => number
   readonly processor: Processor | undefined
   readonly context: Context.Context<never>
-  /** Functions that interrupt work under `Client.interruptible`, by the name of the work. */
+  /** Functions that interrupt work under `Client.interruptible`, by the work's name. */
   readonly interruptible = new Map<string, () => void>()
   /** Called when a timer is due or data arrives. */
   onArrival: (() => void) | undefined

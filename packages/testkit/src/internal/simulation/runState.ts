@@ -1,6 +1,4 @@
-/**
- * The state of one simulation: its world, server and processes, the events so far, and what faults currently affect.
- */
+/** One simulation's state: its world, server and processes, the events so far, and what faults currently affect. */
 import type { LuaVm } from "@effect-simba/fake-redis/Engine"
 import { FakeServer, type TraceEntry } from "../client/server.ts"
 import type { Choices } from "./choices.ts"

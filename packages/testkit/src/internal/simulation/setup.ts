@@ -59,7 +59,7 @@ export interface StreamView {
 interface Delivery {
   readonly consumer: string
   readonly deliveredAt: number
-  /** The number of deliveries. */
+  /** The delivery count. */
   readonly deliveries: number
 }
 

@@ -19,7 +19,7 @@ export const holdings = (events: ReadonlyArray<Event>): ReadonlyArray<Holding> =
     if (event._tag !== "Owner") continue
     const before = open.get(event.resource)
     if (before !== undefined) {
-      const end = event.command === undefined ? "expired or lost" : `by a command of ${event.command.client}`
+      const end = event.command === undefined ? "expired or lost" : `by a command from ${event.command.client}`
       done.push({ resource: event.resource, ...before, to: event.at, end })
     }
     if (event.to === undefined) open.delete(event.resource)

@@ -67,7 +67,7 @@ export const serve = (server: FakeServer, client: string) =>
         ({ session }) => Effect.sync(() => session.close())
       )
       yield* Effect.raceFirst(send(connection, writer), receive(connection, reader)).pipe(
-        // The client's last commands may have arrived together with the end of the input
+        // The client's last commands may have arrived together with the end of input
         Effect.catch(() => flush(connection, writer))
       )
     },

@@ -10,7 +10,7 @@ const keep = Duration.hours(1)
 
 type Options = Partial<Pick<ClaimRequest, "mode" | "missed" | "cause" | "minInterval" | "attempts" | "changed">>
 
-/** The jobs of the mutex under test, with shortcuts for their operations. */
+/** The jobs on the mutex under test, with shortcuts for their operations. */
 const jobsOf = ({ mutex, store: { jobs } }: Bench) => {
   const read = (named: ReadJobsRequest["jobs"] = [], id?: Party["id"]) => jobs.read({ mutex, id, jobs: named })
   return {

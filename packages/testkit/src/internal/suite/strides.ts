@@ -47,7 +47,7 @@ export const striding = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* store.inspect(mutex, 0)).token, second)
     }))
 
-  it.effect("a forced release or an expiry skips the rest of the stride", () =>
+  it.effect("a forced release or an expiry skips the stride's remaining tokens", () =>
     Effect.gen(function*() {
       const own = yield* bench("stride, forced")
       const { confirm, mutex, parties, store } = own

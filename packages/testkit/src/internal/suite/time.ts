@@ -36,7 +36,7 @@ export const make = ({ live }: { readonly live: boolean }): SuiteTime => {
       ),
     nothing: ({ next }) =>
       Effect.map(within(next, 100), (value) => {
-        assert.isTrue(Option.isNone(value), `expected nothing to come: ${JSON.stringify(value)}`)
+        assert.isTrue(Option.isNone(value), `expected no element: ${JSON.stringify(value)}`)
       }),
     pass: (duration) => {
       // Wait a little longer, because the server's clock has a finer resolution than milliseconds

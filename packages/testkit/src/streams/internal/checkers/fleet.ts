@@ -93,10 +93,7 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
 export const consumersAreReaped = (model: StreamModel, bound: number): Checker =>
   checker("consumers are reaped", (view) => {
     const present = new Map<string, string>()
-    /**
-     * Consumers whose name no process uses, with the start of that state and the time at which their last pending entry
-     * disappeared.
-     */
+    /** Consumers whose name is not used by any process: since when, and when their last pending entry disappeared. */
     const absent = new Map<string, { readonly since: number; idleSince: number }>()
     let over = Infinity
     const check = () => {

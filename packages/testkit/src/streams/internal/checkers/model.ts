@@ -92,13 +92,13 @@ export const isFinished = (view: View, model: StreamModel, entry: string): boole
   return group !== undefined && group.delivery(entry) === undefined && compareIds(entry, group.lastDelivered) <= 0
 }
 
-/** The dead-lettered messages of a data stream. */
+/** A data stream's dead-lettered messages. */
 export const deadMessages = (view: View, model: StreamModel, stream: string): ReadonlySet<string> =>
   new Set(
     view.stream(model.deadMessages(stream))?.entries.flatMap(([, fields]) => model.deadId(fields) ?? [])
   )
 
-/** The messages in a data stream after one id and up to another. */
+/** A data stream's messages after one id and up to another. */
 export const messagesBetween = (
   view: View,
   stream: string,

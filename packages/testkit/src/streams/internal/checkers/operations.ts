@@ -30,10 +30,10 @@ export const deadMessagesAreEarned = (model: StreamModel, attempts: number): Che
         const isTwice = known.has(id)
         known.add(id)
         if (view.lossAt() >= 0 || model.isDraft?.(id) === true) continue
-        if (isTwice) view.violated(`${id} of ${stream} became a dead letter twice`)
+        if (isTwice) view.violated(`${id} in ${stream} became a dead letter twice`)
         const count = most.get(`${stream} ${id}`) ?? 0
         if (model.isUndecodable?.(fields) === true || count >= attempts) continue
-        view.violated(`${id} of ${stream} is a dead letter after only ${count} of ${attempts} attempts`)
+        view.violated(`${id} in ${stream} is a dead letter after only ${count} of ${attempts} attempts`)
       }
     }
     return {
@@ -119,7 +119,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
         let others = missed - (before - missing.get(stream)!.size)
         drop(stream, (message) => compareIds(message, after) <= 0 && others-- > 0)
         if (missed > all && view.lossAt() < 0) {
-          view.violated(`${missed} messages of ${stream} are reported as missing, but ${all} were deleted`)
+          view.violated(`${missed} messages in ${stream} are reported as missing, but ${all} were deleted`)
         }
       },
       onConverged: () => {
@@ -130,7 +130,7 @@ export const gapsAreReported = (model: StreamModel): Checker =>
           for (const message of messages) {
             // Once an announcement is dead-lettered, its data stream is not read further
             if (compareIds(message, read) > 0) continue
-            view.violated(`${message} of ${stream} was deleted before it was read, and no gap is reported`)
+            view.violated(`${message} in ${stream} was deleted before it was read, but no gap is reported`)
           }
         }
       }
@@ -176,7 +176,7 @@ export const onlyReadIsTrimmed = (model: StreamModel): Checker =>
           )
           if (undelivered === undefined) continue
           view.violated(
-            `${undelivered[0]} of ${stream} was trimmed, but ${stream} is only committed up to ${
+            `${undelivered[0]} in ${stream} was trimmed, but ${stream} is only committed up to ${
               checkpoint ?? "its beginning"
             }`
           )

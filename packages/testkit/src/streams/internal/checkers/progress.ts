@@ -18,8 +18,8 @@ import {
 } from "./model.ts"
 
 /**
- * Whether a data stream is read from the beginning again. That happens if the server has lost the end of the data
- * stream, but not the commit there.
+ * Whether a data stream is read from the beginning again. That happens if the server has lost the data stream's end,
+ * but not the commit there.
  */
 const isReread = (view: View, checkpoint: string | undefined) => checkpoint === beginning && view.lossAt() >= 0
 
@@ -136,7 +136,7 @@ export const messagesInOrder = (model: StreamModel): Checker =>
 export const nothingIsForgotten = (model: StreamModel): Checker =>
   checker("nothing is forgotten", (view) => {
     const known = new Map<string, { readonly stream: string | undefined; readonly at: number }>()
-    /** The final messages of each data stream, in order. A data stream may end several times. */
+    /** Each data stream's final messages, in order. A data stream may end several times. */
     const ends = new Map<string, Array<string>>()
     const announced = new Set<string>()
     const finished = new Set<string>()
@@ -191,7 +191,7 @@ export const nothingIsForgotten = (model: StreamModel): Checker =>
           !isAtAnEnd(stream) && !isAtItsEnd(stream) && !wasDeletedAfterItsEnd(stream) && !wasAtItsEnd(stream, entry)
         ) {
           const checkpoint = position.of(stream) ?? "its beginning"
-          view.violated(`${entry} of ${stream} is gone, but was only committed up to ${checkpoint}`)
+          view.violated(`${entry} (${stream}) is gone, but was only committed up to ${checkpoint}`)
         }
       }
     }

@@ -129,7 +129,7 @@ export interface Bench extends suiteTime.SuiteTime {
   readonly lease: Duration.Duration
   readonly stream: (label: string) => StreamName
   readonly party: (name?: string) => Party
-  /** A party with the name of a Go consumer. */
+  /** A party with a Go consumer's name. */
   readonly goConsumer: () => Party
   readonly announce: (label: string, info?: Record<string, unknown>) => Effect.Effect<EntryId, unknown>
   readonly renew: (ownership: Ownership, lease?: Duration.Duration) => Effect.Effect<RenewResult, unknown>

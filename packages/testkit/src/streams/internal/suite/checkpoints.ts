@@ -34,7 +34,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       }
     }))
 
-  it.effect("a commit cannot pass the last message of an existing data stream", () =>
+  it.effect("a commit cannot pass an existing data stream's last message", () =>
     Effect.gen(function*() {
       if (append === undefined) return
       const { party, service } = yield* bench("beyond")
@@ -69,12 +69,12 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.commit(other, id("6-0")), "Committed")
     }))
 
-  it.effect("a committed end is known to all owners of the same announcement", () =>
+  it.effect("a committed end is known to every owner of the announcement", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("end")
       const [a, b] = [party(), party()]
       const ownership = yield* a.own("one")
-      // Once the data stream exists, only the end of its own announcement counts
+      // Once the data stream exists, only its own announcement's end counts
       yield* append?.(ownership.stream, [["n", "1"]]) ?? Effect.void
       assert.strictEqual(yield* service.end(ownership), "Open")
       assert.strictEqual(yield* service.commit(ownership, id("5-0")), "Committed")
@@ -112,7 +112,7 @@ export const committing = ({ append, bench, it }: Cases): void => {
       assert.strictEqual(yield* service.end(repeated), "Open")
     }))
 
-  it.effect("an owner's seek discards only the end of its own announcement", () =>
+  it.effect("an owner's seek discards only its own announcement's end", () =>
     Effect.gen(function*() {
       const { party, service } = yield* bench("seek")
       const a = party()

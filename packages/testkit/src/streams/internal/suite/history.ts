@@ -50,7 +50,7 @@ interface Model {
   isDelivered: boolean
   /** Whether the data stream was announced again after `entry`. */
   isRepeated: boolean
-  /** The last grant and the end of its lease. */
+  /** The last grant, and when its lease ends. */
   owner: { ownership: Ownership; until: number } | undefined
   token: number
   /** The party that was last granted the data stream. */

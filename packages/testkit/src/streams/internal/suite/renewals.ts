@@ -55,7 +55,7 @@ export const renewing = ({ bench, it }: Cases): void => {
       assert.strictEqual((yield* renew(other))._tag, "Renewed")
     }))
 
-  it.effect("the lease of a finished or yielded stream cannot be renewed", () =>
+  it.effect("the lease on a finished or yielded stream cannot be renewed", () =>
     Effect.gen(function*() {
       const { party, pass, renew, service } = yield* bench("finished")
       const a = party()
