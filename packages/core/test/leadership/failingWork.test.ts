@@ -86,8 +86,8 @@ describe("a leader's work that fails", () => {
   for (
     const [how, act] of [
       ["leaves", (jobs) => jobs.leave],
-      ["leaves and is started again", (jobs) => Effect.andThen(jobs.leave, jobs.start)],
-      ["is stopped and started again", (jobs) => Effect.andThen(jobs.stop, jobs.start)],
+      ["leaves and is restarted", (jobs) => Effect.andThen(jobs.leave, jobs.start)],
+      ["is stopped and restarted", (jobs) => Effect.andThen(jobs.stop, jobs.start)],
       ["is asked to step down", (jobs) => jobs.stepDown]
     ] as ReadonlyArray<readonly [string, (jobs: Contender.Contender) => Effect.Effect<void>]>
   ) it.effect(`is not retried before its pause has ended, even if the contender ${how}`, () => pausedFor(act))

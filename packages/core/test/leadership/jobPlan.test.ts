@@ -211,7 +211,7 @@ it("a changed schedule has its old scheduled times until the change, and its new
   }
 })
 
-it("each previous schedule has the scheduled times from when it was set until it was replaced", () => {
+it("each previous schedule determines the scheduled times from when it was set until it was replaced", () => {
   const [first, second, present] = [every(3), every(2), every(5)]
   for (let from = 0; from <= 10; from++) {
     for (let changed = from; changed <= 12; changed++) {

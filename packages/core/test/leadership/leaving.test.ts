@@ -41,7 +41,7 @@ it.effect("the leadership moves only once in a rolling update of five nodes if t
     }
   }))
 
-it.effect("if all nodes are leaving, one of them leads within the poll interval, and a node that is started again queues immediately", () =>
+it.effect("if all nodes are leaving, one of them leads within the poll interval, and a restarted node queues immediately", () =>
   Effect.gen(function*() {
     const fleet = yield* Fleet.make
     const nodes = yield* Effect.forEach(["a", "b", "c"], (name) => join(fleet, name))

@@ -209,7 +209,7 @@ describe("the loop", () => {
       }
     }))
 
-  it.effect("makes all leases due earlier after each suspension of more than ten milliseconds, once", () =>
+  it.effect("makes all leases due earlier once after each suspension of more than ten milliseconds", () =>
     Effect.gen(function*() {
       const { clock, suspension } = yield* suspending
       const layer = make(clock)

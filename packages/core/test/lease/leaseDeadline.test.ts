@@ -31,7 +31,7 @@ const make = (periods: Partial<Periods> = {}) =>
   new TestLease({ usable: 1000, margin: 50, renewAfter: 400, early: 0, maxHold: Infinity, ...periods }, at(begun))
 
 describe("a lease's deadline", () => {
-  it("L1: is measured from the time at which the request that granted or renewed the lease was sent", () => {
+  it("L1: is measured from when the request that granted or renewed the lease was sent", () => {
     const lease = make()
     assert.deepStrictEqual([lease.left(at(begun)), lease.left(at(300)), lease.left(at(1100))], [1000, 800, 0])
     assert.strictEqual(lease.endsAt(), 1100)

@@ -71,7 +71,7 @@ describe("failures of the store", () => {
       assert.deepStrictEqual(yield* attemptsOf(Duration.seconds(1)), [19, 19])
     }).pipe(steady))
 
-  it.effect("the retry schedule never ends, and its output is a pause that doubles up to a maximum and varies by a fifth", () =>
+  it.effect("the retry schedule never ends, and its pauses double up to a maximum and vary by a fifth", () =>
     Effect.gen(function*() {
       const step = yield* Schedule.toStep(retrySchedule("50 millis", "125 millis"))
       for (const base of [50, 100, ...Array.from({ length: 2000 }, () => 125)]) {

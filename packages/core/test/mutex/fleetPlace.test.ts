@@ -162,7 +162,7 @@ describe("a sleeping waiter", () => {
       yield* reply(Exit.fail(outage))
       notify({ _tag: "Gap" })
       yield* settle
-      assert.strictEqual(yield* waits, asked, "does not end its pause at a gap, because every reconnection is a gap")
+      assert.strictEqual(yield* waits, asked, "a gap does not end its pause, because every reconnection is a gap")
       notify({ _tag: "YourTurn" })
       yield* settle
       assert.strictEqual(yield* waits, asked + 1)
@@ -234,7 +234,7 @@ describe("a sleeping waiter", () => {
         Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore, { ...store, acquire })))
       )
       yield* Effect.provide(waiting, context)
-      assert.deepStrictEqual(listening, [0, 1], "none at the try-acquire, one at the request that queues")
+      assert.deepStrictEqual(listening, [0, 1], "none for the try-acquire, one for the request that queues")
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)), { tags: ["H4"] })
 
   it.effect("polls at the interval that its inbox requires if gaps cannot be detected", () =>

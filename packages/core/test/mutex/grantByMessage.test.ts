@@ -211,7 +211,7 @@ describe("the confirmation of a grant by message", () => {
       assert.strictEqual(request.token, next)
     }).pipe(Effect.provide(GrantingLive)))
 
-  it.effect("extends the lease from the time when it was sent", () =>
+  it.effect("extends the lease from when it was sent", () =>
     Effect.gen(function*() {
       const { done, fiber } = yield* granted(Mutex.acquire("m"))
       const lease = yield* Fiber.join(fiber)

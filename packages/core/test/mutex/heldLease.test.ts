@@ -89,7 +89,7 @@ describe("the local deadline", { tags: ["L1"] }, () => {
     { tags: ["S10", "B23"] }
   )
 
-  it.effect("is extended by a renewal from the time when the renewal was sent", () =>
+  it.effect("is extended by a renewal from when the renewal was sent", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       const lease = yield* Mutex.acquire("m")

@@ -37,7 +37,7 @@ describe("isAlive", () => {
   it.effect.each(holding)("has its caller's services: %s", ([, hold]) => {
     const { calls, layer } = pager()
     return Effect.gen(function*() {
-      // The caller has the services, but the fiber that renews the lease does not.
+      // The caller has the services, but the fiber that renews the lease does not
       yield* start(Effect.provide(Effect.andThen(hold, Effect.never), layer))
       yield* TestClock.adjust("11 seconds")
       assert.include(calls, "isAlive")

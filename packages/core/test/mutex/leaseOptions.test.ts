@@ -43,7 +43,7 @@ describe("maxHold", { tags: ["B31"] }, () => {
       assert.strictEqual((yield* lease.lost).reason._tag, "Expired")
     }).pipe(Effect.provide(TestLive)))
 
-  it.effect("may be shorter than ttl, and is measured from the time when the request was sent", () =>
+  it.effect("may be shorter than ttl, and is measured from when the request was sent", () =>
     Effect.gen(function*() {
       const faults = yield* Faults
       faults.acquire = { late: "300 millis" }

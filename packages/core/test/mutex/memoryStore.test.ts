@@ -11,7 +11,7 @@ const mutex = MutexName.MutexName.make("m")
 const id = (counter: number) => `${counter}-aaaaaaaaaaaa:us` as MutexName.LeaseId
 const times = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }
 
-it("a mutex that is released in the millisecond of its grant is idle, and the next mutex has larger tokens", () => {
+it("a mutex that is released in the same millisecond as its grant is idle, and the next mutex has larger tokens", () => {
   let last = { token: 0, ticket: 0 }
   const used = (counter: number) => {
     const one = new MemoryMutex(last)

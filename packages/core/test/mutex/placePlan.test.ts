@@ -134,7 +134,7 @@ describe("a place in the fleet's queue", () => {
       holds(last.commands.includes("win") === (last.name === "Granted" && last.to === "over"), steps)
     }))
 
-  it("ends the pause before a retry when its turn comes, but not at a gap", () =>
+  it("ends the pause before a retry when its turn comes, but not on a gap", () =>
     explore(length, (steps) => {
       const last = steps.at(-1)!
       holds(last.commands.includes("askNow") === (last.name === "Turn" && last.from === "asking"), steps)

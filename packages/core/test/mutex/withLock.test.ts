@@ -419,7 +419,7 @@ describe("acquireAll", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "interrupts the work at the loss of any lease, and releases the other leases only after the work has ended",
+    "interrupts the work when any lease is lost, and releases the other leases only after the work has ended",
     () =>
       Effect.gen(function*() {
         const admin = yield* Mutex.Mutex

@@ -17,7 +17,7 @@ it.effect("an undecodable message is committed, even if no other message is proc
     yield* processing(lease.layer, options)
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual([commits(lease), lease.end], [["commit 1-0"], "Open"])
-    // The checkpoint moves only at commits
+    // The checkpoint moves only on commits
     lease.add(numbered(2))
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(commits(lease), ["commit 1-0", "commit 2-0"])

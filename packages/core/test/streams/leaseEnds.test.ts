@@ -199,7 +199,7 @@ it.effect("the log line about a dead letter contains the token only if this cons
     const { annotations, backend, lines, open } = yield* fleet.make
     const a = yield* open("a", { maxFailures: 1, deadLetterAfter: 0 })
     const [{ entry } = { entry: "" }] = yield* a.client.announceAll(fleet.names(2))
-    // An earlier owner died while its handler was running.
+    // An earlier owner died while its handler was running
     backend.running.set(entry, "simba-consumer-gone@@1")
     yield* a.start(a.client.run(Effect.fail("bad"), { onError: () => Effect.void }))
     yield* TestClock.adjust("1 second")

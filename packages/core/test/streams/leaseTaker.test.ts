@@ -199,7 +199,7 @@ describe("taking data streams", () => {
       assert.deepStrictEqual([1, 2, 3].map(mayTake), [true, true, false])
     }))
 
-  it.effect("a consumer does not take a data stream if the stream is paused, or if the consumer owns it or still runs its handler", () =>
+  it.effect("a consumer does not take a data stream that is paused, that it owns, or whose handler it is still running", () =>
     Effect.gen(function*() {
       let isPaused = true
       const { mayTake, table, take } = yield* setup({ "1-0": taken(1) }, { isPaused: () => isPaused })

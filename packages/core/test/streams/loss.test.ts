@@ -654,7 +654,7 @@ describe("losses, free capacity and unexpected entries", () => {
       )))
       yield* TestClock.adjust("30 seconds")
       assert.lengthOf(ends, 4)
-      // A blocked read of announcements ends within a second.
+      // A blocked read of announcements ends within a second
       assert.isBelow(ends[3]! - ends[0]!, 4000)
     })))
 
@@ -720,7 +720,7 @@ describe("losses, free capacity and unexpected entries", () => {
     { tags: ["G1", "G2"] }
   )
 
-  it.effect("another consumer's unreadable entry is left to that consumer until the consumer has been silent for a long time", () =>
+  it.effect("another consumer's unreadable entry is left to that consumer until it has been silent for a long time", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { reapAfter: "1 minute" })
@@ -750,7 +750,7 @@ describe("losses, free capacity and unexpected entries", () => {
 })
 
 describe("a handler that makes no progress", { tags: ["G32"] }, () => {
-  it.effect("a handler keeps its data stream while it makes progress, and loses it otherwise even though the lease is renewed", () =>
+  it.effect("a handler keeps its data stream while it makes progress, and otherwise loses it even though its lease is renewed", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { progressTimeout: "10 seconds" })

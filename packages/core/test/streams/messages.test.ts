@@ -965,7 +965,7 @@ describe("revoked", { tags: ["B57"] }, () => {
       assert.strictEqual(lease.checkpoint, "1-0")
     }))
 
-  it.effect("on revocation, processing yields without a commit before the first message, and finishes during the last one", () =>
+  it.effect("processing yields without a commit if revoked before the first message, and finishes if revoked during the last one", () =>
     Effect.gen(function*() {
       const lease = new ScriptedLease()
       lease.add(end("1-0"))

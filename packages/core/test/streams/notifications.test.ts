@@ -79,7 +79,7 @@ describe("notifications", () => {
         ))
         yield* TestClock.adjust("10 seconds")
         const held = (yield* a.client.owned).length
-        // One more batch of 200 may be taken before the queue is full.
+        // One more batch of 200 may be taken before the queue is full
         assert.isAtMost(held, 1000 + 200)
         const closing = yield* Effect.forkChild(a.close, { startImmediately: true })
         // Advance the clock in steps, because thousands of data streams take several turns of the event loop

@@ -197,7 +197,7 @@ describe("signals", () => {
       assert.deepStrictEqual(yield* within("1 second"), [])
     }))
 
-  it.effect("one paged scan serves many signals, from the oldest to the newest entry, and takes no other entries", () =>
+  it.effect("one paged scan from the oldest to the newest entry serves many signals, and takes no other entries", () =>
     Effect.gen(function*() {
       const all = Array.from({ length: 450 }, (_, i) => entryOf(i + 1))
       const { released, within } = yield* setup({ drawn: 0.5, pending: all.map((entry) => pendingOf(entry)) })

@@ -145,7 +145,7 @@ describe("an owned data stream", () => {
     assert.strictEqual(one.endsAt(), 1000)
   })
 
-  it("interrupts its handler when it is stopped, its protected work too when it is lost, and nothing when it ends", () => {
+  it("interrupts its handler when it is stopped, also its protected work when it is lost, and nothing when it ends", () => {
     for (const [how, expected] of [["stop", ["handler"]], ["lose", ["handler", "work"]], ["end", []]] as const) {
       const one = owned()
       const interrupted: Array<string> = []

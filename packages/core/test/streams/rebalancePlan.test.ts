@@ -318,7 +318,7 @@ describe("decisions", () => {
   })
 })
 
-it("`observe` starts a quiet period at each membership change, and resets `levelSince` after a surplus or a change", () => {
+it("`observe` starts a quiet period on each membership change, and resets `levelSince` after a surplus or a change", () => {
   const views = {
     level: [member("a", 10, 2), member("b", 10, 2)],
     surplus: [member("a", 10, 9), member("b", 10, 2)],

@@ -259,7 +259,7 @@ describe("balance", () => {
       assert.deepStrictEqual(began, ["s1", "s2", "s2"])
       assert.deepStrictEqual((yield* a.client.owned).map(({ stream }) => stream), ["s2"])
       assert.notInclude(a.link.calls, "release")
-      // The second run yields without a revocation.
+      // The second run yields without a revocation
       yield* TestClock.adjust("1 minute")
       assert.include(a.link.calls, "release")
     })))

@@ -46,7 +46,7 @@ const setup = Effect.fnUntraced(function*(count: number, counted = count) {
   return { client, redriven, requests }
 })
 
-it.effect("redriveAll lists dead letters in pages of 100, and redrives once each one that existed at the start", () =>
+it.effect("redriveAll lists dead letters in pages of 100, and redrives each one that existed at the start exactly once", () =>
   Effect.gen(function*() {
     const { client, redriven, requests } = yield* setup(250)
     assert.strictEqual(yield* client.redriveAll(), 250)

@@ -66,7 +66,7 @@ describe("revoking data streams that have no handler", () => {
       assert.deepStrictEqual([released.length, revoking.pollUnsafe() !== undefined], [401, true])
     }))
 
-  it.effect("does not send any more batches if one gets no reply within the release timeout, and ends all leases locally", () =>
+  it.effect("if a batch gets no reply within the release timeout, sends no more batches and ends all leases locally", () =>
     Effect.gen(function*() {
       const { holdings, released, revoking, table } = yield* setup(401, () => Effect.never)
       yield* TestClock.adjust("999 millis")

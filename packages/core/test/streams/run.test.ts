@@ -423,7 +423,7 @@ describe("handlers that fail", () => {
     { tags: ["G17"] }
   )
 
-  it.effect("a failing done request is logged at the first retry and when the consumer gives up", () =>
+  it.effect("a failing done request is logged on the first retry and when the consumer gives up", () =>
     fleet.test(Effect.gen(function*() {
       const { a, lines } = yield* fleet.ofOne
       a.link.modes.done = "fail"

@@ -130,7 +130,7 @@ describe("a data stream without a checkpoint", () => {
       assert.deepStrictEqual([one.checkpoint, one.offset], ["3-0", 3])
       one.add(message("4-0", { n: "4" }))
       assert.deepInclude(yield* processed(one, { from: "now" }), { observed: [4], gaps: [] })
-      // The checkpoint takes precedence over the option.
+      // The checkpoint takes precedence over the option
       assert.deepInclude(yield* processed(one, { from: "1-0" }), { observed: [], gaps: [] })
     }))
 })
@@ -157,7 +157,7 @@ it.effect("where the first owner starts is logged once", () =>
   }))
 
 describe("positions that are kept by the handler", () => {
-  it.effect("a position takes precedence over an earlier or later checkpoint, and without one, reading starts at the first message", () =>
+  it.effect("a position takes precedence over an earlier or later checkpoint, and without a position, reading starts at the first message", () =>
     Effect.gen(function*() {
       for (
         const [after, expected] of [[Option.some("1-0"), [2, 3, 4]], [Option.some("3-0"), [4]], [Option.none(), [
