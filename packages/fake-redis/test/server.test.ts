@@ -20,7 +20,7 @@ const served =
 
 describe("createFakeRedis", () => {
   it(
-    "serves the clients of its URL",
+    "serves clients at its URL",
     served(async ({ host, path, port, url }) => {
       assert.strictEqual(url, `redis://${host}:${port}`)
       assert.strictEqual(path, "")

@@ -28,8 +28,7 @@ export interface CommandSpec {
   /** The full name. A subcommand's name contains both parts: `client|kill`. */
   readonly name: string
   /**
-   * The exact number of arguments if positive, the minimum if negative. Includes the names of the command and
-   * subcommand.
+   * The exact number of arguments if positive, the minimum if negative. Includes the command and subcommand names.
    */
   readonly arity: number
   readonly flags: ReadonlySet<string>

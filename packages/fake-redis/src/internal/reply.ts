@@ -1,7 +1,7 @@
 /**
  * The values that commands return. Strings are binary, with one character per byte, so that lengths, ranges and order
  * are the same as in Redis. In-process sessions convert them from and to UTF-8. An error is a plain object, because it
- * needs no stack trace.
+ * does not need a stack trace.
  */
 import type { BinaryPush, Push, Reply } from "./session.ts"
 import { ReplyError } from "./session.ts"

@@ -60,7 +60,7 @@ const lines = (command: Result, origins: Origins): ReadonlyArray<string> => {
   return [own, ...below.map((line) => line.replace("|", " ")).sort()]
 }
 
-/** One line for each command, followed by the lines of its subcommands. */
+/** One line for each command, followed by its subcommands' lines. */
 export const commandSpecs = async (connection: Connection): Promise<string> => {
   const [commands, docs] = await connection.send([["COMMAND"], ["COMMAND", "DOCS"]])
   const origins = originsOf(docs!)

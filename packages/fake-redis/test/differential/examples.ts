@@ -228,7 +228,7 @@ export const examples: Readonly<Record<string, ReadonlyArray<Row>>> = {
       "-ERR Invalid stream ID specified as stream command argument"
     ],
     [
-      "LIMIT 0 needs no trimming strategy, but does need ~",
+      "LIMIT 0 does not need a trimming strategy, but does need ~",
       [["XADD", "x", "LIMIT", "0", "1-1", "a", "b"]],
       "-ERR syntax error, LIMIT cannot be used without the special ~ option"
     ],

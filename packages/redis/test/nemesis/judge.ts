@@ -1,6 +1,6 @@
 /**
- * Runs the simulator's checkers on the history of a nemesis run. It replays the observed commands, the processes' notes
- * and the faults in chronological order.
+ * Runs the simulator's checkers on a nemesis run's history. It replays the observed commands, the processes' notes and
+ * the faults in chronological order.
  */
 import type { Checker, Simulation } from "@effect-simba/testkit"
 import { replyTo } from "../simulate/jobsChecker.ts"

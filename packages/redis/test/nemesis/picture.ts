@@ -27,8 +27,8 @@ export const reports = (
   })
 
 /**
- * Renders a table of the faults. For each kind it shows the longest time from the end of a fault to the next grant of a
- * mutex, and to the next processed message.
+ * Renders a table of the faults. For each kind, it shows the longest time from a fault's end to the next mutex grant,
+ * and to the next processed message.
  */
 export const table = ({ faults, lines }: Outcome): string => {
   const after = (kind: string, at: number) => lines.find(([when, , , what]) => what === kind && when >= at)?.[0]

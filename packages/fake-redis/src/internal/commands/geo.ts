@@ -1,4 +1,4 @@
-/** Geo commands, which store positions as the scores of a sorted set. */
+/** Geo commands, which store positions as sorted set scores. */
 import type { Command, Handler } from "../command.ts"
 import { define } from "../command.ts"
 import type { Context } from "../context.ts"

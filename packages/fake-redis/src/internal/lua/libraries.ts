@@ -94,7 +94,7 @@ export class Lrand48 {
   }
 }
 
-/** Converts the message of an error table to an error reply: adds a code if it has none, and removes a leading dash. */
+/** Converts an error table's message to an error reply: adds a code if it has none, and removes a leading dash. */
 export const errorText = (text: string): string => {
   const plain = (text.startsWith("-") ? text.slice(1) : text).replace(/[\r\n]+$/, "")
   return plain.includes(" ") ? plain : `ERR ${plain}`

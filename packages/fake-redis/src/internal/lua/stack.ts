@@ -94,7 +94,7 @@ export class LuaStack {
     return message
   }
 
-  /** Raises an error with the position of the caller at this level. C functions return this function's result. */
+  /** Raises an error with the caller's position at this level. C functions return this function's result. */
   fail(L: number, message: string, level = 1): number {
     const { m } = this
     m._luaL_where(L, level)

@@ -196,7 +196,7 @@ it.live("blocking commands work even if the only configured node is down", () =>
   }).pipe(Effect.scoped, Effect.provide(capturingLogs([]))), 60_000)
 
 it.live(
-  "the slots of a removed primary are ignored by commands on all primaries",
+  "commands on all primaries ignore a removed primary's slots",
   () =>
     Effect.gen(function*() {
       const { nodes } = yield* RedisServer.cluster({ args: ["--cluster-require-full-coverage no"] })

@@ -293,7 +293,7 @@ it.live("a connection that replies but delivers no messages is replaced", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     const { nodes } = yield* RedisServer.cluster()
-    // This server replies to SUBSCRIBE and PING but belongs to no Cluster, so no published message reaches it
+    // This server replies to SUBSCRIBE and PING but is not part of a Cluster, so published messages do not reach it
     const outside = yield* RedisServer.start()
     const client = yield* Effect.acquireRelease(
       Effect.callback<Cluster>((resume) => {

@@ -170,7 +170,7 @@ const audit = (commands: ReadonlyArray<ReadonlyArray<string>>, streams: Readonly
         assert.isAtLeast(Number(by), writer, `the resource of ${stream} refused old tokens`)
         writer = Number(by)
         writes += 1
-        assert.isAtMost(indexOf(messages, message), committed, `no message of ${stream} is skipped: ${rest.join(" ")}`)
+        assert.isAtMost(indexOf(messages, message), committed, `no message in ${stream} is skipped: ${rest.join(" ")}`)
         processed.add(value!.split(" ", 2).join(" "))
       } else if (name?.toUpperCase() === "SET" && key === StreamKeys.checkpoint(stream)) {
         const id = value!.split("@@")[0]!
@@ -331,7 +331,7 @@ describe("processes sharing data streams on one Redis", () => {
         yield* settled("a clean end")
         yield* assertFinished(server, fleet)
         for (const worker of alive) yield* worker.end
-        assert.strictEqual(yield* server.send("EXISTS", StreamKeys.members(fleet.service)), 0, "no member is left")
+        assert.strictEqual(yield* server.send("EXISTS", StreamKeys.members(fleet.service)), 0, "no members are left")
 
         const found = audit(yield* commandsWritten(server), streams)
         for (const { committed, messages, stream, writes } of found) {

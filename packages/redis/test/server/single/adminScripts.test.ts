@@ -309,7 +309,7 @@ layer(RedisServer.layer, { excludeTestServices: true })(
     )
 
     it.effect(
-      "the key of a mutex's jobs expires with the last job unless a job is paused",
+      "the key for a mutex's jobs expires with the last job unless a job is paused",
       () =>
         Effect.gen(function*() {
           const { m, server, store } = yield* freshMutex("jobs")

@@ -1,4 +1,4 @@
-/** A stopped contender leaves no owner on a real server. */
+/** A stopped contender does not leave an owner behind on a real server. */
 import * as Mutex from "@effect-simba/core/Mutex"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"

@@ -424,7 +424,7 @@ describe("building the layer", () => {
   /** Builds a layer with options that the types forbid. */
   const prefixed: object = { keyPrefix: "app:" }
 
-  it.live("a wrong password fails the build and leaves no connection open", () =>
+  it.live("a wrong password fails the build and leaves no connections open", () =>
     Effect.gen(function*() {
       const server = yield* RedisServer.start({ args: ["--requirepass", "right"] })
       const error = yield* Effect.flip(build({ url: `redis://:wrong@127.0.0.1:${server.port}` }))
