@@ -31,3 +31,16 @@ it.live.each([[false, 2], [true, 1]] as const)(
       assert.lengthOf(lookups, attempts)
     })
 )
+
+it.live.each([
+  ["MOVED 5 :7000", "MOVED 5 ::2:7000"],
+  ["ASK 5 :7000", "ASK 5 ::2:7000"],
+  ["MOVED 5 ::1:7000", "MOVED 5 ::1:7000"],
+  ["ASK 5 10.0.0.1:7000", "ASK 5 10.0.0.1:7000"]
+])("only a redirection without a host names the host that sent it (%s)", ([text, redirection]) =>
+  Effect.sync(() => {
+    const client = new ClusterClient([{ host: "redis.invalid", port: 1 }], { lazyConnect: true })
+    const error = new Error(text)
+    assert.isFalse(client.options.redisOptions!.reconnectOnError!.call({ host: "::2" }, error))
+    assert.strictEqual(error.message, redirection)
+  }))

@@ -39,7 +39,7 @@ export class ClusterClient extends Cluster {
       ...options.redisOptions,
       // ioredis calls this for each error reply. In a redirection without a host, it would take localhost for the host
       reconnectOnError(this: RedisOptions, error: Error) {
-        error.message = error.message.replace(/^((MOVED|ASK) \d+ ):/, `$1${this.host}:`)
+        error.message = error.message.replace(/^((MOVED|ASK) \d+ )(?=:\d+$)/, `$1${this.host}`)
         return reconnects?.(error) ?? false
       }
     }
