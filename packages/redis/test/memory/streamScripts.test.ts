@@ -374,7 +374,7 @@ describe("ids:", () => {
       const { own, service } = yield* setup()
       const held = yield* own("one")
       let n = 0
-      for (const offset of [-1, 1.5, NaN, Infinity, 1e21]) {
+      for (const offset of [-1, 1.5, NaN, Infinity, 1e21, 2 ** 53]) {
         assert.strictEqual(yield* service.commit(held, id(`${++n}-0`), false, offset), "Committed")
         const checkpoint = yield* service.checkpoint(held.stream)
         assert.deepStrictEqual(checkpoint, Option.some({ id: id(`${n}-0`), offset: undefined }), String(offset))

@@ -11,7 +11,7 @@ end
 
 -- Never shortens the remaining time. An invalid offset counts as unknown, because it could not be decoded later
 local function writeCheckpoint(checkpoint, id, endedBy, offset, millis)
-  offset = string.match(offset, '^%d+$') or ''
+  offset = #offset < 16 and string.match(offset, '^%d+$') or ''
   local text = id
   if endedBy ~= '' or offset ~= '' then
     text = text .. '@@' .. endedBy
