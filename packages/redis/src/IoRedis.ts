@@ -66,11 +66,11 @@ export interface Options {
    * below the transition of your mutexes. Default: 1 second.
    */
   readonly commandTimeout?: Duration.Input | undefined
-  /** The timeout for one attempt to connect. Default: 2 seconds. */
+  /** The timeout for one connection attempt. Default: 2 seconds. */
   readonly connectTimeout?: Duration.Input | undefined
   /**
-   * Limits for the pool of connections behind `Redis.reserve`, which are opened on demand. A data-stream consumer uses
-   * one, plus one for every 128 data streams whose handlers are waiting. `maxConnections` defaults to 256.
+   * Limits for the connection pool behind `Redis.reserve`, which opens connections on demand. A data-stream consumer
+   * uses one, plus one for every 128 data streams whose handlers are waiting. `maxConnections` defaults to 256.
    */
   readonly pool?: Redis.PoolOptions | undefined
   /**
@@ -220,7 +220,7 @@ const loading = <D>(load: () => Promise<D>) =>
   Effect.tryPromise({
     try: load,
     catch: (cause) =>
-      new InvalidConfig({ option: "ioredis", problem: `it cannot be loaded, install ioredis 6: ${String(cause)}` })
+      new InvalidConfig({ option: "ioredis", problem: `it cannot be loaded: install ioredis 6 (${String(cause)})` })
   })
 
 /** Connections use real time, even under `TestClock`. */
@@ -278,7 +278,8 @@ export const layer = (
  *
  * Commands follow MOVED and ASK redirections. A command fails if its connection is lost before the reply. Scripts are
  * loaded on every reachable primary. `KEYS` and `DBSIZE` query every primary. The first subscription opens a connection
- * to each primary, because scripts count subscribers on their own node. These connections follow topology changes.
+ * to each primary, because a script counts only the subscribers on its own node. These connections follow topology
+ * changes.
  *
  * **Gotchas**
  *

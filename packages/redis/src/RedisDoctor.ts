@@ -90,14 +90,14 @@ const clock = Effect.fnUntraced(function*(send: Send) {
   const ahead = Math.round(Number(seconds) * 1000 + Number(micros) / 1000 - (before + after) / 2)
   const text = `the server's clock is ${Math.abs(ahead)} ms ${ahead < 0 ? "behind" : "ahead of"} the local one`
   if (Math.abs(ahead) <= 1000) return finding("clock", "ok", text)
-  const advice = "synchronize both with NTP: once-per-period jobs and the times of tokens follow the server's clock"
+  const advice = "synchronize both with NTP: once-per-period jobs and token times follow the server's clock"
   return finding("clock", "warning", text, advice)
 })
 
-/** Names the node of a Cluster that the next findings are about. */
+/** Names the Cluster node that the next findings are about. */
 const node = (send: Send) =>
   Effect.match(send<string>("CLUSTER", "NODES"), {
-    onFailure: () => finding("node", "info", "the address of this node cannot be read"),
+    onFailure: () => finding("node", "info", "this node's address cannot be read"),
     onSuccess: (nodes) => finding("node", "ok", /(\S*)@\S* myself/.exec(nodes)?.[1] ?? "unknown")
   })
 
@@ -131,7 +131,7 @@ const pausedJobs = (send: Send) =>
     Effect.orElseSucceed((): ReadonlyArray<string> => []),
     Effect.map((paused) =>
       paused.length === 0
-        ? finding("jobs", "ok", "no job is paused")
+        ? finding("jobs", "ok", "no jobs are paused")
         : finding("jobs", "info", `paused: ${paused.join(", ")}`, "effect-simba jobs resume NAME [JOB] ends a pause")
     )
   )
@@ -154,7 +154,7 @@ const known = (sent: ReadonlyArray<Command>, replies: ReadonlyArray<string>): Fi
 const permissions = (replies: ReadonlyArray<string>) => {
   const refusals = replies.filter((text) => text.includes("NOPERM"))
   if (refusals.length === 0) return finding("permissions", "ok", "all commands are permitted")
-  // The names of commands are enough
+  // The command names are enough
   const refused = new Set(refusals.map((text) => /'\S+'(?= command)/.exec(text)?.[0] ?? text))
   const advice = "grant them with ACL SETUSER: the operations guide has the command"
   return finding("permissions", "error", `refused: ${[...refused].join(", ")}`, advice)
@@ -176,7 +176,7 @@ const writes = (replies: ReadonlyArray<string>): Finding => {
   return finding("writes", "ok", "the server accepts writes")
 }
 
-/** Checks that messages arrive on the channels for waiters and for observers. */
+/** Checks that messages arrive on the channels for waiters and observers. */
 const messages = (send: Send, subscriber: Subscriber["Service"], channels: ReadonlyArray<string>) =>
   Effect.flatMap(
     Effect.forEach(channels, (channel) => Effect.map(subscriber.subscribe(channel), (queue) => ({ channel, queue }))),
@@ -189,7 +189,7 @@ const messages = (send: Send, subscriber: Subscriber["Service"], channels: Reado
     Effect.match({
       onSuccess: (times) => {
         const longest = Math.max(...times.map(([took]) => Duration.toMillis(took)))
-        return finding("messages", "ok", `a message arrives after ${longest.toFixed(1)} ms`)
+        return finding("messages", "ok", `messages arrive within ${longest.toFixed(1)} ms`)
       },
       onFailure: (error) => {
         const text = error._tag === "TimeoutError" ? error.message : causeOf(error)
@@ -250,7 +250,7 @@ const pauses = (redis: Redis.Redis["Service"], topology: RedisTopology) =>
       onFailure: () => finding("pauses", "info", "cannot read the pauses"),
       onSuccess: (paused) =>
         paused.length === 0
-          ? finding("pauses", "ok", "no service is paused")
+          ? finding("pauses", "ok", "no services are paused")
           : finding(
             "pauses",
             "info",

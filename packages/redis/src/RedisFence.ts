@@ -38,7 +38,7 @@ import * as RedisKeys from "./internal/mutex/keys.ts"
 const keepMillis = 7 * 24 * 60 * 60 * 1000
 
 /**
- * KEYS: the key of the largest token, then the snippet's keys. ARGV: the caller's token, then the snippet's arguments.
+ * KEYS: the largest token's key, then the snippet's keys. ARGV: the caller's token, then the snippet's arguments.
  * Tokens have up to 16 digits, and Lua numbers represent them exactly.
  */
 const fenced = (snippet: string) => /* lua */ `

@@ -181,9 +181,9 @@ const switchedOn = (name: string) =>
  *
  * **Details**
  *
- * Reads `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION` and the variables of `IoRedis.layerFromEnv`. The `processName`
- * comes from `POD_NAME` or, if that is not set, from `POD_IP`. The layer fails to build if `SIMBA_ENABLED` or
- * `SIMBA_REDIS_ENABLED` is false.
+ * Reads `SIMBA_REDIS_TTL`, `SIMBA_REDIS_TRANSITION` and the variables that `IoRedis.layerFromEnv` reads. The
+ * `processName` comes from `POD_NAME` or, if that is not set, from `POD_IP`. The layer fails to build if
+ * `SIMBA_ENABLED` or `SIMBA_REDIS_ENABLED` is false.
  *
  * **Example** (An application configured by its operators)
  *

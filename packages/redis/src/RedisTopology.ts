@@ -13,7 +13,7 @@ import type { Redis } from "./internal/client/effectRedis.ts"
  * **Details**
  *
  * - `Single`: one primary has all keys, whether or not Sentinel is used.
- * - `Cluster`: keys are spread over slots, so a script may use the keys of only one mutex. `primaries` has a `send` for
+ * - `Cluster`: keys are spread over slots, so a script may use only one mutex's keys. `primaries` has a `send` for
  *   each primary, which fails if the primary is down. A `countable` `Subscriber` subscribes on each primary.
  *
  * `maxReserved` is the maximum number of concurrent connections from `Redis.reserve` (default: 8). Data-stream

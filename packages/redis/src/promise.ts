@@ -2,7 +2,7 @@
  * Mutexes and leadership for programs without Effect, such as Express, Nest and Fastify.
  *
  * The promises wrap `RedisMutex.layer` in a `ManagedRuntime`, with the same guarantees and errors. The error classes
- * are in `SimbaError` from `@effect-simba/core`, and `error._tag` is the name of the class. Programs that use Effect
+ * are in `SimbaError` from `@effect-simba/core`, and `error._tag` is the class name. Programs that use Effect
  * should use `Mutex` and `RedisMutex` instead.
  *
  * **Example** (Responding with 409 while another process is working)
@@ -61,7 +61,7 @@ export interface Options extends Omit<Mutex.Options, "onOverrun" | "guard"> {
   readonly client?: Parameters<typeof IoRedis.layerClient>[0] | undefined
   /** Further options for the connection: ioredis options and timeouts. */
   readonly redis?: Omit<IoRedis.Options, "url"> | undefined
-  /** Receives log lines of all levels. Replaces the console, which receives only lines of level `info` and above. */
+  /** Receives log lines at all levels. Replaces the console, which receives only `info` and above. */
   readonly log?: ((line: LogLine) => void) | undefined
 }
 
@@ -105,14 +105,14 @@ export interface LockOptions extends Omit<Mutex.AcquireOptions, "isAlive"> {
 }
 
 /**
- * Options for a leadership.
+ * Options for `lead`.
  *
  * @see {@link Simba}
  * @category options
  * @since 0.1.0
  */
 export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
-  /** A cron expression for the times at which the work runs. By default it runs once, when the leadership begins. */
+  /** A cron expression for when the work runs. By default, it runs once, when leadership begins. */
   readonly cron?: string | undefined
   /** The IANA time zone of `cron`. Default: UTC. */
   readonly timeZone?: string | undefined
@@ -123,7 +123,7 @@ export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
 }
 
 /**
- * The lease on a held mutex. Its members use only the local clock, and never send a request.
+ * The lease on a held mutex. Its members use only the local clock, and never send requests.
  *
  * **Example** (Checking the lease before each step)
  *
@@ -197,7 +197,7 @@ export interface HeldLease extends Lease, AsyncDisposable {
 export type Work<A> = (lease: Lease, signal: AbortSignal) => PromiseLike<A>
 
 /**
- * A contender for a leadership.
+ * A contender for leadership.
  *
  * **Example** (Letting another process lead before a restart)
  *
@@ -221,7 +221,7 @@ export interface Contender extends AsyncDisposable {
 }
 
 /**
- * Whether the mutex was acquired and, if it was, the result of the work.
+ * Whether the mutex was acquired and, if it was, the work's result.
  *
  * @see {@link Simba}
  * @category models
@@ -230,7 +230,7 @@ export interface Contender extends AsyncDisposable {
 export type Attempt<A> = { readonly acquired: true; readonly value: A } | { readonly acquired: false }
 
 /**
- * Locks and leaderships over one connection to Redis.
+ * Locks and leadership over one Redis connection.
  *
  * **Example** (A leader-only cron)
  *
@@ -268,8 +268,8 @@ export interface Simba extends AsyncDisposable {
    */
   readonly acquire: (name: string, options?: LockOptions) => Promise<HeldLease>
   /**
-   * Contends for a leadership, and runs `work` while this process leads. The work runs once each time the leadership
-   * begins or, with `cron`, at most once per scheduled time in the whole fleet. If the work fails, the error is logged.
+   * Contends for leadership, and runs `work` while this process leads. The work runs once each time leadership begins
+   * or, with `cron`, at most once per scheduled time in the whole fleet. If the work fails, the error is logged.
    * Without `cron`, a failure ends the leadership, and another process can try.
    */
   readonly lead: {
@@ -471,7 +471,7 @@ const make = (runtime: ManagedRuntime.ManagedRuntime<Mutex.Mutex, unknown>): Sim
       return hold(
         Effect.gen(function*() {
           const lease = yield* Mutex.acquire(name, options)
-          // @effect-diagnostics-next-line abortControllerInEffect:off -- the loss is the reason of this signal
+          // @effect-diagnostics-next-line abortControllerInEffect:off -- the loss is this signal's reason
           const controller = new AbortController()
           yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
           yield* Effect.forkScoped(Effect.andThen(lease.lost, abort(controller, lease)))

@@ -50,7 +50,7 @@ export interface Options extends StreamClient.Options {
  *
  * **Details**
  *
- * In addition to the connections of `IoRedis`, a consumer opens one connection to wait for announcements, and one for
+ * In addition to `IoRedis`'s connections, a consumer opens one connection to wait for announcements, and one for
  * every 128 data streams whose handlers are waiting for messages.
  *
  * **Example** (An application)
@@ -164,8 +164,8 @@ export const layerConfig = (
  *
  * **Details**
  *
- * Reads the variables of `IoRedis.layerFromEnv`. The `processName` comes from `POD_NAME` or, if that is not set, from
- * `POD_IP`.
+ * Reads the variables that `IoRedis.layerFromEnv` reads. The `processName` comes from `POD_NAME` or, if that is not
+ * set, from `POD_IP`.
  *
  * **Example** (An application configured by its operators)
  *

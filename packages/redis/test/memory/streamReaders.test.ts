@@ -323,7 +323,7 @@ describe("a failed read", () => {
       yield* crash
       const exit = yield* Fiber.await(one)
       assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
-      assert.deepStrictEqual(lines, ["The reader of messages crashed; restarting"])
+      assert.deepStrictEqual(lines, ["The message reader crashed; restarting"])
       assert.deepStrictEqual(yield* commands("1 minute"), [])
       const two = yield* wait("s")
       assert.deepStrictEqual(yield* commands(), ["XREAD 10 5000 s>0-0"])

@@ -1,11 +1,11 @@
-/** Passes log lines to a function supplied by an application without Effect. Used by `promise`. */
+/** Passes log lines to a function supplied by an application that does not use Effect. Used by `promise`. */
 import * as Cause from "effect/Cause"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
 
-/** The fields are described in `LogLine` of the promise API. */
+/** `LogLine` in the promise API describes the fields. */
 interface Line {
   readonly level: "debug" | "info" | "warn" | "error"
   readonly message: string
@@ -24,7 +24,7 @@ const levels: Readonly<Record<LogLevel.LogLevel, Line["level"]>> = {
   None: "debug"
 }
 
-/** Replaces the loggers, and passes on lines of all levels. */
+/** Replaces the loggers, and passes on lines at all levels. */
 export const logTo = (log: (line: Line) => void): Layer.Layer<never> =>
   Layer.merge(
     Logger.layer([Logger.make(({ cause, fiber, logLevel, message }) =>

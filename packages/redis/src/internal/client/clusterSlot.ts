@@ -1,4 +1,4 @@
-/** Computes the Cluster slot of a key. */
+/** Computes a key's Cluster slot. */
 
 /** CRC16 (XMODEM, polynomial 0x1021), one byte at a time. */
 const table = Uint16Array.from({ length: 256 }, (_, byte) => {

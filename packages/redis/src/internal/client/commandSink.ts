@@ -23,7 +23,7 @@ export class CommandSink extends Context.Service<CommandSink, {
    * them.
    */
   readonly isReady: () => boolean
-  /** Runs `task` after the current task of the event loop. */
+  /** Runs `task` after the event loop's current task. */
   readonly afterCurrentTask: (task: () => void) => void
   /**
    * Sends a command, and calls `done` once. Returns a function that cancels the command if it has not been written yet.

@@ -24,8 +24,8 @@ export const reader = <T, E>(where: string, codec: Schema.Codec<T, E>): Reader<T
 }
 
 /**
- * Like `reader`, for the replies and messages of each turn: a codec would take longer than their `decode`, which returns
- * the value, or the problem as a string.
+ * Like `reader`, for the replies and messages in each turn: a codec would take longer than their `decode`, which
+ * returns the value, or the problem as a string.
  */
 export const plainReader = <T>(where: string, decode: (input: unknown) => T | string): Reader<T> => (input) => {
   const result = decode(input)

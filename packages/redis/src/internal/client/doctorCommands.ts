@@ -5,7 +5,7 @@
 
 export type Command = readonly [name: string, ...args: ReadonlyArray<string>]
 
-/** All keys that these commands write expire, because the server may refuse the command that deletes them. */
+/** Every key that these commands write expires, because the server may refuse the command that deletes it. */
 export const mutexCommands = (key: string, inbox: string): ReadonlyArray<Command> => [
   ["SET", key, "doctor", "PX", "5000", "GET"],
   ["GET", key],

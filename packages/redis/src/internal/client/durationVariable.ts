@@ -1,5 +1,5 @@
 /**
- * Reads durations from environment variables, in Effect's format or in the format of Simba's configuration (`10s`).
+ * Reads durations from environment variables, in Effect's format or in Simba's configuration format (`10s`).
  * Called by the mutex `environment` module and by the connection `options`.
  */
 import * as Config from "effect/Config"

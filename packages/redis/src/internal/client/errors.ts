@@ -3,7 +3,7 @@ import { BackendError } from "@effect-simba/core/SimbaError"
 import { DriverError } from "./driverError.ts"
 import type { RedisError } from "./effectRedis.ts"
 
-/** Error codes of a temporarily unavailable server. A script's error may contain them too. */
+/** A temporarily unavailable server's error codes. A script's error may contain them too. */
 const transientCode =
   /\b(LOADING|BUSY|READONLY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|NOREPLICAS|OOM|NOSCRIPT|ASK|UNBLOCKED|MISCONF)\b/
 
@@ -58,7 +58,7 @@ const known = (text: string, keys: ReadonlyArray<string> = []): DriverError | un
 }
 
 /**
- * Removes the arguments of the failed command, which may be secrets. Errors from node-redis and ioredis contain them.
+ * Removes the failed command's arguments, which may be secrets. Errors from node-redis and ioredis contain them.
  */
 export const withoutArguments = (cause: unknown): unknown => {
   if (!(cause instanceof Error)) return cause

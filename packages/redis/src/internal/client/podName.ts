@@ -12,7 +12,7 @@ const variables = Config.all({
 })
 
 /**
- * Returns the explicit name, or else the pod's name, or else its IP address. Returns undefined if none of them is set;
+ * Returns the explicit name, or else the pod's name, or else its IP address. Returns undefined if none of them are set;
  * the name is then `<pid>@<host>`.
  */
 export const processNameOr = (explicit: string | undefined): Effect.Effect<string | undefined, Config.ConfigError> =>

@@ -1,6 +1,6 @@
 /**
- * Runs Lua scripts, even if the server no longer has them in its cache. The types of a script come from the head of its
- * Lua file (the KEYS, ARGV and Reply lines). Batches are sent through a `CommandSink`, and all other calls through
+ * Runs Lua scripts, even if the server no longer has them in its cache. A script's types come from the KEYS, ARGV and
+ * Reply lines in its Lua file's header comment. Batches are sent through a `CommandSink`, and all other calls through
  * `Redis`.
  *
  * This module does not use Effect's `Redis.eval`. If the script is missing, `Redis.eval` sends SCRIPT LOAD and repeats
@@ -25,7 +25,7 @@ type Packed = readonly [keys: ReadonlyArray<string>, args: ReadonlyArray<string 
 export interface Script<Params, Reply, Encoded = unknown> {
   readonly text: Redis.Script<{ readonly params: Packed; readonly result: unknown }>
   readonly reply: Schema.Codec<Reply, Encoded>
-  /** Returns KEYS and ARGV in the order given in the head of the Lua file. */
+  /** Returns KEYS and ARGV in the order given in the Lua file's header comment. */
   readonly pack: (params: Params) => Packed
 }
 
@@ -84,7 +84,7 @@ export const send = (
   return () => cancel?.()
 }
 
-/** Each `Redis` service's scripts by their text. A script is loaded, or is being loaded. */
+/** Each `Redis` service's scripts, loaded or being loaded, by their text. */
 const loaded = new WeakMap<Redis.Redis["Service"], Map<string, Loaded | Deferred.Deferred<void, Redis.RedisError>>>()
 
 /**
@@ -144,7 +144,7 @@ export const call = <Params, Reply>(
   { pack, reply, text }: Script<Params, Reply>
 ) => {
   const run = evaluate(redis, text)
-  const read = reader(`the reply of the script to ${operation}`, reply)
+  const read = reader(`the reply from the script to ${operation}`, reply)
   return (params: Params): Effect.Effect<Reply, StoreError> => {
     const packed = pack(params)
     return Effect.flatMap(

@@ -18,7 +18,7 @@ const oldest = [6, 2] as const
 
 export type Info = ReadonlyMap<string, string>
 
-/** The fields of an `INFO` reply. */
+/** The fields in an `INFO` reply. */
 export const fieldsOf = (text: string): Info =>
   new Map([...text.matchAll(/^([^#:\r\n]+):(.*?)\r?$/gm)].map(([, name, value]) => [name!, value!] as const))
 
@@ -89,7 +89,7 @@ const persistence = (info: Info, save: string | undefined): Finding => {
   return finding("persistence", "info", problem, "set appendonly yes")
 }
 
-/** Derives findings from an `INFO` reply. */
+/** Returns the findings from an `INFO` reply. */
 export const ofInfo = (info: Info, isCluster: boolean, save?: string): ReadonlyArray<Finding> => [
   version(info),
   mode(info, isCluster),

@@ -1,6 +1,6 @@
 /**
  * Stores the fleet's jobs that a mutex coordinates, for `store`. Each mutex has one hash, with fields named
- * `<attribute>:<job>`. The fields without a colon, `paused` and `leaving`, apply to all jobs of the mutex.
+ * `<attribute>:<job>`. The fields without a colon, `paused` and `leaving`, apply to all of the mutex's jobs.
  *
  * Scripts read and write the hash. They also receive the owner key, because only the owner may run a job, store its
  * schedule or be asked to step down.
@@ -36,7 +36,7 @@ const Fields = Schema.Struct({
 
 const decodeFields = Schema.decodeUnknownResult(Fields)
 
-/** Parses a line of `replaced`: `<ms> <schedule>`. */
+/** Parses a line in `replaced`: `<ms> <schedule>`. */
 const toFormer = (line: string) => {
   const end = line.indexOf(" ")
   return { schedule: line.slice(end + 1), until: Number(line.slice(0, end)) }

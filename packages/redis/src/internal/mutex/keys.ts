@@ -1,8 +1,8 @@
 /**
  * Builds the names of all mutex keys and channels.
  *
- * All keys of a mutex share the hash tag `{<mutex>}`. This puts them in one Cluster slot, and lets ACLs match them by
- * prefix. The owner key, the wait queue, and the channels of mutexes and contenders have the same names as in Simba.
+ * All of a mutex's keys share the hash tag `{<mutex>}`. This puts them in one Cluster slot, and lets ACLs match them by
+ * prefix. The owner key, the wait queue, and the mutex and contender channels have the same names as in Simba.
  */
 import type { MutexName } from "@effect-simba/core/MutexName"
 
@@ -37,8 +37,8 @@ export const contenderChannel = (mutex: MutexName, id: string): string => `simba
 export const jobs = (mutex: MutexName): string => `simba:{${mutex}}:jobs`
 
 /**
- * The channel of a layer, for messages to its waiters and about its leases. `key` is the random part of the layer's
- * lease ids. The layer stays subscribed until it closes. If nobody is subscribed, all of the layer's waiters are dead.
+ * A layer's channel, for messages to its waiters and about its leases. `key` is the random part of the layer's lease
+ * ids. The layer stays subscribed until it closes. If nobody is subscribed, all of the layer's waiters are dead.
  * The scripts build the same name from the ids.
  */
 export const inboxChannel = (key: string): string => `simba:inbox:${key}`

@@ -21,8 +21,8 @@ const placeOf = ({ kind, reply }: Call): number | undefined => {
 }
 
 /**
- * The waiters of one `Mutex` layer form one line. `keep` accepts the keys that a run may leave behind: those of mutexes
- * and of `RedisFence` tokens, all with an expiry.
+ * All waiters in one `Mutex` layer form one line. `keep` accepts the keys that a run may leave behind: mutex keys and
+ * `RedisFence` tokens, all with an expiry.
  */
 export const make = (resources: ReadonlyArray<string>) => {
   const name = (resource: string) => resource as MutexName
@@ -65,8 +65,8 @@ export const make = (resources: ReadonlyArray<string>) => {
     released: (args: ReadonlyArray<string>, reply: unknown) =>
       reply instanceof Error ? undefined : callsTo("release", args, reply),
     /**
-     * Recognizes calls of `forceRelease.lua`, which takes the mutex from the owner named in the call. The reply is the
-     * previous ownership.
+     * Recognizes calls to `forceRelease.lua`, which takes the mutex away from the owner named in the call. The reply is
+     * the previous ownership.
      */
     forced: (args: ReadonlyArray<string>, reply: unknown) => {
       const resource = args[2] === "4" && args.length === 10 ? ownerKeys.get(args[3]!) : undefined
@@ -82,7 +82,7 @@ export const make = (resources: ReadonlyArray<string>) => {
 
 /**
  * Returns the options for `Checker.all`. A waiter polls within two confirm periods plus the time to retry a command. If
- * the server has lost the mutex's owner or its clock was stepped, a waiter may sleep until the last lease that it knew
+ * the server has lost the mutex's owner or its clock has stepped, a waiter may sleep until the last lease that it knew
  * of would have expired.
  */
 export const bounds = (options?: Mutex.Options): Effect.Effect<

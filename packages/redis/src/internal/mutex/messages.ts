@@ -56,7 +56,7 @@ export type InboxMessage =
   | { readonly _tag: "Granted"; readonly counter: string; readonly grant: Grant }
   | { readonly _tag: "PollAfter"; readonly counter: string; readonly millis: number }
 
-/** The counter; the time of `look`; the token, its lead over the server's clock (µs) and the grant's duration (ms). */
+/** The counter; `look`'s delay; the token, its lead over the server's clock (µs) and the grant's duration (ms). */
 const inboxPattern = RegExp(
   "^(\\d{1,16})@@(?:look@@(0|[1-9]\\d{0,14})|granted@@([1-9]\\d{0,15})@@(0|[1-9]\\d{0,15})@@(0|[1-9]\\d{0,15}))$"
 )
@@ -80,4 +80,4 @@ const decodeInboxMessage = (input: unknown): InboxMessage | string => {
  * Reads a message on a layer's channel: `<counter>@@granted@@<token>@@<ahead>@@<millis>`, `<counter>@@look@@<millis>`,
  * or `forced@@<lease id>`.
  */
-export const readInboxMessage = plainReader("a message on the channel of a layer", decodeInboxMessage)
+export const readInboxMessage = plainReader("a message on a layer's channel", decodeInboxMessage)

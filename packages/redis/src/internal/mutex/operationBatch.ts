@@ -1,11 +1,11 @@
 /**
  * Sends acquires, confirmations, releases and inspections of mutexes, for `store`. Operations from the same event-loop
- * task share one call, in order. `acquireAndRelease.lua` executes them. Its head lists the operations and their
- * one-letter codes.
+ * task share one call, in order. `acquireAndRelease.lua` executes them. Its header comment lists the operations and
+ * their one-letter codes.
  *
  * A confirmation shows that a granted waiter is alive, and extends the grant to a full lease. It is sent immediately,
- * together with all operations before it, because its caller is about to start work that may block the event loop. The
- * release of a contended mutex is sent immediately too, because its caller may continue with such work.
+ * together with all operations before it, because its caller is about to start work that may block the event loop. A
+ * contended mutex's release is sent immediately too, because its caller may continue with such work.
  *
  * An abandoned acquire may still be granted, so the caller undoes it with a release.
  */
@@ -32,7 +32,7 @@ import { readAcquire, readInspect, readRelease } from "./replies.ts"
 import type { operations } from "./scripts.generated.ts"
 
 /**
- * Which waiters are skipped as dead if their channel has no subscriber: all (`1`), only those from effect-simba
+ * Which waiters are skipped as dead if their channel has no subscribers: all (`1`), only those from effect-simba
  * (`own`), or none (`0`). On a Cluster, a Simba waiter may be subscribed on another node, and is then not counted.
  */
 export type SkipDead = "1" | "own" | "0"
@@ -103,7 +103,7 @@ const failureOf = (reply: unknown): string | undefined =>
   Array.isArray(reply) && reply.length === 2 && reply[0] === "error" ? String(reply[1]) : undefined
 
 const incomplete = (count: number, reply: unknown): ProtocolError =>
-  malformed("the replies of the mutex script", reply, `expected one for each of ${count} operations`)
+  malformed("the mutex script's replies", reply, `expected one for each of ${count} operations`)
 
 const writeAcquire = (
   call: Call,
@@ -138,7 +138,7 @@ export interface OperationBatch {
   readonly acquire: (request: AcquireRequest, settle: Settle<AcquireResult>) => () => void
   /** Sends all waiting operations and the confirmation before returning. */
   readonly confirm: (request: ConfirmRequest, settle: Settle<AcquireResult>) => void
-  /** If the mutex is contended, sends the release before returning, unless others came before it in the same task. */
+  /** If the mutex is contended, sends the release before returning, unless it follows others in the same task. */
   readonly release: (request: ReleaseRequest, settle: Settle<Released>, isContended?: boolean) => void
   readonly inspect: (mutex: MutexName, limit: number, settle: Settle<MutexState>) => void
   /** Sends the waiting operations immediately, so the next command cannot overtake them. */

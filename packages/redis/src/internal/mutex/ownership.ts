@@ -1,4 +1,4 @@
-/** A Schema codec for the ownership of a mutex as text: `owner@@ttl`. */
+/** A Schema codec for a mutex's ownership as text: `owner@@ttl`. */
 import type { Ownership } from "@effect-simba/core/MutexState"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
@@ -43,8 +43,8 @@ export const decodeOwnership = (input: string): Ownership | string => {
 }
 
 /**
- * The ownership of a mutex: `<owner id>@@<remaining milliseconds>`, `<owner id>@@-1` if the key has no expiry, or `@@`
- * if the mutex is free. Simba's scripts use the same format.
+ * A mutex's ownership: `<owner id>@@<remaining milliseconds>`, `<owner id>@@-1` if the key has no expiry, or `@@` if
+ * the mutex is free. Simba's scripts use the same format.
  */
 export const OwnershipText: Schema.Codec<Ownership, string> = text(
   Schema.TaggedUnion({ Free: {}, Held: { owner: OwnerId, timeLeft: Schema.optionalKey(Remaining) } }),

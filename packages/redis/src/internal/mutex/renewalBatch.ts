@@ -24,7 +24,7 @@ const argsOf = (script: string, requests: ReadonlyArray<GuardRequest>): Readonly
   return args
 }
 
-const read = reader("the reply of the script to renew", renewLeases.reply)
+const read = reader("the reply from the script to renew", renewLeases.reply)
 
 const renewed: GuardResult = { _tag: "Renewed" }
 

@@ -1,4 +1,4 @@
-/** The codecs named in the heads of the mutex scripts, and readers of the replies to operations. */
+/** The codecs named in the mutex scripts' header comments, and readers for the replies to operations. */
 import type { MutexState } from "@effect-simba/core/MutexState"
 import type { AcquireResult, Released, Stamp, Ticket } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
@@ -21,7 +21,7 @@ const isNatural = (value: unknown): value is number => Number.isSafeInteger(valu
 const ticketOf = (micros: number) => `${Math.floor(micros / 1e6)}.${String(micros % 1e6).padStart(6, "0")}` as Ticket
 
 /**
- * Decodes the ages of the ticket and of the last token, in microseconds. A token's age may be negative, because tokens
+ * Decodes the ages of the ticket and the last token, in microseconds. A token's age may be negative, because tokens
  * can be ahead of the clock.
  */
 const decodeStamp = (ticket: number, age: unknown, sinceLast: unknown): Stamp | undefined => {
@@ -36,7 +36,7 @@ const badRefusal = "expected { ownership, ticket, position, foreign }, and two a
 /**
  * Decodes the reply to an acquire. A grant is a token. A refusal contains the ownership, the ticket or 0, the position
  * among the waiters, and whether contenders from another implementation take part. If the caller was queued, the
- * refusal also contains the ages of the ticket and of the last token.
+ * refusal also contains the ages of the ticket and the last token.
  */
 const decodeAcquire = (input: unknown): AcquireResult | string => {
   if (!Array.isArray(input)) {
@@ -61,7 +61,7 @@ const badRelease = "expected 1, { ownership, ticket, token } or { ownership, tic
 /**
  * Decodes the reply to a release, which is usually 1. If the release queued an attempt, the reply contains the
  * ownership and the attempt's ticket. If the attempt was granted the mutex, its token follows. Otherwise, the number of
- * waiters ahead and the ages of the ticket and of the last token follow.
+ * waiters ahead and the ages of the ticket and the last token follow.
  */
 const decodeRelease = (input: unknown): Released | string => {
   if (input === 1) return { requeued: undefined }

@@ -1,6 +1,6 @@
 /**
- * Decodes calls of `acquireAndRelease.lua`: their operations, and the reply to each. Used by `lockModel`, which lets
- * simulations check the script. The head of the script lists the operations and their letters.
+ * Decodes calls to `acquireAndRelease.lua`: their operations, and the reply to each. Used by `lockModel`, which lets
+ * simulations check the script. The script's header comment lists the operations and their letters.
  */
 import { operations } from "./scripts.generated.ts"
 

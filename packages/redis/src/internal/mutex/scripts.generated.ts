@@ -65,7 +65,7 @@ export const operations = {
   i: ["limit"]
 } as const
 
-/** Grants one run of a job to the mutex's owner, or records missed runs. */
+/** Grants the mutex's owner one run of a job, or records missed runs. */
 export const claimRun = script(
   "\nlocal owner, jobs = KEYS[1], KEYS[2]\nlocal id, token, job, claim, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]\nlocal at, missed, cause = tonumber(ARGV[6]), ARGV[7], ARGV[8]\nlocal minInterval, attempts, changed = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11]\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000000 + time[2]\n" + jobsText + "local function reply(result, attempt, wait)\nreturn { result, text(millis()), text(attempt or 0), text(wait or 0) }\nend\nlocal last = tonumber(get(jobs, 'token', job) or '0')\nif redis.call('GET', owner) ~= id or last > tonumber(token) then\nreturn reply('NotOwner')\nend\nlocal start, ended = tonumber(get(jobs, 'start', job)), get(jobs, 'end', job)\nlocal before = tonumber(get(jobs, 'attempt', job) or '0')\nif get(jobs, 'claim', job) == claim then\nreturn ended and reply('Taken') or reply('Claimed', before)\nend\nif start and not ended and last == tonumber(token) then\nreturn reply('Running')\nend\nlocal attempt = 1\nif mode == 'manual' then\nif tonumber(get(jobs, 'wanted', job)) ~= at then\nreturn reply('Taken')\nend\nelse\nif (string.match(get(jobs, 'replaced', job) or '', '(%d+) [^\\n]+$') or '0') ~= changed then\nreturn reply('Taken')\nend\nif at > millis() then\nreturn reply('Early', 0, at - millis())\nend\nlocal isRepeated = mode == 'run' and tonumber(get(jobs, 'scheduled', job)) == at\nand get(jobs, 'outcome', job) ~= 'success' and before < attempts\nlocal decided = tonumber(get(jobs, 'at', job) or '-1')\nif at < decided or (at == decided and not isRepeated) then\nreturn reply('Taken')\nend\nattempt = isRepeated and before + 1 or 1\nif mode == 'run' and (redis.call('HEXISTS', jobs, 'paused') == 1 or get(jobs, 'paused', job)) then\nreturn reply('Paused')\nend\nend\nlocal since = start and get(jobs, 'outcome', job) ~= 'unstarted' and millis() - start\nif mode ~= 'miss' and since and since >= 0 and since < minInterval then\nreturn reply('Early', 0, minInterval - since)\nend\nif missed ~= '0' then\nredis.call('HINCRBY', jobs, 'missed:' .. job, missed)\nset(jobs, 'cause', job, cause)\nend\nif mode ~= 'manual' then\nset(jobs, 'at', job, text(at))\nend\nif mode == 'miss' then\nreturn reply('Claimed')\nend\nif mode == 'manual' then\nclear(jobs, 'wanted', job)\nset(jobs, 'requested', job, text(at))\nelse\nclear(jobs, 'requested', job)\nend\nset(jobs, 'run', job, id)\nset(jobs, 'claim', job, claim)\nset(jobs, 'token', job, token)\nset(jobs, 'scheduled', job, text(at))\nset(jobs, 'attempt', job, text(attempt))\nset(jobs, 'start', job, text(millis()))\nclear(jobs, 'end', job)\nclear(jobs, 'outcome', job)\nreturn reply('Claimed', attempt)\n",
   Schema.Tuple([Schema.Literals(["Claimed", "NotOwner", "Taken", "Running", "Paused", "Early"]), replies.Count, replies.Count, replies.Count]),
@@ -98,7 +98,7 @@ export const endRun = script(
   }) => [[jobs], [job, claim, outcome]]
 )
 
-/** Takes a mutex from a specific owner, and hands it over as a release does. */
+/** Takes a mutex away from a specific owner, and hands it over as a release does. */
 export const forceRelease = script(
   "\nlocal owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]\nlocal confirm, skipDead, id = ARGV[1], ARGV[2], ARGV[3]\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000000 + time[2]\n" + fenceText + newOwnerText + contenderIdsText + wakeUpText + handOverText + liveWaitersText + handOverText2 + simbaTurnText + handOverText3 + liveWaitersText + scheduleBehindText + "scheduleBehind(mutex, id, inbox, confirm)\nend\nreturn id, id\nend\n" + ownershipText + "local function ascii(text)\nreturn (string.gsub(text, '[\\128-\\255]+', '?'))\nend\nlocal current = redis.call('GET', owner)\nlocal before = ownershipOf(owner, current)\nif ascii(current or '') ~= ascii(id) then\nreturn before\nend\nredis.call('ZCARD', queue)\nmint(fence)\nredis.call('DEL', owner, reserved)\nlocal mutex = {\nowner = owner, queue = queue, fence = fence, reserved = reserved, skipDead = skipDead ~= '0' and skipDead\n}\nhandOver(mutex, current or 'nobody', confirm)\nif current then\nlocal inbox = inboxOf(current)\nif inbox then\nredis.call('PUBLISH', inbox, 'forced@@' .. current)\nelse\nredis.call('PUBLISH', owner .. ':' .. current, 'released@@' .. current)\nend\nend\nreturn before\n",
   replies.OwnershipText,
@@ -113,7 +113,7 @@ export const forceRelease = script(
   }) => [[owner, queue, fence, reserved], [confirm, skipDead, id]]
 )
 
-/** Reads all jobs of a mutex, and registers the jobs named by the caller. */
+/** Reads all of a mutex's jobs, and registers the jobs that the caller names. */
 export const readJobs = script(
   "\nlocal owner, jobs = KEYS[1], KEYS[2]\nlocal id = ARGV[1]\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000000 + time[2]\n" + jobsText + "local function forgetUnused()\nif redis.call('HEXISTS', jobs, 'paused') == 1 then\nreturn\nend\nlocal fields, over = redis.call('HGETALL', jobs), {}\nfor i = 1, #fields, 2 do\nlocal job = string.match(fields[i], '^until:(.*)$')\nlocal til = job and count(fields[i + 1])\nif til and til < millis() and not get(jobs, 'paused', job) then\nover[job] = true\nend\nend\nfor i = 1, #fields, 2 do\nlocal job = string.match(fields[i], '^%l+:(.*)$')\nif job and over[job] then\nredis.call('HDEL', jobs, fields[i])\nend\nend\nend\nforgetUnused()\nlocal current = redis.call('GET', owner)\nfor i = 2, #ARGV, 4 do\nlocal job, schedule, every, keep = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])\nif not get(jobs, 'at', job) then\nset(jobs, 'at', job, text(every and math.floor(millis() / every) * every - 1 or millis()))\nend\nlocal til = millis() + keep\nif til > (count(get(jobs, 'until', job)) or 0) then\nset(jobs, 'until', job, text(til))\nend\nif current and current == id and get(jobs, 'schedule', job) ~= schedule then\nchange(jobs, 'schedule', job, schedule)\nend\nend\nlocal fields = redis.call('HGETALL', jobs)\nlocal isPaused, latest = false, 0\nfor i = 1, #fields, 2 do\nlocal attribute = string.match(fields[i], '^(%l+):')\nisPaused = isPaused or fields[i] == 'paused' or attribute == 'paused'\nlatest = math.max(latest, attribute == 'until' and count(fields[i + 1]) or 0)\nend\nif latest > 0 and not isPaused then\nredis.call('PEXPIREAT', jobs, text(latest))\nend\nreturn { text(millis()), fields }\n",
   Schema.Tuple([replies.Count, Schema.Array(Schema.String)]),
@@ -132,7 +132,7 @@ export const readJobs = script(
   }
 )
 
-/** Reads a mutex's owner and the remaining time in one step. Used for `MutexStore.owner` and before a forced release. */
+/** Reads a mutex's owner and its remaining time in one step. Used for `MutexStore.owner` and before a forced release. */
 export const readOwner = script(
   "\nlocal owner = KEYS[1]\n" + ownershipText + "return ownershipOf(owner, redis.call('GET', owner))\n",
   replies.OwnershipText,

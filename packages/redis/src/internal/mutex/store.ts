@@ -128,7 +128,7 @@ const make = Effect.gen(function*() {
       const [owner, queue, fence, reserved] = mutexKeys.operands(mutex)
       const from = (id: string) =>
         forceRelease({ owner, queue, fence, reserved, confirm: Duration.toMillis(confirm), skipDead, id })
-      // Name the owner in the request: a late copy must not take the mutex from a later owner
+      // Name the owner in the request: a late copy must not take the mutex away from a later owner
       return Effect.flatMap(
         behind(readOwner({ owner })),
         (before) => Effect.as(behind(from(before._tag === "Held" ? before.owner : "")), before)
@@ -145,8 +145,8 @@ const isCounted = (reply: unknown): boolean => {
 }
 
 /**
- * Subscribes to a test channel, to check whether scripts on all servers can count the subscribers of a waiter's
- * channel. They cannot if the subscriber is connected through a proxy or to a replica.
+ * Subscribes to a test channel, to check whether scripts on all servers can count a waiter channel's subscribers. They
+ * cannot if the subscriber is connected through a proxy or to a replica.
  */
 const seesSubscribers = Effect.fnUntraced(function*(
   servers: ReadonlyArray<Redis["Service"]["send"]>,

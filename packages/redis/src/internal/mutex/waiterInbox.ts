@@ -1,5 +1,5 @@
 /**
- * Delivers messages to waiters. All waiters of a layer share one channel. A waiter subscribes to its own channel only
+ * Delivers messages to waiters. All waiters in a layer share one channel. A waiter subscribes to its own channel only
  * if contenders from another implementation take part. `store` calls `make` once, and each `Mutex` layer on that store
  * opens the channel for its key.
  *
@@ -55,7 +55,7 @@ export interface WaiterInbox {
 
 /**
  * `onStranger` is called when a message arrives for an id without a waiter. It receives the part of the id before the
- * colon. If the release of that id failed or was overtaken by a late request, `store` repeats it (`pendingReleases`).
+ * colon. If that id's release failed or was overtaken by a late request, `store` repeats it (`pendingReleases`).
  */
 export const make = Effect.fnUntraced(function*(
   subscriber: Subscriber["Service"],
@@ -112,7 +112,7 @@ export const make = Effect.fnUntraced(function*(
 
   /**
    * Subscribes a waiter to its own channel. Then reports a gap, because earlier messages were missed. If the
-   * subscription fails, the waiter retries at its next refused acquire.
+   * subscription fails, the waiter retries on its next refused acquire.
    */
   const subscribeOwn = Effect.fnUntraced(function*(mutex: MutexName, id: LeaseId, { notify }: Waiter) {
     const { next } = yield* subscribe(subscriber, keys.contenderChannel(mutex, id), readContenderMessage, {
@@ -152,7 +152,7 @@ export const make = Effect.fnUntraced(function*(
       waiter.own = run(
         subscribeOwn(mutex, id, waiter).pipe(
           Effect.scoped,
-          Effect.catch((error) => log.debug("Cannot subscribe to the channel of a waiter", error))
+          Effect.catch((error) => log.debug("Cannot subscribe to a waiter's channel", error))
         )
       )
       waiter.own.addObserver(() => waiter.own = undefined)

@@ -1,5 +1,5 @@
 /**
- * Decodes an entry of the load-balancer stream, to which data streams are announced. Used by `service`, `deadLetters`
+ * Decodes an entry in the load-balancer stream, to which data streams are announced. Used by `service`, `deadLetters`
  * and the command line.
  */
 import type { EntryId } from "@effect-simba/core/streams/StreamName"
@@ -12,13 +12,13 @@ const decode = Schema.decodeUnknownResult(StreamWire.Announcement)
 
 export const announcementField = "lbs-input"
 
-/** Returns the text of an announcement. Ignores other fields of the entry. */
+/** Returns an announcement's text. Ignores the entry's other fields. */
 export const textOf = (fields: StreamWire.Fields): string | undefined =>
   fields.find(([name]) => name === announcementField)?.[1]
 
 /**
  * A malformed entry is returned with its problem, and the caller dead-letters it. `problemWith` returns why a data
- * stream cannot be owned in this service.
+ * stream cannot be owned in this service, if so.
  */
 export const toEntry =
   (problemWith: (stream: string) => string | undefined) => (entry: EntryId, fields: StreamWire.Fields): Entry => {

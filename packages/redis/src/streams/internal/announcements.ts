@@ -25,10 +25,10 @@ import { millis, type ServiceContext, withTimeout } from "./service.ts"
 const pageSize = 500
 
 const encode = Schema.encodeEffect(StreamWire.Announcement)
-const readEntries = reader("entries of the load-balancer stream", StreamWire.Entries)
+const readEntries = reader("entries in the load-balancer stream", StreamWire.Entries)
 const readRead = reader("a read of the load-balancer stream", StreamWire.ReadReply)
 const readPendingEntries = reader("pending entries", PendingReply)
-const readValues = reader("values of leases", Schema.Array(Schema.NullOr(Schema.String)))
+const readValues = reader("lease values", Schema.Array(Schema.NullOr(Schema.String)))
 
 const isGoConsumer = (consumer: string): boolean => !consumer.startsWith(consumerPrefix)
 
@@ -62,7 +62,7 @@ export const make = (context: ServiceContext): Part => {
     return pages.flat().map(([entry, isNew]) => ({ entry, isNew }))
   })
 
-  /** Go producers do not update the table of announcements, so search all entries, page by page. */
+  /** Go producers do not update the `announced` table, so search all entries, page by page. */
   const search = Effect.fnUntraced(function*(stream: StreamName) {
     let from = "-"
     for (;;) {

@@ -1,5 +1,5 @@
 /**
- * Waits for messages. All handlers of a service share a few connections. Each connection blocks on a limited number of
+ * Waits for messages. All handlers in a service share a few connections. Each connection blocks on a limited number of
  * data streams, so the cost of a message does not grow with the number of silent data streams. `store` creates one
  * instance per service.
  */
@@ -57,13 +57,13 @@ interface Reader {
  */
 export const readSize = 128
 
-/** The maximum number of messages per data stream and per read. They limit how long a reply blocks the event loop. */
+/** The maximum numbers of messages per data stream and per read. They limit how long a reply blocks the event loop. */
 const [maxCount, maxMessages] = [100, 2000]
 
 /** How long a data stream is still read after its last waiter has left. */
 const patienceMillis = 5000
 
-const readMessages = decoder("a read of data streams", StreamWire.ReadReply)
+const readMessages = decoder("a read from data streams", StreamWire.ReadReply)
 
 const isRetryable = (error: StoreError) => error._tag === "BackendError" && error.isRetryable
 
@@ -125,13 +125,13 @@ export const make = Effect.fnUntraced(function*(
       const found = toMessages(entries)
       watched.asked = undefined
       for (const waiter of watched.waiters) {
-        // This waiter joined during the read, at an earlier position
+        // This waiter joined during the read, with an earlier position
         if (compareEntryIds(waiter.after, asked) < 0) continue
         const newer = found.filter(({ id }) => compareEntryIds(id, waiter.after) > 0)
         const mine = newer.slice(0, waiter.count)
         if (mine.length === 0) continue
-        // The waiter wanted fewer messages than it was sent. It reads the rest separately, because the shared read
-        // would send them each time
+        // The waiter wanted fewer messages than this. It reads the rest separately, because the shared read would
+        // return all of them each time
         watched.asked = mine.length < newer.length ? undefined : mine[mine.length - 1]!.id
         settle(watched, waiter, Exit.succeed(mine))
       }
@@ -216,7 +216,7 @@ export const make = Effect.fnUntraced(function*(
     reader.watched.clear()
   }
 
-  /** Removes a reader whose fiber has ended, because it must not get new data streams. */
+  /** Removes a reader whose fiber has ended, so that it does not get new data streams. */
   const retire = (reader: Reader) => {
     if (readers.includes(reader)) readers.splice(readers.indexOf(reader), 1)
   }
@@ -234,7 +234,7 @@ export const make = Effect.fnUntraced(function*(
         const error = exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error
         if (error === undefined) {
           if (Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
-          yield* log.error("The reader of messages crashed; restarting", exit.cause)
+          yield* log.error("The message reader crashed; restarting", exit.cause)
           settleAll(reader, Exit.failCause(exit.cause) as Exit.Exit<never>)
           continue
         }

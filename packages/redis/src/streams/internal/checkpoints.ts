@@ -22,7 +22,7 @@ const readState = reader(
   "a lease and a checkpoint",
   Schema.Tuple([Schema.NullOr(Schema.String), Schema.NullOr(Schema.String)])
 )
-const readMessages = reader("messages of a data stream", StreamWire.Entries)
+const readMessages = reader("messages in a data stream", StreamWire.Entries)
 
 export const toMessages = (entries: typeof StreamWire.Entries.Type): ReadonlyArray<RawMessage> =>
   entries.map(([id, fields]) => ({ id, fields }))

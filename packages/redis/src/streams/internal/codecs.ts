@@ -23,7 +23,7 @@ export const separated = <Fields extends Record<string, Schema.Codec<unknown, st
   )
 }
 
-/** The first part of an epoch. It identifies a session of a consumer. */
+/** The first part of an epoch. It identifies a consumer's session. */
 export const Session = Schema.String.check(Schema.isPattern(/^[0-9a-z]{12}$/))
 
 export const Natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

@@ -16,13 +16,13 @@ import * as scripts from "./scripts.generated.ts"
 import type { ServiceContext } from "./service.ts"
 
 const readEntries = reader("dead letters", StreamWire.Entries)
-const readAdded = reader("the id of a message", EntryId)
+const readAdded = reader("a message id", EntryId)
 const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(StreamWire.Fields))
 
 type Row = (typeof StreamWire.Entries.Type)[number]
 
 /**
- * Decodes fields that are packed into the field `simba-fields`. If its text cannot be decoded, it is an ordinary field.
+ * Decodes fields that are packed into the `simba-fields` field. If its text cannot be decoded, it is an ordinary field.
  */
 const unpack = (fields: StreamWire.Fields): Option.Option<StreamWire.Fields> => {
   const [first] = fields
@@ -106,7 +106,7 @@ export const make = (
       if (entry === undefined) return false
       const letter = toLetter(entry)
       const stream = streamOf(letter)
-      // The script cannot unpack fields, so pass the text of the announcement separately
+      // The script cannot unpack fields, so pass the announcement's text separately
       const text = letter.isPacked ? textOf(letter.fields) : undefined
       const checkpoint = stream === undefined ? deadLetters : keys.checkpoint(stream)
       return yield* redrive({

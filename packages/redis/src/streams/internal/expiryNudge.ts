@@ -1,7 +1,7 @@
 /**
  * Makes Redis publish a key's expiry without delay, by accessing the key. Redis publishes the expiry only when it
- * removes the key. That happens on an access, or during periodic sampling, which is slow if there are many keys. Used
- * by `leaseEnds` for yielded leases.
+ * removes the key: on an access, or during periodic sampling, which is slow if there are many keys. Used by `leaseEnds`
+ * for yielded leases.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

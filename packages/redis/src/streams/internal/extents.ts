@@ -1,4 +1,4 @@
-/** Reads the extents of data streams, and counts their messages. Part of `store`. */
+/** Reads data streams' extents, and counts their messages. Part of `store`. */
 import type { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import type { Extent } from "@effect-simba/core/streams/StreamState"
 import type { Service } from "@effect-simba/core/streams/StreamStore"
@@ -14,7 +14,7 @@ type Part = Pick<Service, "count" | "extent">
 /** The maximum number of messages that a call reads. Reading them blocks the server for about 1 ms. */
 const mostCounted = 1000
 
-/** How often counting restarts if messages are deleted meanwhile. */
+/** How many times counting restarts if messages are deleted in the meantime. */
 const restarts = 2
 
 type Reply = Exclude<(typeof scripts.readExtents.reply.Type)[number], Failed | readonly []>

@@ -2,8 +2,8 @@
  * Builds the names of all keys and channels for stream ownership.
  *
  * The load-balancer stream, its group and the entry leases have the same names as in redis-stream-client-go. On a Redis
- * Cluster, all keys of a service are in one slot if the names of the service and its data streams contain the same hash
- * tag.
+ * Cluster, all of a service's keys are in one slot if the names of the service and its data streams contain the same
+ * hash tag.
  */
 import { EntryId, StreamName } from "@effect-simba/core/streams/StreamName"
 import { leaseSeparator, type Ownership, type ServiceName } from "@effect-simba/core/streams/StreamStore"
@@ -19,15 +19,16 @@ export const group = (service: ServiceName): string => `${service}-group`
 export const entryLease = (stream: StreamName, entry: EntryId): string => `${stream}${leaseSeparator}${entry}`
 
 /**
- * String: the consumer, the epoch and the token that own the data stream, regardless of its entry. Expires with the lease.
+ * String: the consumer, the epoch and the token that own the data stream, regardless of its entry. Expires with the
+ * lease.
  */
 export const streamLease = (stream: StreamName): string => `mutex:${stream}`
 
-/** The value of an entry lease. */
+/** An entry lease's value. */
 export const entryValue = ({ consumer, epoch }: Pick<Ownership, "consumer" | "epoch">): string =>
   `${consumer}@@${epoch}`
 
-/** The value of a stream lease. */
+/** A stream lease's value. */
 export const streamValue = (ownership: Pick<Ownership, "consumer" | "epoch" | "token">): string =>
   `${entryValue(ownership)}@@${ownership.token}`
 
@@ -48,17 +49,17 @@ export const ofLease = ({ entry, stream }: { readonly stream: StreamName; readon
   fence: fence(stream)
 })
 
-/** Stream: the dead letters of the load-balancer stream. Expires 30 days after the last one is added. */
+/** Stream: the load-balancer stream's dead letters. Expires 30 days after the last one is added. */
 export const deadLetters = (service: ServiceName): string => `simba:dead:${input(service)}`
 
 /**
- * Stream: the dead letters of a data stream, which are messages that could not be processed. Expires 30 days after the
- * last one is added.
+ * Stream: a data stream's dead letters, which are messages that could not be processed. Expires 30 days after the last
+ * one is added.
  */
 export const deadMessages = (stream: StreamName): string => `simba:dead:${stream}`
 
 /**
- * Hash: for each dead-lettered message of a data stream, the id of its dead letter. Expires 30 days after the last one
+ * Hash: the id of the dead letter for each dead-lettered message in a data stream. Expires 30 days after the last one
  * is added.
  */
 export const deadIds = (stream: StreamName): string => `simba:dead-ids:${stream}`
@@ -71,15 +72,15 @@ export const deadIds = (stream: StreamName): string => `simba:dead-ids:${stream}
 export const failures = (service: ServiceName): string => `simba:failures:${input(service)}`
 
 /**
- * Hash: the last announcement of each data stream, in the format described in `announcement.lua`. Expires 7 days after
- * its last use.
+ * Hash: each data stream's last announcement, in the format described in `announcement.lua`. Expires 7 days after its
+ * last use.
  */
 export const announced = (service: ServiceName): string => `simba:announced:${input(service)}`
 
 /** Hash: the paused data streams. The empty name means the whole service. Never expires. */
 export const paused = (service: ServiceName): string => `simba:paused:${input(service)}`
 
-/** Hash: the members of the fleet, by consumer and session. Expires when all heartbeats are overdue. */
+/** Hash: the fleet's members, by consumer and session. Expires when all heartbeats are overdue. */
 export const members = (service: ServiceName): string => `simba:members:${input(service)}`
 
 /** Sorted set: unconfirmed hand-overs, by the end of their confirm period. Expires together with the last one. */
@@ -88,13 +89,13 @@ export const handOvers = (service: ServiceName): string => `simba:given:${input(
 /** The channel to which members publish yields and hand-overs. */
 export const signalChannel = (service: ServiceName): string => `simba:streams:${input(service)}`
 
-/** The channel to which Redis publishes the expired keys of a database. */
+/** The channel to which Redis publishes a database's expired keys. */
 export const expiredChannel = (db: number): string => `__keyevent@${db}__:expired`
 
 const isStream = Schema.is(StreamName)
 const isEntry = Schema.is(EntryId)
 
-/** Extracts the data stream and the entry from the key of an entry lease. Returns undefined for any other key. */
+/** Extracts the data stream and the entry from an entry lease's key. Returns undefined for any other key. */
 export const ofEntryLease = (
   key: string
 ): { readonly stream: StreamName; readonly entry: EntryId } | undefined => {

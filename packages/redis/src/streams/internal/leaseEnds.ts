@@ -1,5 +1,5 @@
 /**
- * Ends the leases of data streams that are done, yielded, handed over or dead-lettered, and counts handler failures.
+ * Ends the leases on data streams that are done, yielded, handed over or dead-lettered, and counts handler failures.
  * Part of `store`.
  */
 import type { Ownership, Service } from "@effect-simba/core/streams/StreamStore"
@@ -20,7 +20,7 @@ type Part = Pick<
 /** Returns the keys and arguments for a lease that all scripts for owned data streams share. */
 type Lease = Parameters<typeof scripts.markDone.pack>[0]["each"][number]
 
-// Put the spread last, because V8 is slow to add fields to a copy, and there may be thousands of calls
+// Put the spread last, because V8 adds fields to a copy slowly, and there may be thousands of calls
 const leaseOf = (ownership: Ownership): Lease => ({
   stream: ownership.stream,
   entry: ownership.entry,

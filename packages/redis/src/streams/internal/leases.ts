@@ -77,7 +77,7 @@ export const make = (context: ServiceContext): Pick<Service, "renew" | "take"> =
           maxFailures: request.maxFailures,
           period: Math.round(Duration.toMillis(request.deadLetterAfter ?? Duration.zero)),
           pause: Math.round(Duration.toMillis(request.streakEndsAfter ?? Duration.zero)),
-          // Put the spread last, because V8 is slow to add fields to a copy
+          // Put the spread last, because V8 adds fields to a copy slowly
           ...keys.ofLease(request)
         }))
       })

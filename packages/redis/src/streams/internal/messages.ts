@@ -35,7 +35,7 @@ const spelled = (announcement: typeof Info.Type): { readonly DataStreamName: str
 }
 
 /**
- * The text of an announcement: `{"DataStreamName": ..., "Info": {...}}`. A missing or null `Info` counts as empty. The
+ * An announcement's text: `{"DataStreamName": ..., "Info": {...}}`. A missing or null `Info` counts as empty. The
  * case of field names does not matter.
  */
 export const Announcement = Schema.fromJsonString(Info).pipe(
@@ -97,7 +97,7 @@ export const ReadReply = Schema.Unknown.pipe(Schema.decodeTo(
 ))
 
 /**
- * A message on the channel for signals. `released@@<entry>@@<stream>`: any consumer may take the data stream now.
+ * A message on the signal channel. `released@@<entry>@@<stream>`: any consumer may now take the data stream.
  * `given@@<session>`: a data stream was handed over to that member.
  */
 export const SignalMessage = Schema.Union([

@@ -1,4 +1,4 @@
-/** The codecs named in the heads of the stream-ownership scripts, and codecs for command replies. */
+/** The codecs named in the stream-ownership scripts' header comments, and codecs for command replies. */
 import { EntryId } from "@effect-simba/core/streams/StreamName"
 import { ConsumerName } from "@effect-simba/core/streams/StreamStore"
 import * as Schema from "effect/Schema"
@@ -10,7 +10,7 @@ export { Count, Flag, Token } from "../../internal/client/codecs.ts"
 export { Natural } from "./codecs.ts"
 export { Entries, HandOver } from "./messages.ts"
 
-/** A member of the fleet, its capacity, and the number of data streams that it owns. */
+/** A fleet member, its capacity, and the number of data streams that it owns. */
 export const Member = separated({ consumer: ConsumerName, session: Session, capacity: Count, owned: Count })
 
 /** Milliseconds until a key expires, or `-1` if it never expires. */
@@ -27,8 +27,8 @@ export const isFailed = Schema.is(Failed)
 export const eachOf = <A, E>(reply: Schema.Codec<A, E>) => Schema.Array(Schema.Union([reply, Failed]))
 
 /**
- * An item in the reply to `XPENDING`: the entry's id, its consumer, its idle time in milliseconds, and its number of
- * deliveries.
+ * An item in the reply to `XPENDING`: the entry's id, its consumer, its idle time in milliseconds, and its delivery
+ * count.
  */
 export const PendingReply = Schema.Array(
   // Consumers from other implementations may have any name

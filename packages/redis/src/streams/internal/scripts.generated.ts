@@ -45,7 +45,7 @@ const ownerCheckText = "local input, failures, announced, deadLetters, handOvers
 
 const rewrittenText = "local function isRewritten(stream, committed)\nlocal newest = lastMessage(stream)\nreturn newest ~= '0-0' and compareIds(newest, committed) < 0\nend\n"
 
-/** Adopts data streams that were handed over to the caller, if it still owns the leases. */
+/** Adopts data streams that were handed over to the caller, if it still owns their leases. */
 export const adoptHandOvers = script(
   "\n" + forEachText + ownerCheckText + keepCheckpointText + "local keepMillis = '604800000'\nreturn forEachOwned(function(lease)\nredis.call('HSET', failures, lease.entry .. ':busy', lease.value)\nredis.call('PEXPIRE', failures, keepMillis)\nkeepCheckpoint(lease.checkpoint, keepMillis)\nlocal count = string.match(redis.call('HGET', failures, lease.entry) or '', '^%d+') or '0'\nreturn { count, redis.call('XRANGE', input, lease.entry, lease.entry) }\nend)\n",
   replies.eachOf(Schema.Union([Schema.Literal("NotOwner"), Schema.Tuple([replies.Count, replies.Entries])])),
@@ -89,7 +89,7 @@ export const announceStreams = script(
   }
 )
 
-/** Moves the checkpoints of data streams forward if the caller owns the stream leases. */
+/** Moves data streams' checkpoints forward if the caller owns the stream leases. */
 export const commitCheckpoints = script(
   "\nlocal failures, retention = KEYS[1], ARGV[1]\nlocal keepMillis = '604800000'\n" + checkpointText + forEachText + compareIdsText + idProblemText + infoFieldText + "local function isBeyondEnd(stream, id)\nif #redis.pcall('XRANGE', stream, id, id) > 0 then\nreturn false\nend\nlocal info = redis.pcall('XINFO', 'STREAM', stream)\nreturn not info.err and compareIds(id, field(info, 'last-generated-id')) > 0\nend\nreturn forEach(1, 3, 1, function(streamLease, checkpoint, stream, leaseValue, entry, id, last, offset)\nif redis.call('GET', streamLease) ~= leaseValue then\nreturn 'NotOwner'\nend\nif idProblem(id) then\nerror(idProblem(id), 0)\nend\nlocal isLast = last == '1'\nlocal before, endedBy = checkpointOf(checkpoint)\nlocal order = before and compareIds(id, before) or 1\nif order < 0 or order == 0 and (not isLast or endedBy == entry) then\nreturn 'Behind'\nend\nif isBeyondEnd(stream, id) then\nreturn 'Beyond'\nend\nwriteCheckpoint(checkpoint, id, isLast and entry or '', offset, retention)\nredis.call('HDEL', failures, entry)\nreturn 'Committed'\nend)\n",
   replies.eachOf(Schema.Literals(["Committed", "Behind", "Beyond", "NotOwner"])),
@@ -169,7 +169,7 @@ export const deadLetterMalformed = script(
   }) => [[input, failures, deadLetters], [group, entry, consumer, reason]]
 )
 
-/** Dead-letters a message of a data stream, unless it already is a dead letter. Does not move the checkpoint. */
+/** Dead-letters a message in a data stream, unless it is already a dead letter. Does not move the checkpoint. */
 export const deadLetterMessage = script(
   "\nlocal streamLease, stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3], KEYS[4]\nlocal leaseValue, id, reason, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\n" + addDeadLetterText + compareIdsText + idProblemText + "if redis.call('GET', streamLease) ~= leaseValue then\nreturn 'NotOwner'\nend\nif idProblem(id) then\nreturn { err = idProblem(id) }\nend\nlocal found = redis.call('XRANGE', stream, id, id)[1]\nlocal fields = found and found[2] or {}\nif not found then\nfor i = 5, #ARGV do\nfields[#fields + 1] = ARGV[i]\nend\nend\nfields = packed(fields)\nlocal function isLetterOf(letter)\nif not letter or #letter[2] ~= #fields + 6 then\nreturn false\nend\nfor i, text in ipairs(fields) do\nif letter[2][i] ~= text then\nreturn false\nend\nend\nreturn true\nend\nlocal before = redis.call('HGET', deadIds, id)\nif before and isLetterOf(redis.call('XRANGE', deadMessages, before, before)[1]) then\nreturn 'DeadLettered'\nend\nif redis.call('HLEN', deadIds) >= 20000 then\nredis.call('DEL', deadIds)\nend\nredis.call('HSET', deadIds, id, addDead(deadMessages, fields, reason, id, token))\nredis.call('PEXPIRE', deadIds, deadMillis)\nreturn 'DeadLettered'\n",
   Schema.Literals(["DeadLettered", "NotOwner"]),
@@ -186,7 +186,7 @@ export const deadLetterMessage = script(
   }) => [[streamLease, stream, deadMessages, deadIds], [leaseValue, id, reason, token, ...fields]]
 )
 
-/** Finds the last announcement of a data stream if it is unfinished. */
+/** Finds a data stream's last announcement, if it is unfinished. */
 export const findAnnouncement = script(
   "\nlocal input, announced = KEYS[1], KEYS[2]\nlocal group, stream = ARGV[1], ARGV[2]\n" + compareIdsText + infoFieldText + groupInfoText + entryStateText + addDeadLetterText + entryStatesText + "local keepMillis = '604800000'\n" + announcementText + "local entry = announcementOf(announced, stream)\nreturn entry and isUnfinished(input, group, entry) and redis.call('XRANGE', input, entry, entry) or {}\n",
   replies.Entries,
@@ -198,7 +198,7 @@ export const findAnnouncement = script(
   }) => [[input, announced], [group, stream]]
 )
 
-/** Removes fields of finished entries from the tables of failures and announcements, one page per call. */
+/** Removes finished entries from the `failures` and `announced` tables, one page per call. */
 export const forgetFinishedEntries = script(
   "\nlocal input, announced, failures = KEYS[1], KEYS[2], KEYS[3]\nlocal failuresCursor, announcedCursor, count = ARGV[1], ARGV[2], ARGV[3]\nlocal function scan(key, cursor, entryOf)\nif cursor == '' then\nreturn ''\nend\nlocal reply = redis.call('HSCAN', key, cursor, 'COUNT', count)\nfor i = 1, #reply[2], 2 do\nlocal entry = entryOf(reply[2][i], reply[2][i + 1])\nif entry and #redis.call('XRANGE', input, entry, entry) == 0 then\nredis.call('HDEL', key, reply[2][i])\nend\nend\nreturn reply[1] == '0' and '' or reply[1]\nend\nlocal function id(text)\nreturn string.match(text, '^%d+%-%d+')\nend\nreturn {\nscan(failures, failuresCursor, id),\nscan(announced, announcedCursor, function(_, entry) return id(entry) end)\n}\n",
   Schema.Tuple([Schema.String, Schema.String]),
@@ -236,7 +236,7 @@ export const handOverLeases = script(
   }
 )
 
-/** Counts the entries and dead letters of a service, and lists its consumers and members. */
+/** Counts a service's entries and dead letters, and lists its consumers and members. */
 export const inspectService = script(
   "\nlocal input, deadLetters, members, group = KEYS[1], KEYS[2], KEYS[3], ARGV[1]\n" + infoFieldText + groupInfoText + groupMarkText + clockText + liveMembersText + "local consumers, oldest, count = {}, 0, 0\nif lastDelivered(input, group) then\nfor _, info in ipairs(redis.call('XINFO', 'CONSUMERS', input, group)) do\nlocal name = field(info, 'name')\nif not markOf(name) then\nconsumers[#consumers + 1] = { name, field(info, 'pending'), field(info, 'idle') }\nend\nend\nlocal from = '-'\nrepeat\nlocal page = redis.call('XPENDING', input, group, from, '+', 1000)\nfor _, delivery in ipairs(page) do\noldest = math.max(oldest, delivery[3])\nend\ncount = count + #page\nfrom = #page == 1000 and '(' .. page[#page][1]\nuntil not from\nend\nreturn { redis.call('XLEN', input), count, oldest, redis.call('XLEN', deadLetters), consumers, liveMembers(members) }\n",
   Schema.Tuple([replies.Natural, replies.Natural, replies.Natural, replies.Natural, Schema.Array(Schema.Tuple([Schema.String, replies.Natural, replies.Natural])), Schema.Array(replies.Member)]),
@@ -248,7 +248,7 @@ export const inspectService = script(
   }) => [[input, deadLetters, members], [group]]
 )
 
-/** Extends the retention of checkpoints. */
+/** Keeps checkpoints for longer. */
 export const keepCheckpoints = script(
   "\nlocal retention = ARGV[1]\n" + keepCheckpointText + "for _, checkpoint in ipairs(KEYS) do\nkeepCheckpoint(checkpoint, retention)\nend\nreturn '1'\n",
   Schema.Literal("1"),
@@ -265,7 +265,7 @@ export const keepCheckpoints = script(
   }
 )
 
-/** Lists hand-overs to a member that may be unconfirmed. */
+/** Lists the possibly unconfirmed hand-overs to a member. */
 export const listHandOvers = script(
   "\nlocal handOvers, session = KEYS[1], ARGV[1]\n" + clockText + "local found, prefix = {}, session .. '@@'\nfor _, handOver in ipairs(redis.call('ZRANGEBYSCORE', handOvers, string.format('%.0f', now), '+inf')) do\nif string.sub(handOver, 1, #prefix) == prefix then\nfound[#found + 1] = handOver\nend\nend\nreturn found\n",
   Schema.Array(replies.HandOver),
@@ -321,7 +321,7 @@ export const readEntryState = script(
   }) => [[input], [group, entry]]
 )
 
-/** Reads the extent of each data stream: its length, and its first and last id. */
+/** Reads each data stream's extent: its length, and its first and last ids. */
 export const readExtents = script(
   "\n" + infoFieldText + extentText + "local replies = {}\nfor i, stream in ipairs(KEYS) do\nreplies[i] = extentOf(stream)\nend\nreturn replies\n",
   replies.eachOf(Schema.Union([Schema.Tuple([]), Schema.Tuple([replies.Count, replies.EntryId, Schema.Union([Schema.Literal(""), replies.EntryId]), Schema.Union([Schema.Literal(""), replies.Count]), Schema.Union([Schema.Literal(""), replies.EntryId])])])),
@@ -337,7 +337,7 @@ export const readExtents = script(
   }
 )
 
-/** For each data stream, counts the messages after its checkpoint, and reads the age of the first one. */
+/** Counts the messages after each data stream's checkpoint, and reads the first one's age. */
 export const readLags = script(
   "\nlocal most = ARGV[1]\nlocal keepMillis = '604800000'\n" + checkpointText + clockText + compareIdsText + infoFieldText + "local none = { '0', '', '', '' }\nlocal function lagOf(stream, checkpoint)\nlocal id, _, offset = checkpointOf(checkpoint)\nid = id or '0-0'\nlocal info = redis.pcall('XINFO', 'STREAM', stream)\nif info.err then\nif string.find(info.err, 'no such key', 1, true) then\nreturn none\nend\nerror(info.err, 0)\nend\nlocal order = compareIds(field(info, 'last-generated-id'), id)\nif order == 0 then\nreturn none\nelseif order < 0 then\nid, offset = '0-0', ''\nend\nlocal first = redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', '1')[1]\nif not first then\nreturn none\nend\nlocal length, added = field(info, 'length'), field(info, 'entries-added')\nlocal count, isMore = length, ''\nif field(info, 'first-entry')[1] ~= first[1] then\nif added and tonumber(offset) then\ncount = math.max(1, math.min(length, added - offset))\nelse\ncount = #redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', most)\nisMore = count == tonumber(most) and '1' or ''\nend\nend\nlocal age = math.max(0, now - tonumber(string.match(first[1], '^%d+')))\nreturn { string.format('%.0f', count), isMore, string.format('%.0f', age), first[1] }\nend\nlocal replies = {}\nfor i = 1, #KEYS, 2 do\nlocal done, reply = pcall(lagOf, KEYS[i], KEYS[i + 1])\nreplies[#replies + 1] = done and reply or { 'error', reply }\nend\nreturn replies\n",
   replies.eachOf(Schema.Tuple([replies.Count, Schema.Literals(["", "1"]), Schema.Union([Schema.Literal(""), replies.Count]), Schema.Union([Schema.Literal(""), replies.EntryId])])),
@@ -440,7 +440,7 @@ export const redriveMessage = script(
   }) => [[stream, deadMessages, deadIds], [letter, added]]
 )
 
-/** Removes a leaving consumer. Keeps it if it has pending entries, because Redis would remove them too. */
+/** Removes a consumer that is leaving, unless it has pending entries, because Redis would remove them too. */
 export const removeConsumer = script(
   "\nlocal input, group, consumer = KEYS[1], ARGV[1], ARGV[2]\nlocal pending = redis.pcall('XPENDING', input, group, '-', '+', 1, consumer)\nif pending.err then\nif string.find(pending.err, 'NOGROUP', 1, true) then\nreturn '1'\nend\nreturn pending\nelseif #pending > 0 then\nreturn '0'\nend\nredis.call('XGROUP', 'DELCONSUMER', input, group, consumer)\nreturn '1'\n",
   replies.Flag,

@@ -1,5 +1,5 @@
 /**
- * The context that all operations of a service share: keys, scripts, timeouts, and the name check for a Cluster.
+ * The context that all of a service's operations share: keys, scripts, timeouts, and the name check for a Cluster.
  * `store` creates it and passes it to each operation.
  */
 import { BackendError, type StoreError } from "@effect-simba/core/SimbaError"
@@ -54,7 +54,7 @@ export const make = (
       ? `on a Cluster, the names of data stream "${stream}" and service "${service}" must have the same hash tag`
       : undefined
 
-  /** Fails before a command is sent if the name has a problem. */
+  /** Fails if the name has a problem, before a command is sent. */
   const admit = (operation: string, stream: StreamName): Effect.Effect<void, BackendError> => {
     const problem = problemWith(stream)
     return problem === undefined

@@ -1,6 +1,6 @@
 /**
- * Receives signals from other members and keyspace events for expired leases, for `store`. Both only make up for the
- * wait until the next sweep.
+ * Receives signals from other members and keyspace events for expired leases, for `store`. Both only save the wait for
+ * the next sweep.
  */
 import type { Expiry, Service, Signal } from "@effect-simba/core/streams/StreamStore"
 import type { Subscription } from "@effect-simba/core/Subscriber"

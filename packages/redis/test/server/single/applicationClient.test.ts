@@ -173,7 +173,7 @@ describe("IoRedis.layerClient", () => {
   )("refuses %s as a client", ([, client]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(open(client as unknown as Client))
-      assert.strictEqual(error.message, "Configuration \"client\": it is not a client of ioredis.")
+      assert.strictEqual(error.message, "Configuration \"client\": it is not an ioredis client.")
     }))
 
   it.live("refuses a client that has subscribed or is closed", () =>

@@ -593,7 +593,7 @@ describe("building the layer", () => {
         const error = yield* Effect.flip(Effect.scoped(Layer.build(refused as Layer.Layer<unknown, unknown>)))
         assert.strictEqual(
           (error as Error).message,
-          "Configuration \"url\": it is an option of the connection: set it inside redis."
+          "Configuration \"url\": it is a connection option: set it inside redis."
         )
       }
     }))

@@ -9,7 +9,7 @@ const refusals: ReadonlyArray<readonly [commands: RegExp, problem: string]> = [
   [/^[PS]?(UN)?SUBSCRIBE\b/, "use Redis.subscribe, or Subscriber"],
   [
     /^(QUIT|MONITOR|RESET|HELLO|AUTH|SELECT|READONLY|READWRITE|ASKING)\b/,
-    "all callers share the connection: set it in the options of the layer"
+    "all callers share the connection: set it in the layer's options"
   ],
   [/^(SYNC|PSYNC|REPLCONF)\b/, "the server would treat this connection as a replica's"],
   [

@@ -16,7 +16,7 @@ const refuse = (option: string, problem: string) => new InvalidConfig({ option, 
 export const problemWith = (client: Client | Cluster): InvalidConfig | undefined => {
   // JavaScript callers may pass any value
   if (typeof (client as Partial<Client> | null)?.duplicate !== "function" || typeof client.status !== "string") {
-    return refuse("client", "it is not a client of ioredis")
+    return refuse("client", "it is not an ioredis client")
   }
   const options = isCluster(client) ? { ...client.options.redisOptions, ...client.options } : client.options
   if (options.keyPrefix) return prefixed

@@ -5,12 +5,12 @@
 import { DriverError } from "../driverError.ts"
 import { isReply, isTransient, withoutArguments } from "../errors.ts"
 
-/** The target of a connection, for error messages. It contains no secrets. */
+/** A connection's target, for error messages. It does not contain secrets. */
 export interface Target {
   readonly address: string
   readonly tls: boolean
   readonly isCluster?: boolean
-  /** The name of the primary, if Sentinels are used. */
+  /** The primary's name, if Sentinels are used. */
   readonly primary?: string | undefined
 }
 

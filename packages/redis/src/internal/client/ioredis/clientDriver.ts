@@ -17,8 +17,8 @@ import { Pace } from "./pace.ts"
 type Send = CommandSink["Service"]["send"]
 
 /**
- * Reconnects the client when a reply shows that its server has become a replica. The connections that this library
- * opens have an ioredis option for this.
+ * Reconnects the client when a reply shows that its server has become a replica. Connections that this library opens
+ * use an ioredis option for this.
  */
 const leavingReplica = (client: Client, send: Send, onReplica: () => void): Send => {
   const pace = new Pace()

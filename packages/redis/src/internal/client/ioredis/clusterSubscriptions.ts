@@ -1,9 +1,9 @@
 /**
- * Subscriptions on a Cluster. There is one connection to each primary, because scripts count subscribers on their own
- * node. Used by `clusterDriver`.
+ * Subscriptions on a Cluster. There is one connection to each primary, because a script counts only the subscribers on
+ * its own node. Used by `clusterDriver`.
  *
- * A channel with a hash tag is subscribed on the primary of its slot, where its messages are published. All other
- * channels are subscribed on every primary. Because nodes forward messages to each other, this module drops duplicates.
+ * A channel with a hash tag is subscribed on its slot's primary, where its messages are published. All other channels
+ * are subscribed on every primary. Because nodes forward messages to each other, this module drops duplicates.
  */
 import { socketsRead } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
@@ -37,7 +37,7 @@ interface Home {
   readonly subscriptions: channels.Subscriptions
   /** Opens after the first successful subscription, and stays open: `subscriptions` restores a lost connection. */
   readonly reached: Latch.Latch
-  /** The reason why the primary has not been reached yet. */
+  /** Why the primary has not been reached yet. */
   problem: BackendError | undefined
   /** The last heartbeat received. */
   heartbeat: string
@@ -175,7 +175,7 @@ export const make = Effect.fnUntraced(function*(
         Effect.flatMap(homeOf(node), (home) =>
           entry.attached.has(home) ? Effect.void : attachLater(entry, home)), { discard: true })
 
-  /** Disconnects from former primaries, and subscribes on new ones. */
+  /** Disconnects from former primaries, and subscribes on the new ones. */
   const follow = Effect.suspend(() => {
     const current = new Set(cluster.nodes("master").map(addressOf))
     if (cluster.status !== "ready" || current.size === 0) return Effect.void

@@ -20,8 +20,8 @@ const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
 
 /**
- * A command without ioredis's timers. It encodes ASCII arguments faster than ioredis does, because their length in
- * bytes equals their string length.
+ * A command without ioredis's timers. It encodes ASCII arguments faster than ioredis does, because their byte length
+ * equals their string length.
  */
 class UntimedCommand extends Command {
   /** When the command times out, in monotonic milliseconds like all instants in this file. */
@@ -93,7 +93,7 @@ const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, 
 })
 
 /**
- * Returns a function that destroys each connection of a Cluster client on which a reply to this library, or to the
+ * Returns a function that destroys each of a Cluster client's connections on which a reply to this library, or to the
  * handshake, is overdue and then no data arrives for at least another timeout. Late replies keep a connection open.
  */
 const endSilentNodes = (cluster: Cluster, limit: number) => {
@@ -139,7 +139,7 @@ export const withTimeouts = (
       command.args = []
       while (oldest?.isDone === true) {
         const { next }: UntimedCommand = oldest
-        // Unlink it: a finished command in the old generation of the heap would keep all later commands alive
+        // Unlink it: a finished command in the heap's old generation would keep all later commands alive
         oldest.next = undefined
         oldest = next
       }
@@ -153,7 +153,7 @@ export const withTimeouts = (
 
     if (!isCluster(client)) {
       yield* listen(client, {
-        // Reject the commands in flight, because the application's client may be configured to resend them. On a
+        // Reject the in-flight commands, because the application's client may be configured to resend them. On a
         // Cluster, `rejectUnanswered` in `connection` does this
         close: () => {
           const cause = causes.lost(addressOf(client))

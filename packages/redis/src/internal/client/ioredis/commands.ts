@@ -1,4 +1,4 @@
-/** Sends commands to one server or to the nodes of a Cluster. The drivers build `Redis.send` on it. */
+/** Sends commands to one server or to a Cluster's nodes. The drivers build `Redis.send` on it. */
 import { replyTimeout } from "@effect-simba/core/MutexStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -37,7 +37,7 @@ export const shared = (send: CommandSink["Service"]["send"]): Send =>
     })
   })
 
-/** Sends on a reserved connection. Refuses subscriptions, because they would break ioredis's count of subscriptions. */
+/** Sends on a reserved connection. Refuses subscriptions, because they would break ioredis's subscription count. */
 export const reserved = (client: Client | Cluster): Send =>
   sending((command, args, name) =>
     subscribing.has(name)
@@ -65,7 +65,7 @@ const callNode = (client: Client, limit: Duration.Duration, command: string, arg
 export const node = (client: Client, limit: Duration.Duration): Send =>
   sending((command, args) => callNode(client, limit, command, args))
 
-/** The addresses of the primaries of all slots. */
+/** The addresses of all slots' primaries. */
 const ownersOf = (cluster: Cluster) => new Set(cluster.slots.flatMap((nodes) => nodes.slice(0, 1)))
 
 const byAddress = (cluster: Cluster) =>
@@ -83,7 +83,7 @@ export const forgetUnserved = (cluster: Cluster): void => {
 }
 
 /**
- * Refreshes the topology if ioredis has forgotten the primary of a slot. When a connection is lost, ioredis forgets the
+ * Refreshes the topology if ioredis has forgotten a slot's primary. When a connection is lost, ioredis forgets the
  * node, but not its slots. The refresh restores the node.
  */
 const complete = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<void> =>
@@ -132,7 +132,7 @@ const onPrimaries = <A>(
       ? fail(causes.noPrimary)
       : Effect.forEach(sends, run, { concurrency: "unbounded" }))
 
-/** Pings the primary of each slot. */
+/** Pings each slot's primary. */
 export const pingAll = (cluster: Cluster, limit: Duration.Duration): Effect.Effect<void, Redis.RedisError> =>
   Effect.flatMap(
     complete(cluster, limit),

@@ -17,7 +17,7 @@ import type { Parts } from "./url.ts"
 import { onWallClock } from "./wallClock.ts"
 
 export interface SingleSettings extends Settings {
-  /** The parts of the URL. Options in `client` take precedence. */
+  /** The URL's parts. Options in `client` take precedence. */
   readonly server: Parts
   /** Called if the server turns out to be a replica. */
   readonly onReplica: () => void
@@ -60,7 +60,7 @@ export const targetOf = (options: ClientOptions): causes.Target => ({
 export const reasonOf = (error: unknown): unknown =>
   error instanceof Error && "lastNodeError" in error && error.lastNodeError ? error.lastNodeError : error
 
-/** Returns the name of the refused command. Removes its arguments, which may contain a password. */
+/** Returns the refused command's name. Removes its arguments, which may contain a password. */
 export const refusedCommand = (cause: unknown): string | undefined => {
   if (!isReply(cause) || !("command" in cause)) return undefined
   const { name } = cause.command as { readonly name: string }
@@ -180,7 +180,7 @@ const clusterTarget = ({ client, nodes }: ClusterSettings): causes.Target => ({
   tls: Boolean(client.tls)
 })
 
-/** Opens another connection with the options of the application's client or of a node, on the same database. */
+/** Opens another connection with the options of the application's client or a node, on the same database. */
 export const duplicate = (
   client: Client,
   role: "subscriber" | "reserved",
@@ -188,7 +188,7 @@ export const duplicate = (
 ): Effect.Effect<Client, Redis.RedisError, Scope.Scope> =>
   opened(role, settings, targetOf(client.options), () => {
     const { Connector, sentinelCommandTimeout, sentinels } = client.options
-    // While it reconnects, a client of ioredis keeps the database in `prevCondition`, and selects it later
+    // While it reconnects, an ioredis client keeps the database in `prevCondition`, and selects it later
     const condition = client["prevCondition" as "condition"] ?? client.condition
     const own = defined({ Connector, db: condition?.select, sentinelCommandTimeout, sentinels })
     return client.duplicate(optionsFor(role, { ...settings, client: { ...own, ...settings.client } }))
@@ -233,7 +233,7 @@ const observeAsking = (node: Client) => {
 const observed = new WeakSet<Client>()
 
 /**
- * Rejects the commands in flight when the connection to a node is lost. ioredis's Cluster client would resend them,
+ * Rejects in-flight commands when the connection to a node is lost. ioredis's Cluster client would resend them,
  * although the node may have executed them. It recognizes such commands by their error, so this function rejects them
  * with a different error. ioredis may still resend the application's own commands, which `isOwn` excludes.
  */
@@ -279,7 +279,7 @@ export const duplicateCluster = (
     return openCluster("reserved", known.length === 0 ? settings : { ...settings, nodes: known })
   })
 
-/** Returns the settings of the application's Cluster client. */
+/** Returns the settings from the application's Cluster client. */
 export const settingsOf = (cluster: Cluster, settings: Settings): ClusterSettings => ({
   ...settings,
   cluster: cluster.options,

@@ -1,5 +1,5 @@
 /**
- * The gauges of connections that are currently lost. They are not in `outageLog`, because that module imports ioredis.
+ * The gauges for connections that are currently lost. They are not in `outageLog`, because that module imports ioredis.
  */
 import * as Metric from "effect/Metric"
 

@@ -62,7 +62,7 @@ export const check = Effect.fnUntraced(function*(send: commands.Send, address: s
   }
 })
 
-/** Creates the parts of a driver that depend only on the client and the options. */
+/** Creates a driver's parts that depend only on the client and the options. */
 export const common = Effect.fnUntraced(function*(
   client: Client | Cluster,
   { pool, serverChecks }: Common,

@@ -1,5 +1,5 @@
 /**
- * Detects copies of the same message from several Cluster nodes, for `clusterSubscriptions`.
+ * Detects copies of a message from several Cluster nodes, for `clusterSubscriptions`.
  *
  * That module subscribes to a channel without a hash tag on every primary, because a script counts only the subscribers
  * on its own node. Nodes forward messages to each other, so each of these subscriptions receives every message.
@@ -12,7 +12,7 @@ const capacity = 1024
 
 /** The copies received by one subscription to a channel. */
 export class Copies {
-  /** How often each node has sent a text. The largest count is the number of times that the text was published. */
+  /** How many times each node has sent a text. The largest count is how many times the text was published. */
   private readonly counts = new Map<string, Map<string, number>>()
 
   /** Returns whether this is the first copy of a message. `nodes` is the number of subscribed nodes. */

@@ -1,10 +1,10 @@
 /**
- * Detects failovers and drops the connections to the old primary. A failover is detected by a message from a Sentinel,
- * or by a server that has become a replica. The drivers register each connection here. ioredis would reconnect only
- * when a connection closes. But a primary that is replaced while it is alive serves its clients for about ten more
- * seconds. Then it becomes a replica and keeps its subscribers, which the new primary cannot count. ioredis's own
- * detector would open connections to every Sentinel for each client, react to failovers of other primaries, and miss a
- * primary that becomes a replica.
+ * Detects failovers and drops the connections to the old primary. A message from a Sentinel, or a server that has
+ * become a replica, indicates a failover. The drivers register each connection here. ioredis would reconnect only when
+ * a connection closes. But a primary that is replaced while it is alive serves its clients for about ten more seconds.
+ * Then it becomes a replica and keeps its subscribers, which the new primary cannot count. ioredis's own detector would
+ * open connections to every Sentinel for each client, react to other primaries' failovers, and miss a primary that
+ * becomes a replica.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -77,7 +77,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
 
   yield* Effect.forEach(options.sentinels ?? [], askSentinel, { discard: true })
   /**
-   * Opens a connection and drops it at each failover, which makes it reconnect to the new primary. Runs until its scope
+   * Opens a connection and drops it on each failover, which makes it reconnect to the new primary. Runs until its scope
    * closes.
    */
   const follow = (open: Effect.Effect<Client, RedisError, Scope.Scope>) =>
@@ -106,7 +106,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
     })
   /**
    * If the application's client loses its connection and then reaches another server, drops the connections that were
-   * open at the loss. The client may have reconnected because of a reply to one of the application's own commands.
+   * open when it was lost. The client may have reconnected because of a reply to one of the application's own commands.
    */
   const followServer = (client: Client) =>
     Effect.suspend(() => {
@@ -122,7 +122,7 @@ export const watch = Effect.fnUntraced(function*({ client: options, connectTimeo
         }, report)
       }
       identify()
-      // A failed attempt to reconnect emits `close` too
+      // A failed reconnection attempt emits `close` too
       return listen(client, { close: () => atLoss ??= others(client), ready: identify })
     })
   /**

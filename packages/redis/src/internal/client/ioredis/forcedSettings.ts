@@ -35,8 +35,8 @@ export const withForced = (
     // ioredis would wait as long as a loading server estimates. The estimate is in whole seconds, which is too coarse
     // for a lease
     maxLoadingRetryTime: 200,
-    // How long closing waits for the server. Only after this time does a connection to a dead primary reconnect, or the
-    // process exit
+    // How long closing waits for the server. Until then, a connection to a dead primary does not reconnect, and the
+    // process does not exit
     disconnectTimeout: 200,
     // Leave time to try the other Sentinels if one does not reply
     sentinelCommandTimeout: Math.min(commandTimeout, connectTimeout / (1 + (settings.client.sentinels?.length ?? 0))),

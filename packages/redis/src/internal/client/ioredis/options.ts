@@ -46,7 +46,7 @@ export const within = <A, E, R>(
 ): Layer.Layer<A, E | InvalidConfig, R> => {
   const misplaced = ofConnection.find((option) => (options as Record<string, unknown>)[option] !== undefined)
   if (misplaced !== undefined) {
-    const problem = "it is an option of the connection: set it inside redis"
+    const problem = "it is a connection option: set it inside redis"
     return Layer.effectContext(Effect.fail(new InvalidConfig({ option: misplaced, problem })))
   }
   // Use the same timeout for the connection, unless it has its own

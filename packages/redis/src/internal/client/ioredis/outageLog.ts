@@ -15,7 +15,7 @@ import { connectionsDown, type Kind } from "./connectionsDown.ts"
 import { listen, listenToNodes } from "./listeners.ts"
 
 export interface OutageLog {
-  /** Logs the first loss, and the first reason why the connection cannot be restored. */
+  /** Logs the first loss, and the first reason that the connection cannot be restored. */
   readonly lost: (reason?: { readonly message: string }) => void
   readonly back: () => void
 }

@@ -36,8 +36,8 @@ const blocking = new Set([
 ])
 
 /**
- * Returns whether a read has the BLOCK option. Skips the names of groups, consumers and streams, because they may be
- * the same as the name of an option.
+ * Returns whether a read has the BLOCK option. Skips the names of groups, consumers and streams, because they may equal
+ * an option's name.
  */
 const blocksRead = (args: ReadonlyArray<string>): boolean => {
   for (let at = 0; at < args.length; at++) {
@@ -53,7 +53,7 @@ const blocksRead = (args: ReadonlyArray<string>): boolean => {
 export const refusal = (command: string, args: ReadonlyArray<string>): string | undefined => {
   const sub = String(args[0]).toUpperCase()
   if (subscribing.has(command)) return "use Redis.subscribe, or Subscriber"
-  if (changingState.has(command)) return "all callers share the connection: set it in the options of the layer"
+  if (changingState.has(command)) return "all callers share the connection: set it in the layer's options"
   if (replicating.has(command)) return "the server would treat this connection as a replica's"
   if (ofTransactions.has(command)) {
     return "other callers' commands would end up in the transaction: use Redis.reserve, or a script"

@@ -8,9 +8,9 @@ import { Pace } from "./pace.ts"
 type Done = (error: unknown, slots: ReadonlyArray<ReadonlyArray<unknown>> | undefined) => void
 
 /**
- * Returns a node whose duplicates fill in the missing address in replies to CLUSTER SLOTS. A node that does not know
- * its own address does not announce one, so clients are expected to use the address at which they reached it. ioredis
- * would skip the node.
+ * Returns a node whose duplicates fill in the missing address in CLUSTER SLOTS replies. A node that does not know its
+ * own address does not announce one, so clients are expected to use the address at which they reached it. ioredis would
+ * skip the node.
  */
 const namingItself = (node: Redis): Redis =>
   Object.create(node, {
@@ -37,7 +37,7 @@ export class ClusterClient extends Cluster {
     const reconnects = options.redisOptions?.reconnectOnError
     const redisOptions = {
       ...options.redisOptions,
-      // ioredis calls this for each error reply. In a redirection without a host, it would take localhost for the host
+      // ioredis calls this for each error reply. In a redirection without a host, it would use localhost
       reconnectOnError(this: RedisOptions, error: Error) {
         error.message = error.message.replace(/^((MOVED|ASK) \d+ )(?=:\d+$)/, `$1${this.host}`)
         return reconnects?.(error) ?? false
@@ -48,7 +48,10 @@ export class ClusterClient extends Cluster {
     this["getInfoFromNode"] = (node: Redis | undefined, done: object) => read(node && namingItself(node), done)
   }
 
-  /** Skips a refresh that comes too soon. A moved slot needs no refresh, because the redirection names its new node. */
+  /**
+   * Skips a refresh that comes too soon. A moved slot does not need a refresh, because the redirection names its new
+   * node.
+   */
   override refreshSlotsCache(callback?: Parameters<Cluster["refreshSlotsCache"]>[0]): void {
     if (!this.pace.isDue() && this.status === "ready") return callback?.()
     super.refreshSlotsCache(callback)

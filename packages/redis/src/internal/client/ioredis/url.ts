@@ -1,6 +1,5 @@
 /**
- * Parses server URLs. This library does not pass the URL to ioredis, because the parts of the URL would override
- * options.
+ * Parses server URLs. This library does not pass the URL to ioredis, because the URL's parts would override options.
  */
 import { InvalidConfig } from "@effect-simba/core/SimbaError"
 import * as Effect from "effect/Effect"
@@ -9,8 +8,8 @@ import type { RedisOptions } from "ioredis"
 export type Parts = Pick<RedisOptions, "host" | "port" | "username" | "password" | "db" | "tls">
 
 /**
- * `option` is the name of the option with the URL. Errors do not contain the URL itself, because it may contain a
- * password.
+ * `option` is the name of the option that contains the URL. Errors do not contain the URL itself, because it may
+ * contain a password.
  */
 export const read = Effect.fnUntraced(function*(text: string, option = "url"): Effect.fn.Return<Parts, InvalidConfig> {
   const refuse = (problem: string) => new InvalidConfig({ option, problem })

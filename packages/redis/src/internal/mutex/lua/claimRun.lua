@@ -1,12 +1,12 @@
---- Grants one run of a job to the mutex's owner, or records missed runs.
+--- Grants the mutex's owner one run of a job, or records missed runs.
 ---
 --- If the reply is lost, the caller repeats the request with the same claim. An owner is refused if its token is
 --- smaller than the last run's.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
---- ARGV[1] id  of the caller's lease
---- ARGV[2] token: number  of the caller's lease
+--- ARGV[1] id  the caller's lease id
+--- ARGV[2] token: number  the caller's token
 --- ARGV[3] job
 --- ARGV[4] claim  unique to the run
 --- ARGV[5] mode: 'run' | 'manual' | 'miss'
@@ -14,7 +14,7 @@
 --- ARGV[7] missed: number  how many runs this call skips
 --- ARGV[8] cause  why they were missed
 --- ARGV[9] minInterval: ms  minimum time between the starts of runs
---- ARGV[10] attempts: number  maximum runs for one scheduled time
+--- ARGV[10] attempts: number  maximum number of runs for one scheduled time
 --- ARGV[11] changed: ms  the last schedule change known to the caller, or 0
 --- Reply: { 'Claimed' | 'NotOwner' | 'Taken' | 'Running' | 'Paused' | 'Early', now: Count, attempt: Count, wait: Count
 ---   }. The server's time and the time to wait, in ms.

@@ -1,8 +1,8 @@
---- Takes a mutex from a specific owner, and hands it over as a release does.
+--- Takes a mutex away from a specific owner, and hands it over as a release does.
 ---
---- A late copy of the request cannot take the mutex from a later owner. The script mints a new token, with which
---- resources can reject the old owner's writes, and notifies the old owner. The next owner is granted only the confirm
---- period, because the request does not contain the duration of a lease.
+--- A late copy of the request cannot take the mutex away from a later owner. The script notifies the old owner, and
+--- mints a new token, so that resources can reject the old owner's writes. The next owner is granted only the confirm
+--- period, because the request does not contain a lease duration.
 ---
 --- KEYS[1] owner
 --- KEYS[2] queue
@@ -10,7 +10,7 @@
 --- KEYS[4] reserved
 --- ARGV[1] confirm: ms
 --- ARGV[2] skipDead: '1' | 'own' | '0'  dead waiters to skip: all, effect-simba's, or none
---- ARGV[3] id  of the owner, or '' if the mutex is free
+--- ARGV[3] id  the owner's id, or '' if the mutex is free
 --- Reply: OwnershipText. The ownership before the call. If another owner holds the mutex, nothing changes.
 
 local owner, queue, fence, reserved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -30,8 +30,7 @@ local before = ownershipOf(owner, current)
 if ascii(current or '') ~= ascii(id) then
   return before
 end
--- Access the queue and the fence first. If one of them has the wrong type, the call then fails before the owner loses
--- the mutex
+-- Access the queue and the fence first. If either has the wrong type, the call fails before the owner loses the mutex
 redis.call('ZCARD', queue)
 mint(fence)
 redis.call('DEL', owner, reserved)

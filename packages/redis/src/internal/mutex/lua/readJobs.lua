@@ -1,13 +1,13 @@
---- Reads all jobs of a mutex, and registers the jobs named by the caller.
+--- Reads all of a mutex's jobs, and registers the jobs that the caller names.
 ---
 --- Deletes jobs that no caller has named during their `keep` period, unless they or all jobs are paused.
 ---
 --- KEYS[1] owner
 --- KEYS[2] jobs
---- ARGV[1] id  of the caller, or '' for a reader; only the owner's schedules are stored
+--- ARGV[1] id  the caller's id, or '' for a reader; only the owner's schedules are stored
 --- ARGV[4n-2] job
 --- ARGV[4n-1] schedule
---- ARGV[4n] every: ms | ''  the period of the schedule
+--- ARGV[4n] every: ms | ''  the schedule's period
 --- ARGV[4n+1] keep: ms
 --- Reply: { now: Count, text[] }. The server's time in ms, and the hash's fields and values.
 

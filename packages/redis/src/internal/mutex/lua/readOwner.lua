@@ -1,4 +1,4 @@
---- Reads a mutex's owner and the remaining time in one step. Used for `MutexStore.owner` and before a forced release.
+--- Reads a mutex's owner and its remaining time in one step. Used for `MutexStore.owner` and before a forced release.
 ---
 --- KEYS[1] owner
 --- Reply: OwnershipText.

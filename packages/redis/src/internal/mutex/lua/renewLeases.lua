@@ -3,9 +3,9 @@
 --- An error for one key does not affect the others.
 ---
 --- KEYS[n] owner
---- ARGV[1..] idsAndLeases  the lease id of each key, then the lease in ms of each key, or one for all
+--- ARGV[1..] idsAndLeases  each key's lease id, then each key's lease in ms, or one lease for all
 --- Reply: ({ Natural, 'owner', OwnershipText } | { Natural, 'error', text })[]. The one-based index of each key that
----   was not renewed, and the ownership or the error for that key.
+---   was not renewed, and its ownership or error.
 
 local missed = {}
 for i, owner in ipairs(KEYS) do

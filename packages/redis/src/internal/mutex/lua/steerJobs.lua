@@ -3,7 +3,7 @@
 --- KEYS[1] owner
 --- KEYS[2] jobs
 --- ARGV[1] order  'Run', 'Pause', 'Resume', 'Reschedule' or 'StepDown'
---- ARGV[2] job  '' for all jobs of the mutex
+--- ARGV[2] job  '' for all of the mutex's jobs
 --- ARGV[3] schedule  for 'Reschedule'; '' for the schedule in the code
 --- Reply: Flag. '0' if there is no such job or no leader to step down.
 
@@ -15,7 +15,7 @@ local order, job, schedule = ARGV[1], ARGV[2], ARGV[3]
 -- 30 days in ms, long enough for a leader to read the request
 local retention = 30 * 86400000
 
--- Lets the jobs expire if no leader reads them and none of them is paused
+-- Lets the jobs expire if no leader reads them and none of them are paused
 local function expire()
   for _, field in ipairs(redis.call('HKEYS', jobs)) do
     if field == 'paused' or string.match(field, '^paused:') then

@@ -1,24 +1,25 @@
---- Adopts data streams that were handed over to the caller, if it still owns the leases.
+--- Adopts data streams that were handed over to the caller, if it still owns their leases.
 ---
---- From then on a handler runs under the lease, so an expiry of the lease counts as a failure.
+--- From then on, a handler runs under the lease, so it counts as a failure if the lease expires.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] handOvers  that may be unconfirmed
+--- KEYS[5] handOvers  possibly unconfirmed
 --- KEYS[5n+1] entryLease
 --- KEYS[5n+2] streamLease
 --- KEYS[5n+3] checkpoint
 --- KEYS[5n+4] fence
 --- KEYS[5n+5] stream
 --- ARGV[1] group
---- ARGV[2] signals  the channel for signals
+--- ARGV[2] signals  the signal channel
 --- ARGV[4n-1] entry
 --- ARGV[4n] consumer
---- ARGV[4n+1] value  of the entry lease: consumer@@epoch
+--- ARGV[4n+1] value  the entry lease's value: consumer@@epoch
 --- ARGV[4n+2] token: number
---- Reply: each 'NotOwner' | { failures: Count, Entries }. Consecutive failures, and the entry with its fields.
+--- Reply: each 'NotOwner' | { failures: Count, Entries }. The number of consecutive failures, and the entry with its
+---   fields.
 
 --- @include include/ownerCheck.lua
 --- @include include/keepCheckpoint.lua

@@ -2,8 +2,8 @@
 ---
 --- Transition: (none) -> announced
 ---
---- If a data stream already has an unfinished announcement, that announcement is marked as repeated instead. It is not
---- marked if no message was added since the data stream was last announced, unless there never were any messages.
+--- If a data stream already has an unfinished announcement, that announcement is instead marked as repeated, but only
+--- if messages were added since the data stream was last announced, or if there have never been any messages.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced
@@ -11,7 +11,7 @@
 --- ARGV[1] group
 --- ARGV[2n] stream
 --- ARGV[2n+1] payload
---- Reply: { entry: EntryId, Flag }[]. The entry of each announcement, and whether it was added.
+--- Reply: { entry: EntryId, Flag }[]. Each announcement's entry, and whether it was added.
 
 local input, announced, group = KEYS[1], KEYS[2], ARGV[1]
 

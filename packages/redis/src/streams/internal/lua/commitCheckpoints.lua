@@ -1,18 +1,18 @@
---- Moves the checkpoints of data streams forward if the caller owns the stream leases.
+--- Moves data streams' checkpoints forward if the caller owns the stream leases.
 ---
---- A commit beyond the last message is refused. A checkpoint beyond the last message means that the data stream was
---- deleted and written again: a primary that lost the end of a data stream would have lost later commits too.
+--- Refuses a commit beyond the last message. So a checkpoint beyond it means that the data stream was deleted and
+--- written again: a failover that loses the last messages also loses the later commits.
 ---
 --- KEYS[1] failures
 --- KEYS[3n-1] streamLease
 --- KEYS[3n] checkpoint
 --- KEYS[3n+1] stream
---- ARGV[1] retention: ms  time for which a checkpoint is kept
---- ARGV[5n-3] leaseValue  value of the stream lease
+--- ARGV[1] retention: ms  how long a checkpoint is kept
+--- ARGV[5n-3] leaseValue  the stream lease's value
 --- ARGV[5n-2] entry
---- ARGV[5n-1] id  of the message
+--- ARGV[5n-1] id  the message's id
 --- ARGV[5n] last: '1' | ''  whether the data stream ends there
---- ARGV[5n+1] offset: number | ''  number of messages added up to it
+--- ARGV[5n+1] offset: number | ''  number of messages added, up to and including this one
 --- Reply: each 'Committed' | 'Behind' | 'Beyond' | 'NotOwner'.
 
 local failures, retention = KEYS[1], ARGV[1]

@@ -2,23 +2,23 @@
 ---
 --- Transition: owned -> dead
 ---
---- Keeps each checkpoint as long as the dead letter.
+--- Keeps each checkpoint as long as its dead letter.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] handOvers  that may be unconfirmed
+--- KEYS[5] handOvers  possibly unconfirmed
 --- KEYS[5n+1] entryLease
 --- KEYS[5n+2] streamLease
 --- KEYS[5n+3] checkpoint
 --- KEYS[5n+4] fence
 --- KEYS[5n+5] stream
 --- ARGV[1] group
---- ARGV[2] signals  the channel for signals
+--- ARGV[2] signals  the signal channel
 --- ARGV[5n-2] entry
 --- ARGV[5n-1] consumer
---- ARGV[5n] value  of the entry lease: consumer@@epoch
+--- ARGV[5n] value  the entry lease's value: consumer@@epoch
 --- ARGV[5n+1] token: number
 --- ARGV[5n+2] reason
 --- Reply: each 'DeadLettered' | 'NotOwner'.

@@ -9,7 +9,7 @@
 --- ARGV[2] entry
 --- ARGV[3] consumer
 --- ARGV[4] reason
---- Reply: Flag. '0' if the entry is not pending for that consumer.
+--- Reply: Flag. '0' if the entry is not pending for that consumer, or no longer exists.
 
 local input, failures, deadLetters = KEYS[1], KEYS[2], KEYS[3]
 local group, entry, consumer, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

@@ -1,4 +1,4 @@
---- Dead-letters a message of a data stream, unless it already is a dead letter. Does not move the checkpoint.
+--- Dead-letters a message in a data stream, unless it is already a dead letter. Does not move the checkpoint.
 ---
 --- The server copies the message unchanged. If the message was deleted from the data stream, `fields` are used instead.
 ---
@@ -6,11 +6,11 @@
 --- KEYS[2] stream
 --- KEYS[3] deadMessages
 --- KEYS[4] deadIds  the id of each message's dead letter
---- ARGV[1] leaseValue  value of the stream lease
---- ARGV[2] id  of the message
+--- ARGV[1] leaseValue  the stream lease's value
+--- ARGV[2] id  the message's id
 --- ARGV[3] reason
 --- ARGV[4] token: number
---- ARGV[5..] fields  of the message
+--- ARGV[5..] fields  the message's fields
 --- Reply: 'DeadLettered' | 'NotOwner'.
 
 local streamLease, stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -52,8 +52,7 @@ local before = redis.call('HGET', deadIds, id)
 if before and isLetterOf(redis.call('XRANGE', deadMessages, before, before)[1]) then
   return 'DeadLettered'
 end
--- Limit the size of the table. If a message's record is dropped, processing the message again may create a second
--- letter
+-- Limit the table's size by dropping all records. A message that is processed again may then get a second letter
 if redis.call('HLEN', deadIds) >= 20000 then
   redis.call('DEL', deadIds)
 end

@@ -1,4 +1,4 @@
---- Finds the last announcement of a data stream if it is unfinished.
+--- Finds a data stream's last announcement, if it is unfinished.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

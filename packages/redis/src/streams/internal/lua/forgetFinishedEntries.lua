@@ -1,7 +1,6 @@
---- Removes fields of finished entries from the tables of failures and announcements, one page per call.
+--- Removes finished entries from the `failures` and `announced` tables, one page per call.
 ---
---- Finished entries no longer exist. Consumers that belong to other programs finish entries without updating these
---- tables.
+--- A finished entry no longer exists. Other programs' consumers finish entries without updating these tables.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

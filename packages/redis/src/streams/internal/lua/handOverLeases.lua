@@ -2,28 +2,28 @@
 ---
 --- Transition: owned -> owned
 ---
---- The receiver gets a new epoch, which consists of its session, the token and the entry. Only such an epoch contains a
---- hyphen; the epochs that clients count themselves do not.
+--- The receiver gets a new epoch, which consists of its session, the token and the entry. Only these epochs contain a
+--- hyphen; epochs that clients count themselves do not.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] handOvers  that may be unconfirmed
+--- KEYS[5] handOvers  possibly unconfirmed
 --- KEYS[5n+1] entryLease
 --- KEYS[5n+2] streamLease
 --- KEYS[5n+3] checkpoint
 --- KEYS[5n+4] fence
 --- KEYS[5n+5] stream
 --- ARGV[1] group
---- ARGV[2] signals  the channel for signals
+--- ARGV[2] signals  the signal channel
 --- ARGV[7n-4] entry
 --- ARGV[7n-3] consumer
---- ARGV[7n-2] value  of the entry lease: consumer@@epoch
+--- ARGV[7n-2] value  the entry lease's value: consumer@@epoch
 --- ARGV[7n-1] token: number
---- ARGV[7n] receiver  name of the receiving consumer
---- ARGV[7n+1] session  of the receiver
---- ARGV[7n+2] confirm: ms  time within which the receiver must confirm
+--- ARGV[7n] receiver  the receiving consumer's name
+--- ARGV[7n+1] session  the receiver's session
+--- ARGV[7n+2] confirm: ms  how long the receiver has to confirm
 --- Reply: each 'HandedOver' | 'NotOwner'.
 
 --- @include include/ownerCheck.lua

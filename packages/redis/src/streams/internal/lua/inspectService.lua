@@ -1,11 +1,11 @@
---- Counts the entries and dead letters of a service, and lists its consumers and members.
+--- Counts a service's entries and dead letters, and lists its consumers and members.
 ---
 --- KEYS[1] input
 --- KEYS[2] deadLetters
 --- KEYS[3] members
 --- ARGV[1] group
 --- Reply: { announced: Natural, pending: Natural, oldest: Natural, deadLetters: Natural, { consumer: text, pending:
----   Natural, idle: Natural }[], Member[] }. Idle times are in ms; `oldest` is the longest idle time of an entry.
+---   Natural, idle: Natural }[], Member[] }. Idle times are in ms; `oldest` is the longest idle time of any entry.
 
 local input, deadLetters, members, group = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 

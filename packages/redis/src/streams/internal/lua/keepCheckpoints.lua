@@ -1,7 +1,7 @@
---- Extends the retention of checkpoints.
+--- Keeps checkpoints for longer.
 ---
 --- KEYS[n] checkpoint
---- ARGV[1] retention: ms  time for which a checkpoint is kept
+--- ARGV[1] retention: ms  how long a checkpoint is kept
 --- Reply: '1'.
 
 local retention = ARGV[1]

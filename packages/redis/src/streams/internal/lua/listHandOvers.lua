@@ -1,7 +1,7 @@
---- Lists hand-overs to a member that may be unconfirmed.
+--- Lists the possibly unconfirmed hand-overs to a member.
 ---
 --- KEYS[1] handOvers
---- ARGV[1] session  of the receiver
+--- ARGV[1] session  the receiver's session
 --- Reply: HandOver[].
 
 local handOvers, session = KEYS[1], ARGV[1]

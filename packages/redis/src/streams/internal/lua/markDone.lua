@@ -2,9 +2,10 @@
 ---
 --- Transition: owned -> done, (none) -> announced
 ---
---- The data stream is announced again in two cases. `last` was the id of its newest message at the latest announcement.
---- - The owner committed the end message, and `last` is after it: the messages after the end belong to a new run.
---- - The announcement was repeated, and `last` is not before the checkpoint. If there is no checkpoint, any number of
+--- The data stream is announced again in two cases, where `last` is the id of its newest message at the latest
+--- announcement:
+--- - The owner committed the end message, and `last` is after it. The messages after the end belong to a new run.
+--- - The announcement was repeated, and `last` is not before the checkpoint. Without a checkpoint, any number of
 ---   repetitions cause only one new announcement.
 ---
 --- If the handler ended without an end message, only the second case applies: unread messages alone do not cause a new
@@ -14,23 +15,23 @@
 --- counts as before the checkpoint, because it may be the id of an unread message.
 ---
 --- `include/ownerCheck.lua` refuses callers that are not the owner. It defines `input`, `group` and the other names
---- that all scripts for owned data streams share. This script does not use `handOvers` and `signals`.
+--- that all scripts for owned data streams share. This script does not use `handOvers` or `signals`.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] handOvers  that may be unconfirmed
+--- KEYS[5] handOvers  possibly unconfirmed
 --- KEYS[5n+1] entryLease
 --- KEYS[5n+2] streamLease
 --- KEYS[5n+3] checkpoint
 --- KEYS[5n+4] fence
 --- KEYS[5n+5] stream
 --- ARGV[1] group
---- ARGV[2] signals  the channel for signals
+--- ARGV[2] signals  the signal channel
 --- ARGV[4n-1] entry
 --- ARGV[4n] consumer
---- ARGV[4n+1] value  of the entry lease: consumer@@epoch
+--- ARGV[4n+1] value  the entry lease's value: consumer@@epoch
 --- ARGV[4n+2] token: number
 --- Reply: each 'Done' | 'AlreadyDone' | 'NotOwner'. 'AlreadyDone' if the entry no longer exists.
 
@@ -52,7 +53,7 @@ return forEachOwned(function(lease)
   end
   local wasThere = finishEntry(input, group, failures, entry, lease.entryLease, lease.streamLease)
   forgetAnnouncement(announced, stream, entry)
-  -- Usually the commit of the last message has already stored the end
+  -- Usually, committing the last message has already stored the end
   if committed and endedBy ~= entry then
     writeCheckpoint(checkpoint, committed, entry, offset, keepMillis)
   end

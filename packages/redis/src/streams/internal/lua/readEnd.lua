@@ -2,7 +2,7 @@
 ---
 --- KEYS[1] checkpoint
 --- KEYS[2] stream
---- ARGV[1] entry  that announced it
+--- ARGV[1] entry  that announced the data stream
 --- Reply: 'Open' | 'Reopened' | 'Ended'. 'Ended' if the data stream ended under this entry, or ended and no longer
 ---   exists. 'Reopened' if it ended under an earlier entry and still exists.
 

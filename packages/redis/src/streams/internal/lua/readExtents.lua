@@ -1,9 +1,9 @@
---- Reads the extent of each data stream: its length, and its first and last id.
+--- Reads each data stream's extent: its length, and its first and last ids.
 ---
 --- KEYS[n] stream
 --- Reply: each { } | { length: Count, last: EntryId, first: '' | EntryId, added: '' | Count,
----   lastDeleted: '' | EntryId }. An empty list if there is no such stream. `first` is '' if there are no messages, and
----   the last two are '' before Redis 7.0.
+---   lastDeleted: '' | EntryId }. An empty list if the stream does not exist. `first` is '' if there are no messages,
+---   and the last two are '' before Redis 7.0.
 
 --- @include include/extent.lua
 

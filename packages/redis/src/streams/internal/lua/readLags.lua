@@ -1,10 +1,10 @@
---- For each data stream, counts the messages after its checkpoint, and reads the age of the first one.
+--- Counts the messages after each data stream's checkpoint, and reads the first one's age.
 ---
 --- KEYS[2n-1] stream
 --- KEYS[2n] checkpoint
 --- ARGV[1] most: number  maximum number of messages to count one by one
 --- Reply: each { messages: Count, isMore: '' | '1', age: '' | Count, first: '' | EntryId }. `isMore` is '1' if
----   there may be more. `age` is ms since the first message, and `first` its id; both are '' if there is none.
+---   there may be more. `age` is the first message's age in ms, and `first` is its id; both are '' if there is none.
 
 local most = ARGV[1]
 

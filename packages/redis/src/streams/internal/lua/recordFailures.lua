@@ -7,22 +7,22 @@
 --- KEYS[2] failures
 --- KEYS[3] announced
 --- KEYS[4] deadLetters
---- KEYS[5] handOvers  that may be unconfirmed
+--- KEYS[5] handOvers  possibly unconfirmed
 --- KEYS[5n+1] entryLease
 --- KEYS[5n+2] streamLease
 --- KEYS[5n+3] checkpoint
 --- KEYS[5n+4] fence
 --- KEYS[5n+5] stream
 --- ARGV[1] group
---- ARGV[2] signals  the channel for signals
+--- ARGV[2] signals  the signal channel
 --- ARGV[7n-4] entry
 --- ARGV[7n-3] consumer
---- ARGV[7n-2] value  of the entry lease: consumer@@epoch
+--- ARGV[7n-2] value  the entry lease's value: consumer@@epoch
 --- ARGV[7n-1] token: number
---- ARGV[7n] attempt: number | ''  its number; '' always counts
+--- ARGV[7n] attempt: number | ''  the attempt's number; '' always counts
 --- ARGV[7n+1] pause: ms  time without a failure after which the count restarts
 --- ARGV[7n+2] progress: '1' | ''  whether the handler made progress since the last failure
---- Reply: each 'NotOwner' | { Natural, Natural }. Consecutive failures, and ms since the first.
+--- Reply: each 'NotOwner' | { Natural, Natural }. The number of consecutive failures, and ms since the first.
 
 --- @include include/ownerCheck.lua
 --- @include include/failures.lua

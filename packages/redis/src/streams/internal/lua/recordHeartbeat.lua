@@ -1,8 +1,8 @@
 --- Records a member's heartbeat, and removes members whose heartbeats are overdue.
 ---
---- Called by `rebalancer`, which uses the capacity and the number of owned data streams of each member to decide how
---- many data streams to hand over to whom. The key expires, because nobody removes the last member if it crashes. `now`
---- is defined in `clock.lua`, which `liveMembers.lua` includes.
+--- Called by `rebalancer`, which uses each member's capacity and number of owned data streams to decide how many data
+--- streams to hand over to whom. The key expires, because nobody removes the last member if it crashes. `now` is
+--- defined in `clock.lua`, which `liveMembers.lua` includes.
 ---
 --- KEYS[1] members
 --- ARGV[1] member  consumer@@session

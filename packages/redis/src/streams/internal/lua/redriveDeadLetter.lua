@@ -5,12 +5,12 @@
 --- If the data stream was announced in the meantime, the letter is only deleted, because the newer announcement
 --- continues after the checkpoint too.
 ---
---- A repeated announcement becomes a single letter, so the letter stands for all announcements up to now. `done`
---- therefore announces the data stream again if messages follow the end of the first round.
+--- Repeated announcements become a single letter, so the new announcement covers all messages up to now. If the data
+--- stream ends before the last of these messages, markDone.lua announces it again.
 ---
---- The fields added by `addDeadLetter.lua` are left out. `simba-id` is the id of the former announcement. If the data
---- stream ended under it, the checkpoint is changed to name the new announcement, so the data stream remains ended.
---- This is not done if the data stream was deleted and written again with smaller ids.
+--- The fields added by `addDeadLetter.lua` are left out. `simba-id` is the previous announcement's id. If the data
+--- stream ended under it, the checkpoint is changed to name the new announcement, so the data stream remains ended,
+--- unless it was deleted and written again with smaller ids.
 ---
 --- KEYS[1] input
 --- KEYS[2] deadLetters
@@ -18,9 +18,9 @@
 --- KEYS[4] checkpoint
 --- KEYS[5] messages  the data stream
 --- ARGV[1] group
---- ARGV[2] letter  id of the dead letter
+--- ARGV[2] letter  the dead letter's id
 --- ARGV[3] stream  the letter's data stream, or ''
---- ARGV[4] text  of an announcement whose fields are packed into one, or ''
+--- ARGV[4] text  the announcement's text if its fields are packed into one, or ''
 --- Reply: Flag. Whether there is such a letter.
 
 local input, deadLetters, announced, checkpoint, messages = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -6,9 +6,9 @@
 --- KEYS[1] stream
 --- KEYS[2] deadMessages
 --- KEYS[3] deadIds  the id of each message's dead letter
---- ARGV[1] letter  id of the dead letter
+--- ARGV[1] letter  the dead letter's id
 --- ARGV[2] added: '1' | ''  whether the caller has added the message
---- Reply: '0' | '1' | 'packed' | 'claimed'. '0' if there is no such letter, '1' if the message is moved,
+--- Reply: '0' | '1' | 'packed' | 'claimed'. '0' if there is no such letter, '1' if the message was moved,
 ---   'packed' if the caller must add it, 'claimed' if another caller is about to.
 
 local stream, deadMessages, deadIds = KEYS[1], KEYS[2], KEYS[3]

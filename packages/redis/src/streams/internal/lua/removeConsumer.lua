@@ -1,9 +1,9 @@
---- Removes a leaving consumer. Keeps it if it has pending entries, because Redis would remove them too.
+--- Removes a consumer that is leaving, unless it has pending entries, because Redis would remove them too.
 ---
 --- KEYS[1] input
 --- ARGV[1] group
 --- ARGV[2] consumer
---- Reply: Flag. Whether the consumer is removed.
+--- Reply: Flag. Whether the consumer is gone.
 
 local input, group, consumer = KEYS[1], ARGV[1], ARGV[2]
 

@@ -1,11 +1,11 @@
 --- Deletes one page of entries that were delivered to the group and are no longer pending.
 ---
 --- Does nothing if there is another group. If another program created the group, earlier entries may never have been
---- delivered to it. Then only entries that were delivered after the first call are deleted.
+--- delivered to it. In that case, only entries delivered after the first call are deleted.
 ---
 --- KEYS[1] input
 --- ARGV[1] group
---- ARGV[2] after  entry after which to begin, or ''
+--- ARGV[2] after  the entry to begin after, or ''
 --- ARGV[3] count: number  entries per page
 --- Reply: { next: text, Count }. Where to continue, '' at the end, and the number of deleted entries.
 

@@ -1,6 +1,6 @@
 --- Removes silent consumers. Keeps those with pending entries, because Redis would remove these entries too.
 ---
---- If there are any entries, keeps the tables of announcements and failures for another 7 days.
+--- If there are any entries, keeps the `announced` and `failures` tables for another 7 days.
 ---
 --- KEYS[1] input
 --- KEYS[2] announced

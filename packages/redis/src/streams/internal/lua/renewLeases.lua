@@ -1,8 +1,8 @@
 --- Renews both leases on each data stream that the caller still owns, and resets the entry's idle time.
 ---
---- The head of takeLeases.lua explains why there are two leases. Both contain the consumer and the epoch, which
---- identifies one period of ownership. While a handler is running, the field `<entry>:busy` in `failures` contains them
---- too, which makes takeLeases.lua count an expiry of the lease as a failure.
+--- The header comment in takeLeases.lua explains why there are two leases. Both contain the consumer and the epoch,
+--- which identifies one period of ownership. While a handler is running, the `<entry>:busy` field in `failures`
+--- contains them too, so takeLeases.lua counts it as a failure if the lease expires.
 ---
 --- Never creates a lease. If one lease of a pair is lost, the other one is left to expire, because the owner may keep
 --- working until it receives the reply or reaches its deadline.
@@ -17,7 +17,7 @@
 --- ARGV[4n] entry
 --- ARGV[4n+1] epoch
 --- ARGV[4n+2] token: number
---- ARGV[4n+3] handler  'busy' or 'idle' if that changed, 'progress', both, or ''
+--- ARGV[4n+3] handler  'busy' or 'idle' if that changed, 'progress' if there was any, both, or ''
 --- Reply: { Natural, 'TakenOver' | 'Vanished' }[]. The one-based index of each data stream that was not
 ---   renewed, and why.
 
@@ -69,8 +69,8 @@ if #mine > 0 then
     local epoch, handler = ARGV[4 * i + 1], ARGV[4 * i + 3]
     local isThere = young[entry] or #redis.call('XRANGE', input, entry, entry) > 0
     if isThere and not young[entry] and not claimed.err then
-      -- The group was recreated, perhaps with a start after this entry. Claim the entry, because nobody would find it
-      -- otherwise
+      -- The group was recreated, and may start after this entry. Claim the entry, because otherwise nobody would find
+      -- it
       redis.call('XCLAIM', input, group, consumer, '0', entry, 'FORCE', 'JUSTID')
     end
     if isThere then

@@ -2,9 +2,9 @@
 ---
 --- Transition: owned -> announced
 ---
---- If an operator forces the move, the owner's lease ends, and the owner's later requests are refused. The recorded end
---- of the data stream is removed. But if the owner seeks, an end under an earlier announcement remains, because there
---- is nothing to do until further messages arrive.
+--- If an operator forces the move, the owner's lease ends, and the owner's later requests are refused. The data
+--- stream's recorded end is removed. But if the owner seeks, an end under an earlier announcement remains, because
+--- there is nothing to do until more messages arrive.
 ---
 --- The caller passes the lease and the checkpoint that it found. If they have changed since, the request fails: a late
 --- copy of a repeated request must not undo later commits. The checkpoint is not compared if the script ends an owner's
@@ -12,13 +12,13 @@
 ---
 --- KEYS[1] streamLease
 --- KEYS[2] checkpoint
---- ARGV[1] leaseValue  value of the stream lease, or '' if there is none
---- ARGV[2] entry  of the owner, or '' for an operator
---- ARGV[3] force: '1' | ''  whether to end the lease of an owner
---- ARGV[4] from  id of the checkpoint, or '' if there is none
---- ARGV[5] id  of the message
---- ARGV[6] offset: number | ''  number of messages added up to it
---- ARGV[7] retention: ms  time for which a checkpoint is kept
+--- ARGV[1] leaseValue  the stream lease's value, or '' if there is none
+--- ARGV[2] entry  the owner's entry, or '' for an operator
+--- ARGV[3] force: '1' | ''  whether to end an owner's lease
+--- ARGV[4] from  the checkpoint's id, or '' if there is none
+--- ARGV[5] id  the message's id
+--- ARGV[6] offset: number | ''  number of messages added, up to and including this one
+--- ARGV[7] retention: ms  how long a checkpoint is kept
 --- Reply: 'Moved' | 'Changed' | 'NotOwner' | 'Owned'. 'Changed' if the lease or the checkpoint differs. 'Owned' if
 ---   there is an owner and the operator does not force the move.
 
@@ -44,7 +44,7 @@ elseif isOperator and owner ~= '' and force ~= '1' then
 elseif ascii(owner) ~= ascii(leaseValue) then
   return isOperator and 'Changed' or 'NotOwner'
 end
--- Ignore a checkpoint from another program that is not an id. Otherwise the caller would repeat its request forever
+-- Ignore another program's checkpoint if it is not an id. Otherwise, the caller would repeat its request forever
 local isSame = (string.match(redis.call('GET', checkpoint) or '', '^%d+%-%d+') or '') == from
 if isOperator and owner ~= '' then
   disownEntry(streamLease)

@@ -8,8 +8,7 @@
 --- while a handler was busy, that counts as a failure.
 ---
 --- Each data stream has two leases. The entry lease is the only one that Go consumers know. Each announcement of a data
---- stream has a separate entry lease. The stream lease excludes owners under other announcements, and contains the
---- token.
+--- stream has its own entry lease. The stream lease excludes owners under other announcements, and contains the token.
 ---
 --- KEYS[1] input
 --- KEYS[2] failures
@@ -22,7 +21,7 @@
 --- ARGV[1] group
 --- ARGV[9n-7] stream
 --- ARGV[9n-6] entry
---- ARGV[9n-5] value  of the entry lease: consumer@@epoch
+--- ARGV[9n-5] value  the entry lease's value: consumer@@epoch
 --- ARGV[9n-4] consumer
 --- ARGV[9n-3] lease: ms
 --- ARGV[9n-2] minIdle: ms  ignored if the entry is pending for this consumer
@@ -50,7 +49,7 @@ local function isLapsing(key, value)
 end
 
 -- Returns whether the client sent the request before it yielded the lease, in which case nobody is waiting for the
--- reply. Each session counts its epochs. The epochs of hand-overs have a different form, and are compared as a whole
+-- reply. Each session counts its epochs. Hand-over epochs have a different form, and are compared as a whole
 local function isLate(value, yielded)
   local epoch = string.match(value, '@@(.*)$')
   local session, count = string.match(epoch, '^(.*%.)([0-9a-z]+)$')
@@ -123,7 +122,7 @@ local function attempt(entryLease, streamLease, checkpoint, fence,
   if ranOut then
     setFailures(failures, entry, count, age)
   end
-  -- Mark the handler as busy until a renewal says otherwise, because even the first message may crash the process
+  -- Mark the handler as busy until a renewal says otherwise, because the first message may crash the process
   redis.call('HSET', failures, entry .. ':busy', value)
   return { 'Taken', token, string.format('%.0f', count) }
 end

@@ -2,13 +2,13 @@
 ---
 --- - Nobody owns it: the mutex is handed to the first live waiter ahead of the caller. If there is none, the caller is
 ---   granted it.
---- - The caller owns it: its lease is extended to full length, and it keeps its token.
+--- - The caller owns it: its lease is extended to its full duration, and it keeps its token.
 --- - Otherwise the caller is refused. In mode 'wait', it is queued with its ticket. If the mutex is reserved for a
 ---   Simba waiter, a caller among the first eight is sent the time of its next poll, because the Simba waiter may not
 ---   respond.
 ---
---- Returns the token of a grant. A refusal is { ownership, ticket or 0, position, 1 if Simba contenders take part }. In
---- mode 'wait', the ages of the ticket and of the last token follow. They show whether a grant message is current.
+--- Returns a grant's token. A refusal is { ownership, ticket or 0, position, 1 if Simba contenders take part }. In mode
+--- 'wait', the ages of the ticket and the last token follow, which show whether a grant message is current.
 --- @include contenderIds.lua
 --- @include ownership.lua
 
@@ -41,7 +41,7 @@ local function acquire(mutex, id, current, mode, lease, confirm, ticket)
   local mine, ahead = enter(queue, id, ticket)
   local left = redis.call('PTTL', owner)
   keepQueue(queue, left, lease, confirm)
-  -- Checking the first waiter is enough, because the others are notified when the turn of a later Simba waiter comes
+  -- Checking the first waiter is enough, because the others are notified when a later Simba waiter's turn comes
   foreign = foreign or ahead > 0 and not layerOf(redis.call('ZRANGE', queue, '0', '0')[1])
   if holdsBack and ahead < 8 then
 

@@ -4,7 +4,7 @@
 --- call `own` directly: it mints the token from the server's time, and publishes the grant.
 --- @include newOwner.lua
 
--- The caller must update the queue and the reservation. `isOwner` is true if the request is a repetition or extends a
+-- The caller must update the queue and the reservation. `isOwner` is true if the request is repeated or extends a
 -- grant
 local function take(mutex, id, lease, isOwner)
   local token = isOwner and redis.call('GET', mutex.fence)

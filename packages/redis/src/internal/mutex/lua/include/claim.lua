@@ -1,8 +1,8 @@
 --- Decides who is granted a free mutex, for `acquire`.
 --- @include handOver.lua
 
--- Returns whether the caller may take it, the id of another waiter that was
--- granted it, and whether the caller must hold back for a Simba waiter
+-- Returns whether the caller may take the mutex, the id of the waiter that was granted it instead, and whether the
+-- caller must hold back for a Simba waiter
 local function claim(mutex, id, confirm, lease, ticket)
   local score = redis.call('ZSCORE', mutex.queue, id)
   -- Ignore a reservation without an expiry, because another program wrote it

@@ -2,8 +2,8 @@
 ---
 --- Never grants the mutex.
 ---
---- The token distinguishes this grant from other grants to the same id. Returns the token, or otherwise the same reply
---- as a refused try-acquire.
+--- The token distinguishes this grant from other grants to the same id. Returns the token, or the same reply as a
+--- refused try-acquire.
 --- @include ownership.lua
 
 local function confirmGrant(mutex, id, current, token, lease)

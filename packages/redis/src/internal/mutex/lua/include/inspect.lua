@@ -1,6 +1,6 @@
 --- Reads a mutex's owner and waiters.
 ---
---- Returns { ownership, token of an effect-simba owner or '', length of the queue, { { id, waited ms }, ... } }.
+--- Returns { ownership, an effect-simba owner's token or '', queue length, { { id, waited ms }, ... } }.
 --- @include clock.lua
 --- @include ownership.lua
 --- @include contenderIds.lua

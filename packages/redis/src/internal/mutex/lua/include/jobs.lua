@@ -1,4 +1,4 @@
---- Reads and writes jobs in the mutex's hash. Its fields are named `<attribute>:<job>`.
+--- Reads and writes jobs in the mutex's `jobs` hash, whose fields are named `<attribute>:<job>`.
 --- @include clock.lua
 
 local function millis()
@@ -13,7 +13,7 @@ local function get(jobs, attribute, job)
   return redis.call('HGET', jobs, attribute .. ':' .. job)
 end
 
--- Returns nil if the value is not valid because another program wrote it
+-- Returns nil if the value is invalid, so another program must have written it
 local function count(value)
   return value and #value <= 16 and string.match(value, '^%d+$') and tonumber(value) or nil
 end
@@ -30,9 +30,8 @@ end
 -- The maximum number of former schedules
 local mostFormer = 8
 
--- Changes a schedule. Records the former schedule and the time of the change, because leaders apply the former schedule
--- up to that time. Drops former schedules whose scheduled times have all been handled. If the maximum is reached, the
--- last former schedule is replaced
+-- Changes a schedule. Records the former schedule and when it changed, because leaders apply it up to that time. Drops
+-- former schedules whose scheduled times have all been handled. At the maximum, replaces the last former schedule
 local function change(jobs, attribute, job, value)
   local before = get(jobs, 'override', job) or get(jobs, 'schedule', job)
   if value == '' then

@@ -4,7 +4,7 @@
 --- because it may be subscribed on another node. Without `skipDead`, every waiter counts as alive.
 --- @include wakeUp.lua
 
--- Removes dead waiters up to index `last` in the queue, and returns the live ones. If all of them are dead, continues
+-- Removes dead waiters up to index `last` in the queue, and returns the live ones. If all are dead, continues
 -- with later waiters
 local function live(mutex, last)
   local waiters, skipDead = redis.call('ZRANGE', mutex.queue, '0', last), mutex.skipDead

@@ -1,10 +1,10 @@
 --- Queues a waiter, and keeps the queue from expiring while the waiter is in it.
 ---
---- A waiter that is already queued keeps its place. A waiter that returns with an earlier ticket regains the place of
---- that ticket. Any other waiter goes to the end.
+--- A waiter that is already queued keeps its place. A waiter that returns with an earlier ticket regains that ticket's
+--- place. Any other waiter goes to the end.
 --- @include clock.lua
 
--- Converts a score in the queue, in seconds, to a ticket in microseconds
+-- Converts a queue score in seconds to a ticket in microseconds
 local function ticketOf(score)
   return math.floor(score * 1000000 + 0.5)
 end
@@ -42,8 +42,8 @@ local function keepQueue(queue, ownerMillis, lease, confirm)
   end
 end
 
--- Returns the ages of the ticket and of the last grant, in microseconds. Tokens are timestamps that never decrease,
--- even if the clock steps back, so the last token doubles as the time of the last grant
+-- Returns the ages of the ticket and the last grant in microseconds. Tokens are timestamps that never decrease, even if
+-- the clock steps back, so the last token doubles as the time of the last grant
 local function ages(fence, ticket)
   return now - ticket, now - (tonumber(redis.call('GET', fence) or '') or 0)
 end

@@ -1,11 +1,11 @@
---- Makes the next waiter poll later, in case the waiter ahead of it does not respond.
+--- Schedules the next waiter's poll, in case the waiter ahead of it does not respond.
 ---
 --- If dead waiters cannot be detected, the next eight waiters poll, because at least one of them is likely to be alive.
 --- @include liveWaiters.lua
 --- @include wakeUp.lua
 
--- Skips the waiter `id` if it is still in the queue. Among the next eight, prefers a waiter from a layer other than
--- `inbox`, because all waiters of a layer become unresponsive together
+-- Skips the waiter `id` if it is still in the queue. Among the next eight, prefers a waiter with an inbox other
+-- than `inbox`, because all waiters in a layer become unresponsive together
 local function scheduleBehind(mutex, id, inbox, millis)
   local message, passed = 'look@@' .. millis, 0
   local chosen, chosenInbox

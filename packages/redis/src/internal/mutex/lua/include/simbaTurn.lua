@@ -2,10 +2,10 @@
 ---
 --- The Simba waiter then acquires the free mutex itself. Other waiters hold back for the confirm period.
 ---
---- When a Simba contender releases the mutex, it removes the first waiter from the queue and notifies it on the
---- waiter's own channel. So an effect-simba waiter that is not subscribed to its own channel is asked to poll
---- immediately. The reply shows that Simba contenders take part. The first eight subscribed waiters poll after the
---- confirm period, because the Simba waiter may not respond.
+--- When a Simba contender releases the mutex, it removes the first waiter from the queue and notifies it on that
+--- waiter's own channel. So any effect-simba waiter that is not subscribed to its own channel is asked to poll
+--- immediately, because the reply shows that Simba contenders take part. The first eight subscribed waiters poll after
+--- the confirm period, because the Simba waiter may not respond.
 --- @include wakeUp.lua
 
 local function callSimba(mutex, id, message, confirm)

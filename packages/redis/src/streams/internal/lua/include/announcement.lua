@@ -1,7 +1,7 @@
---- Reads and writes the last announcement of a data stream.
+--- Reads and writes a data stream's last announcement.
 ---
---- The hash `announced` has one field for each data stream: `<entry>@@<repetitions>@@<last>@@<payload>`. At the latest
---- repetition, `last` was the id of the data stream's last message, and `payload` was the announced text.
+--- The `announced` hash has one field for each data stream: `<entry>@@<repetitions>@@<last>@@<payload>`. `last` is the
+--- id of the data stream's last message at the latest repetition, and `payload` is the text announced then.
 --- @include entryStates.lua
 --- @include infoField.lua
 --- @include retention.lua

@@ -1,4 +1,4 @@
---- Reads and writes the checkpoint of a data stream: `<id>`, `<id>@@<entry>` or `<id>@@<entry>@@<offset>`.
+--- Reads and writes a data stream's checkpoint: `<id>`, `<id>@@<entry>` or `<id>@@<entry>@@<offset>`.
 ---
 --- If the data stream ended at the checkpoint, `entry` is the entry under which it ended, otherwise ''. The offset is
 --- the number of messages added up to the checkpoint, or ''.

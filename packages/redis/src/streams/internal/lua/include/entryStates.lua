@@ -1,7 +1,7 @@
 --- Defines the only functions that move an entry from one state to another.
 ---
---- Each line below shows a transition. The head of each script lists the transitions that it makes, and protocol.md
---- contains a diagram of all transitions.
+--- Each line below shows a transition. Each script's header comment lists the transitions that it makes, and
+--- protocol.md shows a diagram of all transitions.
 ---
 --- announceEntry  (none), dead -> announced
 --- ownEntry       announced, owned -> owned
@@ -28,12 +28,12 @@ local function yieldEntry(entryLease, streamLease)
   redis.call('PEXPIRE', entryLease, 1)
 end
 
--- Ends a lease for an operator. The entry lease expires by itself, and the owner detects the loss at its next renewal
+-- Ends a lease for an operator. The entry lease expires by itself, and the owner detects the loss on its next renewal
 local function disownEntry(streamLease)
   redis.call('DEL', streamLease)
 end
 
--- Deletes the leases of a finished entry. Nobody is waiting for their expired events
+-- Deletes a finished entry's leases. Nobody is waiting for their expired events
 local function dropLeases(entryLease, streamLease)
   redis.call('DEL', entryLease, streamLease)
 end

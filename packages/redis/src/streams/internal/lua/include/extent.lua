@@ -1,4 +1,4 @@
---- Reads the extent of a data stream: its length, and its first and last id.
+--- Reads a data stream's extent: its length, and its first and last ids.
 --- @include infoField.lua
 
 -- Returns { length, last id, first id, messages ever added, largest id deleted by XDEL }, or { } if the data stream

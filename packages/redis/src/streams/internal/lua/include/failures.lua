@@ -1,4 +1,4 @@
---- Reads and writes the consecutive failures of an entry: <count>|<ms of the first>|<ms of the last>.
+--- Reads and writes an entry's consecutive failures: `<count>|<ms of the first>|<ms of the last>`.
 ---
 --- Progress resets the count. If `pause` is not 0, that much time without a failure resets it too.
 --- @include clock.lua

@@ -2,7 +2,7 @@
 --- @include clock.lua
 --- @include retention.lua
 
--- Ignores a fence that is not a valid token because another program wrote it. Above 2^53, the next number is not exact
+-- Ignores an invalid fence, which another program must have written. Above 2^53, the next number is not exact
 local function nextToken(last)
   local known = tonumber(last) or 0
   return string.format('%.0f', math.max(known < 2 ^ 53 - 1 and known + 1 or 0, micros))

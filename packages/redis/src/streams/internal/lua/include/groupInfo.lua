@@ -1,4 +1,4 @@
---- Reads the last delivered id of the service's group and the number of groups, with XINFO.
+--- Reads the service group's last delivered id, and the number of groups, with XINFO.
 --- @include infoField.lua
 
 local function lastDelivered(input, group)

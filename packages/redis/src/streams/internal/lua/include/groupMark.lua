@@ -1,4 +1,4 @@
---- Reads and writes the entry after which every entry is known to have been delivered to the group.
+--- Reads and writes a group's mark, an entry. All later entries are known to have been delivered to the group.
 ---
 --- The mark is stored in the name of a consumer without pending entries. It is deleted together with its group, so a
 --- new group does not have a mark.

@@ -1,6 +1,6 @@
 --- Returns what is wrong with a message id, or nil.
 ---
---- Do not store an invalid id, because it could not be decoded later.
+--- An invalid id must not be stored, because it could not be decoded later.
 --- @include compareIds.lua
 
 local function idProblem(id)

@@ -1,4 +1,4 @@
---- Returns members whose heartbeats are on time, and removes all others.
+--- Returns the members whose heartbeats are on time, and removes all others.
 ---
 --- If the clock was set back, a heartbeat may be far ahead of it. Such a heartbeat counts as overdue too, because a
 --- live member will send another one.
