@@ -200,7 +200,7 @@ const release = Command.make(
     const owner = before._tag === "Held" ? before.owner : null
     yield* print({ name, takenFrom: owner }, (paint) => [
       owner === null
-        ? `"${printable(name)}" was free by then`
+        ? `"${printable(name)}" was already free`
         : paint("green", `took "${printable(name)}" from ${printable(owner)}`)
     ])
   }, Effect.provide(mutexes))

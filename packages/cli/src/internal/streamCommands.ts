@@ -240,10 +240,10 @@ const redrive = Command.make(
       Argument.variadic()
     ),
     stream: streamFlag,
-    all: switchFlag("all", "Redrive all that exist now")
+    all: switchFlag("all", "Redrive all that currently exist")
   },
   Effect.fnUntraced(function*({ all, ids, service: name, stream }) {
-    if (all === ids.length > 0) return yield* stop("usage", "Give ids, or --all.")
+    if (all === ids.length > 0) return yield* stop("usage", "Pass ids, or --all.")
     const dead = deadOf((yield* known(name)).service, stream)
     // List all of them before redriving any: one that fails again gets a new id, and would be redriven again
     const wanted = all ? (yield* Stream.runCollect(dead.all)).map(({ id }) => id) : ids

@@ -20,8 +20,8 @@ const interruptionMillis = 5000
  * Checks that protected work does not start while other protected work is running, under the same lease or a different
  * one. `excuses` decides when an overlap is excused, such as shortly after a pause. Finalizers do not count as work.
  *
- * Work that notes its steps continues if it takes a further step or is not interrupted in time. Until then, the overlap
- * is accepted, because an interruption may take a busy process several turns.
+ * Work that notes its steps counts as continuing if it takes another step or is not interrupted in time. Until then,
+ * the overlap is accepted, because an interruption may take a busy process several turns.
  */
 export const workNeverOverlaps: Checker = {
   name: "work never overlaps",

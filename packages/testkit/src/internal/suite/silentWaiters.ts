@@ -1,6 +1,6 @@
 /**
  * Contract: if the store cannot detect dead waiters, each of them costs only one confirm period. A waiter is dead if it
- * has no subscription, because it has unsubscribed or, unlike in `queue`, never subscribed.
+ * is not subscribed: it has unsubscribed, or has queued without subscribing.
  */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
