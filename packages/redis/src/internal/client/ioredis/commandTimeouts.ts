@@ -57,7 +57,7 @@ export const isOwn = (command: object): boolean => command instanceof UntimedCom
 
 /**
  * Destroys a connection if a reply is due and nothing arrives for twice the timeout. Before the connection is ready,
- * this library has not sent any command that could time out, so each reply to the handshake restarts the timeout.
+ * this library has not sent any commands that could time out, so each reply to the handshake restarts the timeout.
  */
 const watchSilence = Effect.fnUntraced(function*(client: Client, limit: number, wake: () => void) {
   let since = Infinity

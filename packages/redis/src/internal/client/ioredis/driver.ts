@@ -46,7 +46,7 @@ const isFirst = (server: string, text: string) => {
 }
 
 /**
- * Checks a server. Each process logs each finding once per server. The check needs no additional permission, because
+ * Checks a server. Each process logs each finding once per server. The check needs no additional permissions, because
  * ioredis itself sends `INFO`.
  */
 export const check = Effect.fnUntraced(function*(send: commands.Send, address: string, isCluster: boolean) {

@@ -1,8 +1,8 @@
 --- Decides an acquire: grants the mutex, hands it to the waiter whose turn it is, or refuses and queues the caller.
 ---
---- - Nobody owns it: the mutex is handed to the first live waiter ahead of the caller. If there is none, the caller is
----   granted it.
---- - The caller owns it: its lease is extended to its full duration, and it keeps its token.
+--- - Nobody owns the mutex: it is handed to the first live waiter ahead of the caller. If there is none, the caller is
+---   granted the mutex.
+--- - The caller owns the mutex: its lease is extended to its full duration, and it keeps its token.
 --- - Otherwise the caller is refused. In mode 'wait', it is queued with its ticket. If the mutex is reserved for a
 ---   Simba waiter, a caller among the first eight is sent the time of its next poll, because the Simba waiter may not
 ---   respond.

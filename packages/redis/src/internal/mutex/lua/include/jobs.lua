@@ -30,8 +30,8 @@ end
 -- The maximum number of former schedules
 local mostFormer = 8
 
--- Changes a schedule. Records the former schedule and when it changed, because leaders apply it up to that time. Drops
--- former schedules whose scheduled times have all been handled. At the maximum, replaces the last former schedule
+-- Changes a schedule. Records the former schedule and the time of the change, because leaders apply the former schedule
+-- up to then. Drops former schedules whose times have all been handled. At the maximum, replaces the last one
 local function change(jobs, attribute, job, value)
   local before = get(jobs, 'override', job) or get(jobs, 'schedule', job)
   if value == '' then

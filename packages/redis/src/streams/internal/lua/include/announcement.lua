@@ -23,7 +23,7 @@ local function announce(input, announced, stream, payload, repeats, last)
   return entry
 end
 
--- Keeps a later announcement of the same data stream
+-- Keeps a later announcement for the same data stream
 local function forgetAnnouncement(announced, stream, entry)
   if announcementOf(announced, stream) == entry then
     redis.call('HDEL', announced, stream)
