@@ -61,8 +61,8 @@ describe.concurrent("the repository's programs", () => {
     ["scripts/rules.mjs --rule unheard-of", "no rule has \"unheard-of\" in its name"],
     ["benchmarks/main.ts --only handoff", "unknown only \"handoff\", expected one of: uncontended-1"],
     ["examples/documentation/main.mjs nosuch", "no file with blocks has \"nosuch\" in its path"],
-    ["scripts/units.mjs nosuch", "there is no source below \"nosuch\""],
-    ["scripts/words.mjs nosuch", "there is no text below \"nosuch\""]
+    ["scripts/units.mjs nosuch", "there is no source under \"nosuch\""],
+    ["scripts/words.mjs nosuch", "there is no text under \"nosuch\""]
   ])("%s does not do any work", async (command, message) => {
     const { code, errors, output } = await run(command)
     assert.deepStrictEqual([code, output, errors.slice(0, message.length)], [2, "", message])
