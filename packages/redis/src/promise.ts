@@ -130,8 +130,7 @@ export interface LeadOptions extends Omit<ContenderOptions, "isAlive"> {
  * ```ts
  * import type { Lease } from "@effect-simba/redis/promise"
  *
- * export const copy = async (lease: Lease, rows: ReadonlyArray<string>, write: (row: string, token: number) =>
- * Promise<void>) => {
+ * export const copy = async (lease: Lease, rows: ReadonlyArray<string>, write: (row: string, token: number) => Promise<void>) => {
  *   for (const row of rows) {
  *     lease.ensure()
  *     await write(row, lease.token)
@@ -239,8 +238,7 @@ export type Attempt<A> = { readonly acquired: true; readonly value: A } | { read
  *
  * const simba = await createSimba()
  *
- * await simba.lead("nightly", { cron: "0 3 * * *", timeZone: "Europe/Vienna", catchUp: "5 minutes" }, async (lease,
- * signal) => {
+ * await simba.lead("nightly", { cron: "0 3 * * *", timeZone: "Europe/Vienna", catchUp: "5 minutes" }, async (lease, signal) => {
  *   await fetch(`http://reports.example.com/nightly?token=${lease.token}`, { method: "POST", signal })
  * })
  * ```

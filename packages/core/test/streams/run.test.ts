@@ -156,7 +156,7 @@ describe("running handlers", () => {
       assert.strictEqual(sweeps(), before)
     })))
 
-  it.effect("orphans do not wait while handlers end quickly, even though there is capacity for only one", () =>
+  it.effect("orphans are taken promptly while handlers end quickly, even with capacity for only one", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const dead = yield* open("dead")

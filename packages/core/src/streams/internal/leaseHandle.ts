@@ -150,7 +150,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
       return Effect.ensuring(restore(work), Effect.sync(() => owned.inHand--))
     })
 
-  /** Runs a pause between two attempts at a message, then restarts the progress timeout. */
+  /** Waits between two attempts at a message, then restarts the progress timeout. */
   readonly pausing = <A, E, R>(pause: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.uninterruptibleMask((restore) => {
       const { client, lease: owned } = this
