@@ -125,6 +125,8 @@ export interface ClaimRequest {
    */
   readonly mode: "run" | "manual" | "miss"
   readonly at: number
+  /** The `at` of the record that the caller has read. Ignored for a `manual` run. */
+  readonly after: number
   /** How many runs this request marks as missed, and their cause. */
   readonly missed: number
   readonly cause: string

@@ -215,6 +215,7 @@ describe("requests that fail", { tags: ["B33"] }, () => {
         claim: `${id}#1`,
         mode: "run",
         at: noon + 60_000,
+        after: (yield* store.jobs.read({ mutex: contender.mutex, jobs: [] })).jobs.get("job")!.at,
         missed: 0,
         cause: "outage",
         minInterval: Duration.zero,

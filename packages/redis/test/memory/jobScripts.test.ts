@@ -125,7 +125,8 @@ const claimOf = (
     cause: causes[missed]!,
     minInterval: Duration.millis(minInterval),
     attempts,
-    changed: off === -1 ? 0 : record.former.at(-1)?.until ?? 0
+    changed: off === -1 ? 0 : record.former.at(-1)?.until ?? 0,
+    after: off === 1 ? record.at - 1 : record.at
   }
 }
 
@@ -245,6 +246,7 @@ describe("a run", () => {
     claim,
     mode,
     at,
+    after: at - 1,
     missed: 0,
     cause: "",
     minInterval: Duration.millis(minInterval),

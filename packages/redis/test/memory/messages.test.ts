@@ -545,6 +545,7 @@ describe("the store fails with a ProtocolError for a malformed reply to", () => 
           claim: "claim",
           mode: "run",
           at: 0,
+          after: 0,
           missed: 0,
           cause: "",
           minInterval: period,

@@ -24,7 +24,7 @@ const causes: ReadonlyArray<string> = ["noLeader", "running", "paused", "outage"
 
 /** Parses the arguments for the `claimRun` script. */
 export const claimOf = (args: ReadonlyArray<string>) => {
-  if (args.length !== 16 || !args[4]!.endsWith(":jobs")) return undefined
+  if (args.length !== 17 || !args[4]!.endsWith(":jobs")) return undefined
   const [id, token, job, claim, mode, at, missed, cause] = args.slice(5)
   return {
     id: id!,
@@ -94,11 +94,8 @@ export const jobsRunAsScheduled = (
     const rules = new Map(jobs.map((rule) => [rule.job, rule]))
     const begun = new Map<string, number>()
     const newest = new Map<string, { readonly token: number; readonly at: number }>()
-    /**
-     * Each job's last scheduled time that was run or missed. If an operator has resumed the job since, `claimed` is the
-     * last scheduled time that a leader claimed, from which leaders count if they do not know about the resumption.
-     */
-    const decided = new Map<string, { readonly at: number; readonly claimed: number; readonly when: number }>()
+    /** Each job's last scheduled time that was run, missed, or passed during a pause. */
+    const decided = new Map<string, { readonly at: number; readonly when: number }>()
     const claims = new Set<string>()
     const unbegun = new Map<string, { readonly claim: string; readonly at: number }>()
     /** Runs whose end was recorded before the checker observed their start, as happens with short runs. */
@@ -132,7 +129,7 @@ export const jobsRunAsScheduled = (
     /** Records that an operator has resumed a job, whose scheduled times up to now are neither run nor missed. */
     const resume = (job: string, when: number) => {
       const at = Number(view.field(key, `at:${job}`) ?? NaN)
-      if (!Number.isNaN(at)) decided.set(job, { at, claimed: Math.min(at, decided.get(job)?.claimed ?? at), when })
+      if (!Number.isNaN(at)) decided.set(job, { at, when })
     }
     const began = (job: string, fields: Readonly<Record<string, string | number>>, at: number, client: string) => {
       const [instant, attempt, token] = [Number(fields["instant"]), Number(fields["attempt"]), Number(fields["token"])]
@@ -169,15 +166,14 @@ export const jobsRunAsScheduled = (
         if (mode === "run" && instantsIn(rule, Math.max(before.at, at - 1), at) !== 1) {
           view.violated(`${job} runs for ${at}, which is not a scheduled time`)
         }
-        const own = mode === "run" ? 1 : 0
-        const between = instantsIn(rule, before.at, at) - own
-        if (missed < between || missed > instantsIn(rule, before.claimed, at) - own) {
+        const between = instantsIn(rule, before.at, at) - (mode === "run" ? 1 : 0)
+        if (missed !== between) {
           view.violated(
             `${job} goes from ${before.at} to ${at} (${mode}) with ${missed} missed runs instead of ${between}`
           )
         }
       }
-      decided.set(job, { at, claimed: at, when })
+      decided.set(job, { at, when })
     }
     return {
       onEvent: (event) => {

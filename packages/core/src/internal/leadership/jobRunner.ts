@@ -221,6 +221,7 @@ export const run = <R>(
               claim: claimId(job, decision),
               mode,
               at: decision.at,
+              after: job.record?.at ?? 0,
               missed: decision.missed,
               cause: decision.cause,
               minInterval: Duration.millis(spec.minInterval),

@@ -71,7 +71,7 @@ export class MemoryJobs {
       if (at > now) return reply("Early", 0, at - now)
       const isRepeated = mode === "run" && run?.scheduledAt === at && run.outcome !== "success" &&
         run.attempt < attempts
-      if (at < entry.at || (at === entry.at && !isRepeated)) return reply("Taken")
+      if (entry.at !== request.after || at < entry.at || (at === entry.at && !isRepeated)) return reply("Taken")
       if (isRepeated) attempt = run.attempt + 1
       if (mode === "run" && (this.isPaused || entry.isPaused)) return reply("Paused")
     }

@@ -103,9 +103,13 @@ describe("Sentinel, intentional failover", () => {
           "commands go to the new primary",
           Effect.map(named(replica), (all) => all.includes("commands,reserved"))
         )
-        while ((yield* Queue.take(notices))._tag !== "Gap") { /* what was said in between is not known */ }
-        yield* replica.send("PUBLISH", "channel", "hello")
-        assert.deepInclude(yield* Queue.take(notices), { text: "hello" })
+        // Each Sentinel announces the failover, and the subscriber may have to reconnect again on a later announcement
+        let notice = yield* Queue.take(notices)
+        while (notice._tag === "Gap") {
+          yield* replica.send("PUBLISH", "channel", "hello")
+          notice = yield* Queue.take(notices)
+        }
+        assert.deepInclude(notice, { text: "hello" })
       })).pipe(Effect.provide(capturingLogs([])))
   )
 

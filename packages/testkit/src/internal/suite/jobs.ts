@@ -8,7 +8,9 @@ import type { Bench, Cases, Party } from "./bench.ts"
 
 const keep = Duration.hours(1)
 
-type Options = Partial<Pick<ClaimRequest, "mode" | "missed" | "cause" | "minInterval" | "attempts" | "changed">>
+type Options = Partial<
+  Pick<ClaimRequest, "mode" | "missed" | "cause" | "minInterval" | "attempts" | "changed" | "after">
+>
 
 /** The jobs on the mutex under test, with shortcuts for their operations. */
 const jobsOf = ({ mutex, store: { jobs } }: Bench) => {
@@ -27,21 +29,23 @@ const jobsOf = ({ mutex, store: { jobs } }: Bench) => {
     end: (job: string, claim: string, outcome: "success" | "failure" | "unstarted") =>
       jobs.end({ mutex, job, claim, outcome }),
     claim: (party: Party, token: FencingToken, job: string, claim: string, at: number, options: Options = {}) =>
-      jobs.claim({
-        mutex,
-        job,
-        claim,
-        at,
-        id: party.id,
-        token,
-        mode: "run",
-        missed: 0,
-        cause: "",
-        minInterval: Duration.zero,
-        attempts: 1,
-        changed: 0,
-        ...options
-      })
+      Effect.flatMap(read(), ({ jobs: known }) =>
+        jobs.claim({
+          mutex,
+          job,
+          claim,
+          at,
+          id: party.id,
+          token,
+          mode: "run",
+          missed: 0,
+          cause: "",
+          minInterval: Duration.zero,
+          attempts: 1,
+          changed: 0,
+          after: known.get(job)?.at ?? 0,
+          ...options
+        }))
   }
 }
 
@@ -169,6 +173,19 @@ export const scheduling = ({ bench, it }: Cases): void => {
       const { cause, missed, run } = yield* record("job")
       assert.deepStrictEqual([cause, missed, run!.scheduledAt], ["outage", 5, at + 2])
       assert.strictEqual((yield* claim(a, token, "job", "a3", at + 1, { mode: "miss" }))._tag, "Running")
+    }))
+
+  it.effect("B33: a missed run is counted once, even if the caller did not know that it was counted", () =>
+    Effect.gen(function*() {
+      const { a, claim, know, one, record, token } = yield* setup("jobs missed once")
+      const at = yield* know("job")
+      yield* one.pass(Duration.millis(50))
+      yield* claim(a, token, "job", "a1", at + 1, { mode: "miss", missed: 1, cause: "outage" })
+      for (const mode of ["miss", "run"] as const) {
+        const late = yield* claim(a, token, "job", `late ${mode}`, at + 2, { mode, missed: 2, after: at })
+        assert.strictEqual(late._tag, "Taken")
+      }
+      assert.deepInclude(yield* record("job"), { at: at + 1, missed: 1 })
     }))
 
   it.effect("B33: the minimum time between two runs is measured by the backend's clock", () =>

@@ -16,6 +16,7 @@
 --- ARGV[9] minInterval: ms  minimum time between the starts of runs
 --- ARGV[10] attempts: number  maximum number of runs for one scheduled time
 --- ARGV[11] changed: ms  the last schedule change known to the caller, or 0
+--- ARGV[12] after: ms  the last settled time known to the caller
 --- Reply: { 'Claimed' | 'NotOwner' | 'Taken' | 'Running' | 'Paused' | 'Early', now: Count, attempt: Count, wait: Count
 ---   }. The server's time and the time to wait, in ms.
 
@@ -23,6 +24,7 @@ local owner, jobs = KEYS[1], KEYS[2]
 local id, token, job, claim, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local at, missed, cause = tonumber(ARGV[6]), ARGV[7], ARGV[8]
 local minInterval, attempts, changed = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11]
+local after = tonumber(ARGV[12])
 
 --- @include include/jobs.lua
 
@@ -59,7 +61,8 @@ else
   local isRepeated = mode == 'run' and tonumber(get(jobs, 'scheduled', job)) == at
     and get(jobs, 'outcome', job) ~= 'success' and before < attempts
   local decided = tonumber(get(jobs, 'at', job) or '-1')
-  if at < decided or (at == decided and not isRepeated) then
+  -- Otherwise, runs that an earlier request has counted as missed would be counted again
+  if decided ~= after or at < decided or (at == decided and not isRepeated) then
     return reply('Taken')
   end
   attempt = isRepeated and before + 1 or 1
