@@ -17,6 +17,7 @@ import { forcing } from "./internal/suite/forcedRelease.ts"
 import { granting } from "./internal/suite/grants.ts"
 import { handingOver } from "./internal/suite/handOff.ts"
 import { Command, runHistory } from "./internal/suite/history.ts"
+import { operating } from "./internal/suite/jobOrders.ts"
 import { scheduling } from "./internal/suite/jobs.ts"
 import { naming } from "./internal/suite/names.ts"
 import { guarding } from "./internal/suite/renewals.ts"
@@ -81,6 +82,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<MutexStore, E>, option
     observing(cases)
     forcing(cases)
     scheduling(cases)
+    operating(cases)
     striding(cases)
     requeueing(cases)
     ordering(cases)
