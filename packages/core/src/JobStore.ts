@@ -127,7 +127,7 @@ export interface ClaimRequest {
   readonly at: number
   /** The `at` of the record that the caller has read. Ignored for a `manual` run. */
   readonly after: number
-  /** How many runs this request marks as missed, and their cause. */
+  /** How many runs this request marks as missed, and why. */
   readonly missed: number
   readonly cause: string
   /** Minimum time since the start of the last run. */

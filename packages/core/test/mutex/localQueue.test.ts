@@ -92,7 +92,7 @@ describe("one place in the queue for all waiters in a layer", () => {
     }).pipe(Effect.provide(TestLive)))
 
   it.effect(
-    "the waiters in a place are served in order of arrival, with one release per hand-off",
+    "waiters that share a place are served in order of arrival, with one release per hand-off",
     () =>
       Effect.gen(function*() {
         const faults = yield* Faults

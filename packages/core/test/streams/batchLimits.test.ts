@@ -41,7 +41,7 @@ describe("a batch's time limit", () => {
       yield* TestClock.adjust("1 millis")
       assert.deepStrictEqual(observed, [[1, 2]])
       assert.deepStrictEqual(commits(lease), ["commit 2-0"])
-      // The time starts over for the next batch
+      // The timer restarts for the next batch
       yield* TestClock.adjust("5 seconds")
       lease.add(numbered(3))
       yield* TestClock.adjust("999 millis")
@@ -83,7 +83,7 @@ describe("a batch's time limit", () => {
 describe("a batch's size", () => {
   it.effect("a batch is full when it reaches `batchBytes`, and the next batch starts from zero", () =>
     Effect.gen(function*() {
-      // Each message has two bytes: its name and its value
+      // Each message takes two bytes: its name and its value
       const lease = new ScriptedLease()
       const observed = yield* batched(lease.layer, { batch: 10, batchBytes: 4, batchWithin: "1 minute" })
       for (const [n, expected] of [[1, 0], [2, 1], [3, 1], [4, 2], [5, 2]] as const) {

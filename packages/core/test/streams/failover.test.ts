@@ -149,7 +149,7 @@ it.effect("on a server without counters, the warning about lost messages does no
     ])
   }))
 
-it.effect("after a failover, a reader searches for the last remaining message with reads that fit into `batchBytes`", () =>
+it.effect("after a failover, a reader searches for the last remaining message with reads that fit within `batchBytes`", () =>
   Effect.gen(function*() {
     const large = (n: number) => message(`${1_770_000_000_000 + n}-0`, { n: String(n), text: "x".repeat(100) })
     const lease = new ScriptedLease()

@@ -286,7 +286,7 @@ describe("handlers that fail", () => {
     { tags: ["B52", "G1"] }
   )
 
-  it.effect("a commit resets the count of failures and restarts the retry schedule", () =>
+  it.effect("a commit resets the failure count and restarts the retry schedule", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, open } = yield* fleet.make
       const a = yield* open("a", { maxFailures: 3, deadLetterAfter: 0 })
@@ -330,7 +330,7 @@ describe("handlers that fail", () => {
       assert.deepStrictEqual(backend.dead, [])
     })))
 
-  it.effect("no data stream is dead-lettered before deadLetterAfter, even during a dependency's outage", () =>
+  it.effect("no data stream is dead-lettered before deadLetterAfter, even while a dependency is down", () =>
     fleet.test(Effect.gen(function*() {
       const { a, backend } = yield* fleet.ofOne
       yield* a.start(a.client.run(Effect.fail("downstream"), { onError: () => Effect.void }))

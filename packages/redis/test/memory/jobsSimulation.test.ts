@@ -65,7 +65,7 @@ describe("job simulations", () => {
     })
   })
 
-  /** A store that returns records with these wrong values when leaders read jobs. */
+  /** A store that returns job records with these wrong values to leaders. */
   const misread = (wrong: Partial<JobRecord>) =>
     mistaken((jobs) => ({
       read: (request) =>

@@ -185,8 +185,8 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
     for (let tries = 1;; tries++) {
       const reply = yield* Effect.option(attempt)
       if (Option.getOrUndefined(Option.flatten(reply)) === "OK") return true
-      // The original releases even locks that it did not get, and so may delete the lock of another consumer with the
-      // same name
+      // The original also releases locks that it failed to acquire, so it may delete the lock of another consumer with
+      // the same name
       yield* Effect.ignore(Effect.timeout(unlock(entry), lockTimeout))
       if (tries === lockTries) return false
       yield* Effect.sleep(lockPause)
@@ -224,7 +224,7 @@ export const join = Effect.fnUntraced(function*<E, R>(options: Options<E, R>) {
       (cause) => Effect.logDebug("The work on a data stream failed, so the stream stays unfinished", cause)
     )
 
-  /** Takes care of a locked entry: renews the lock, and runs the work. */
+  /** Processes a locked entry: renews the lock, and runs the work. */
   const own = Effect.fnUntraced(function*(entry: Entry, isRenewed = true) {
     owned.set(entry.stream, entry.entry)
     events.push({ _tag: "Added", ...entry })

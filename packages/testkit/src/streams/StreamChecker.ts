@@ -1,5 +1,5 @@
 /**
- * Rules that every history must obey if a simulated fleet shares data streams.
+ * Rules that every history must obey when a simulated fleet shares data streams.
  *
  * Use them together with the checkers for locks, which check a data stream's lease like any other lock.
  *
@@ -14,7 +14,7 @@
  *   are processed concurrently. `failed`: the handler of `entry` failed. `tried`: the handler failed to process one
  *   `message`.
  * - `gap`: missing messages were reported to the handler. It has the fields of `StreamMessages.Gap`.
- * - `kept`: an external system has stored `message` as the last processed one. For handlers that do not commit.
+ * - `kept`: an external system has stored `message` as the last one processed. For handlers that do not commit.
  *
  * **Example** (For a fleet without rebalancing)
  *

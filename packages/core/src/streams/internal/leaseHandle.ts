@@ -117,7 +117,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
   readonly messagesAfter: StreamLease["messagesAfter"] = (after, count) =>
     Effect.andThen(
       this.ensure,
-      // After an interruption between the increment and the finalizer, this reader would count as waiting forever
+      // After an interruption between the increment and the finalizer, this reader would be counted as waiting forever
       Effect.uninterruptibleMask((restore) => {
         const { client, lease: owned } = this
         owned.waiting++
@@ -136,7 +136,7 @@ export class LeaseImpl extends LeaseHandle<OwnedStream> implements StreamLease {
     )
 
   /**
-   * Runs the work on one message. During this work, the handler counts as busy and must make progress, even if its loop
+   * Processes one message. During this work, the handler counts as busy and must make progress, even if its loop
    * is waiting for other messages.
    */
   readonly inHand = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

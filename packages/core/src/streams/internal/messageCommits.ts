@@ -23,8 +23,8 @@ export interface Processed {
 }
 
 /**
- * The messages that are processed but not committed: the last one, their number, and the monotonic time in milliseconds
- * when the first one was processed.
+ * The messages that have been processed but not committed: the last one, their count, and the monotonic time in
+ * milliseconds when the first one was processed.
  */
 interface Uncommitted {
   readonly last: Processed

@@ -60,7 +60,7 @@ export const readSize = 128
 /** The maximum numbers of messages per data stream and per read. They limit how long a reply blocks the event loop. */
 const [maxCount, maxMessages] = [100, 2000]
 
-/** How long a data stream is still read after its last waiter has left. */
+/** How long to keep reading a data stream after its last waiter has left. */
 const patienceMillis = 5000
 
 const readMessages = decoder("a read from data streams", StreamWire.ReadReply)

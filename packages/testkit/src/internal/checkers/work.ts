@@ -9,7 +9,7 @@ interface Working {
   readonly client: string
   readonly at: number
   hasStepped: boolean
-  /** The other work that started during this work, and the violation to report if this work continues. */
+  /** Other work that started while this work was running, and the violation to report if this work continues. */
   overlap: { readonly at: number; readonly text: string } | undefined
 }
 

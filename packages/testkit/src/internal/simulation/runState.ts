@@ -10,7 +10,7 @@ import type { ProcessSlot } from "./process.ts"
 import type { Setup, Violation } from "./setup.ts"
 import { World } from "./world.ts"
 
-/** The time of an event that has not happened. */
+/** The time of an event that has not happened yet. */
 export const never = -Infinity
 
 export class RunState {
@@ -96,7 +96,7 @@ export class RunState {
     this.emit({ _tag: "Phase", at: this.world.now(), phase })
   }
 
-  /** Records that a fault starts to affect a process or, without a process, the server. */
+  /** Records the start of a fault that affects a process or, if none is given, the server. */
   begin(slot: ProcessSlot | undefined): void {
     if (slot === undefined) this.serverFaults++
     else slot.faults++

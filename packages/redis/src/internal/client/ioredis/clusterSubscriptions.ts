@@ -49,7 +49,7 @@ interface Entry {
   readonly listener: (text: string | undefined) => void
   readonly attached: Map<Home, Scope.Closeable>
   readonly copies: Copies
-  /** Unreachable homes. The entry is attached to each once it is reachable. */
+  /** Unreachable homes. The entry is attached to each node once that node is reachable. */
   readonly awaited: Set<Home>
 }
 
