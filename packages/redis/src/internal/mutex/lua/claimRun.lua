@@ -60,9 +60,8 @@ else
   end
   local isRepeated = mode == 'run' and tonumber(get(jobs, 'scheduled', job)) == at
     and get(jobs, 'outcome', job) ~= 'success' and before < attempts
-  local decided = tonumber(get(jobs, 'at', job) or '-1')
   -- Otherwise, runs that an earlier request has counted as missed would be counted again
-  if decided ~= after or at < decided or (at == decided and not isRepeated) then
+  if tonumber(get(jobs, 'at', job)) ~= after or at < after or (at == after and not isRepeated) then
     return reply('Taken')
   end
   attempt = isRepeated and before + 1 or 1
