@@ -12,7 +12,7 @@ export const help = `fake-redis: an in-memory Redis 7.0
 
 The first line of the output is the address. SIGINT and SIGTERM stop the server.`
 
-/** Parses the arguments. Throws an error that says what is wrong. */
+/** Parses the arguments. Throws an `Error` that names the invalid argument. */
 export const parse = (args: ReadonlyArray<string>): Options | "help" => {
   const { values } = parseArgs({
     args: [...args],
