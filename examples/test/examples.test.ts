@@ -53,7 +53,11 @@ describe("with-lock.ts", () => {
       MutexStore.MutexStore,
       Effect.map(MutexStore.MutexStore, (store) => ({
         ...store,
-        acquire: (request) => Effect.tap(store.acquire(request), () => Effect.sync(() => grants++)),
+        acquire: (request, done) =>
+          store.acquire(request, (exit) => {
+            grants++
+            done(exit)
+          }),
         guard: (requests) => {
           renewals++
           return renewals === 1

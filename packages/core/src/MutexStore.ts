@@ -240,20 +240,20 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
  *
  * ```ts
  * import * as MutexStore from "@effect-simba/core/MutexStore"
- * import { Effect, Layer } from "effect"
+ * import { Effect, Exit, Layer } from "effect"
  *
  * const LoggingStore = Layer.effect(
  *   MutexStore.MutexStore,
  *   Effect.map(MutexStore.MutexStore, (store) =>
  *     MutexStore.MutexStore.of({
  *       ...store,
- *       acquire: (request) =>
- *         Effect.tap(store.acquire(request), (result) =>
- *           Effect.logDebug(
- *             result._tag === "Granted"
- *               ? `${request.id} has ${request.mutex} with token ${result.token}`
- *               : `${request.id} waits for ${request.mutex} behind ${result.position} others`
- *           ))
+ *       acquire: (request, done) =>
+ *         store.acquire(request, (exit) => {
+ *           if (Exit.isSuccess(exit) && exit.value._tag === "Granted") {
+ *             console.debug(`${request.id} has ${request.mutex} with token ${exit.value.token}`)
+ *           }
+ *           done(exit)
+ *         })
  *     }))
  * ).pipe(Layer.provide(MutexStore.layerMemory))
  * ```
@@ -262,7 +262,16 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
  * @since 0.1.0
  */
 export class MutexStore extends Context.Service<MutexStore, {
-  readonly acquire: (request: AcquireRequest) => Effect.Effect<AcquireResult, StoreError>
+  /**
+   * Calls `done` once, with the reply. The returned function abandons the request: its reply is ignored, and a request
+   * that has not been sent yet is dropped. An abandoned request may still be granted, so the caller then releases it.
+   *
+   * @see {@link acquire} for an Effect
+   */
+  readonly acquire: (
+    request: AcquireRequest,
+    done: (exit: Exit.Exit<AcquireResult, StoreError>) => void
+  ) => () => void
   /**
    * Renews many leases in a few round trips, and returns the results in the order of the requests. A renewed lease
    * lasts its full duration from now, even if it then ends sooner than before. A store with several servers passes each
@@ -391,6 +400,33 @@ export const tokenStride: number = stride.tokenStride
  * @since 0.1.0
  */
 export const spareTokens: (token: number) => number = stride.spareTokens
+
+/**
+ * Sends an acquire and waits for the reply. An interruption abandons the request, which may still be granted.
+ *
+ * **Example** (Asking once)
+ *
+ * ```ts
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
+ * import { Duration, Effect } from "effect"
+ *
+ * const ask = (attempt: Pick<MutexStore.AcquireRequest, "id" | "mutex">) =>
+ *   Effect.flatMap(MutexStore.MutexStore, (store) =>
+ *     MutexStore.acquire(store, {
+ *       ...attempt,
+ *       mode: "try",
+ *       confirm: Duration.millis(1500),
+ *       lease: Duration.seconds(16)
+ *     }))
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const acquire = (
+  store: MutexStore["Service"],
+  request: AcquireRequest
+): Effect.Effect<AcquireResult, StoreError> => Effect.callback((resume) => Effect.sync(store.acquire(request, resume)))
 
 /**
  * Releases a mutex and waits for the reply.
@@ -543,7 +579,10 @@ const make = Effect.gen(function*() {
   }
 
   return MutexStore.of({
-    acquire: (request) => using(request.mutex, (mutex) => mutex.acquire(request)),
+    acquire: (request, done) => {
+      done(Exit.succeed(withMutex(request.mutex, (mutex) => mutex.acquire(request))))
+      return () => {}
+    },
     guard: (requests) =>
       Effect.forEach(
         requests,

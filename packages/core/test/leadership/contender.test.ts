@@ -3,6 +3,7 @@ import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, References, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import { acquiring } from "../support/acquiring.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { start, TestLive } from "../support/setup.ts"
 
@@ -284,7 +285,7 @@ describe("a contender", () => {
       MutexStore.MutexStore,
       Effect.map(MutexStore.MutexStore, (store) => ({
         ...store,
-        acquire: (request) => through(store.acquire(request)),
+        acquire: acquiring((request) => through(MutexStore.acquire(store, request))),
         inspect: (mutex, limit) => through(store.inspect(mutex, limit))
       }))
     ).pipe(Layer.provide(MutexStore.layerMemory))

@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, References, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { jobHost } from "../../src/internal/leadership/jobHost.ts"
+import { acquiring } from "../support/acquiring.ts"
 import { outage, refusal, silentStore } from "../support/faultyStore.ts"
 import * as Fleet from "../support/fleet.ts"
 import { start, TestLive } from "../support/setup.ts"
@@ -32,7 +33,7 @@ const counting = () => {
     Effect.map(MutexStore.MutexStore, (store) => ({
       ...store,
       isReady: () => false,
-      acquire: (request) => through("acquired", store.acquire(request)),
+      acquire: acquiring((request) => through("acquired", MutexStore.acquire(store, request))),
       guard: (requests) => through(undefined, store.guard(requests)),
       owner: (name) => through("owners", store.owner(name)),
       inspect: (name, limit) => through(undefined, store.inspect(name, limit))
@@ -97,7 +98,7 @@ describe("a contender in an outage", () => {
         })
         yield* settle
         yield* jobs.stop
-        yield* store.acquire({ mutex, id: "1-bbbbbbbbbbbb:them" as LeaseId, mode: "try", ...times })
+        yield* MutexStore.acquire(store, { mutex, id: "1-bbbbbbbbbbbb:them" as LeaseId, mode: "try", ...times })
         yield* jobs.start
         yield* settle
         const noted: Array<string> = []

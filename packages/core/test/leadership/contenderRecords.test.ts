@@ -122,7 +122,9 @@ describe("a contender", () => {
         yield* Effect.gen(function*() {
           const store = yield* MutexStore.MutexStore
           const times = { lease: Duration.seconds(16), confirm: Duration.seconds(1) }
-          if (owner !== undefined) yield* store.acquire({ mutex, id: owner as LeaseId, mode: "try", ...times })
+          if (owner !== undefined) {
+            yield* MutexStore.acquire(store, { mutex, id: owner as LeaseId, mode: "try", ...times })
+          }
           const jobs = yield* Mutex.contend("jobs")
           if (owner === undefined) yield* jobs.stop
           yield* settle

@@ -123,7 +123,7 @@ describe("a contender over time", () => {
       const mutex = MutexName.MutexName.make("jobs")
       const id = "foreign" as MutexName.LeaseId
       const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
-      yield* store.acquire({ mutex, id, mode: "try", ...period })
+      yield* MutexStore.acquire(store, { mutex, id, mode: "try", ...period })
       const jobs = yield* Mutex.contend("jobs")
       const observed = yield* recording(jobs)
       const foreign: Contender.State = {

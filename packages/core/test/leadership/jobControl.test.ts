@@ -43,7 +43,13 @@ describe("a fleet's jobs", () => {
       const store = Context.get(made.fleet.store, MutexStore.MutexStore)
       const mutex = MutexName.MutexName.make("jobs")
       const id = MutexName.LeaseId.make("1-aaaaaaaaaaaa:an older version")
-      yield* store.acquire({ mutex, id, mode: "try", lease: Duration.days(365), confirm: Duration.seconds(1) })
+      yield* MutexStore.acquire(store, {
+        mutex,
+        id,
+        mode: "try",
+        lease: Duration.days(365),
+        confirm: Duration.seconds(1)
+      })
       const { close } = yield* made.node("a", (name) => [made.job(name, { schedule: hourly })])
       yield* TestClock.adjust("30 hours")
       yield* close

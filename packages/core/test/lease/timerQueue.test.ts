@@ -161,38 +161,6 @@ describe("the timer queue", () => {
       yield* Fiber.join(busy)
       assert.isAtMost(counted.turns, 6)
     }).pipe(Effect.scoped))
-
-  it.effect("an effect leaves no timers behind if it ends in time", () =>
-    Effect.gen(function*() {
-      let open = 0
-      const at = () => (open++, () => void open--)
-      const alarms = { at, pollAt: at, isClosed: () => false }
-      const limited = alarmsOf.limit(alarms, 5000, Effect.delay(Effect.succeed("done"), 1000), () => Effect.die("late"))
-      const fiber = yield* Effect.forkChild(limited, { startImmediately: true })
-      assert.strictEqual(open, 1)
-      yield* TestClock.adjust(1000)
-      assert.strictEqual(yield* Fiber.join(fiber), "done")
-      assert.strictEqual(open, 0)
-    }))
-
-  it.effect("an effect keeps its timeout if the queue closes before it starts or while it runs", () =>
-    Effect.gen(function*() {
-      const at = (yield* now) + 1000
-      const limited = (alarms: alarmsOf.TimerQueue) =>
-        Effect.forkChild(alarmsOf.limit(alarms, at, Effect.never, () => Effect.succeed("late")), {
-          startImmediately: true
-        })
-      const [alarms, during] = yield* Effect.scoped(Effect.gen(function*() {
-        const alarms = yield* alarmsOf.make
-        return [alarms, yield* limited(alarms)] as const
-      }))
-      const fibers = [during, yield* limited(alarms)]
-      yield* TestClock.adjust(999)
-      assert.deepStrictEqual(fibers.map((fiber) => fiber.pollUnsafe()), [undefined, undefined])
-      yield* TestClock.adjust(1)
-      assert.isTrue(fibers.every((fiber) => fiber.pollUnsafe() !== undefined))
-      assert.deepStrictEqual(yield* Effect.forEach(fibers, Fiber.join), ["late", "late"])
-    }))
 })
 
 it.effect("when the queue closes, it calls all timers even if one of them throws", () =>

@@ -22,7 +22,10 @@ const setup = Effect.gen(function*() {
   const store = yield* MutexStore.MutexStore
   const counted = MutexStore.MutexStore.of({
     ...store,
-    acquire: (request) => Effect.andThen(Effect.sync(asked.note), store.acquire(request))
+    acquire: (request, done) => {
+      asked.note()
+      return store.acquire(request, done)
+    }
   })
   const them = yield* another("them")
   const us = yield* Layer.build(

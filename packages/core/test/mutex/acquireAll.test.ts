@@ -56,11 +56,11 @@ it.effect("acquireAll fails if a lease ends during the last request, even if its
       const store = yield* MutexStore.MutexStore
       const stalled = Layer.succeed(MutexStore.MutexStore, {
         ...store,
-        acquire: (request) =>
-          Effect.tap(store.acquire(request), () =>
-            Effect.sync(() => {
-              if (request.mutex === "b") stall.millis = 15_500
-            }))
+        acquire: (request, done) =>
+          store.acquire(request, (exit) => {
+            if (request.mutex === "b") stall.millis = 15_500
+            done(exit)
+          })
       })
       const loss = yield* Effect.flip(Effect.scoped(Mutex.acquireAll(["a", "b"]))).pipe(
         Effect.provide(Layer.fresh(Layer.provide(Mutex.layer(), stalled)))

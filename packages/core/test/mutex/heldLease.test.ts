@@ -16,7 +16,7 @@ const stranger = Effect.gen(function*() {
   const period = { lease: Duration.seconds(16), confirm: Duration.millis(1500) }
   return {
     id,
-    take: store.acquire({ mutex, id, mode: "try", ...period }),
+    take: MutexStore.acquire(store, { mutex, id, mode: "try", ...period }),
     release: (victim: MutexName.LeaseId) => MutexStore.release(store, { mutex, id: victim, ...period })
   }
 })

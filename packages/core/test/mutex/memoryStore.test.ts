@@ -37,7 +37,7 @@ it.effect("unused mutexes use no memory", () =>
     const use = Effect.fnUntraced(function*(from: number, count: number) {
       for (let counter = from; counter < from + count; counter++) {
         const subject = { mutex: MutexName.MutexName.make(`m ${counter}`), id: id(counter) }
-        yield* store.acquire({ ...subject, mode: "try", ...times })
+        yield* MutexStore.acquire(store, { ...subject, mode: "try", ...times })
         yield* MutexStore.release(store, { ...subject, ...times })
       }
       collect()
@@ -185,7 +185,7 @@ it.effect("an inspection lists up to a hundred waiters by default", () =>
   Effect.gen(function*() {
     const store = yield* MutexStore.MutexStore
     for (let counter = 1; counter <= 103; counter++) {
-      yield* store.acquire({ mutex, id: id(counter), mode: "wait", ...times })
+      yield* MutexStore.acquire(store, { mutex, id: id(counter), mode: "wait", ...times })
     }
     const named = (options?: Parameters<typeof Mutex.inspect>[1]) =>
       Effect.map(Mutex.inspect("m", options), ({ waiters, waiting }) => [waiting, waiters.length])

@@ -68,8 +68,11 @@ describe("metrics", () => {
   it.effect("an attempt that crashes counts as an error", () =>
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
+      const acquire = () => {
+        throw new Error("a bug")
+      }
       const crashing = Layer.fresh(Mutex.layer()).pipe(
-        Layer.provide(Layer.succeed(MutexStore.MutexStore, { ...store, acquire: () => Effect.die("a bug") }))
+        Layer.provide(Layer.succeed(MutexStore.MutexStore, { ...store, acquire }))
       )
       yield* Effect.exit(Effect.provide(Effect.scoped(Mutex.acquire("m")), crashing))
       assert.strictEqual(yield* count(MutexMetrics.mutex.attempts.error), 1)
@@ -183,7 +186,7 @@ describe("metrics", () => {
       // Nor is a grant in reply to a poll after the owner's lease has expired
       const store = yield* MutexStore.MutexStore
       const gone = { mutex: MutexName.make("n"), id: "1-bbbbbbbbbbbb:them" as LeaseId, mode: "try" } as const
-      yield* store.acquire({ ...gone, lease: Duration.seconds(16), confirm: Duration.seconds(1) })
+      yield* MutexStore.acquire(store, { ...gone, lease: Duration.seconds(16), confirm: Duration.seconds(1) })
       yield* start(Mutex.withLock("n")(Effect.never))
       yield* TestClock.adjust("17 seconds")
       assert.strictEqual(yield* count(MutexMetrics.mutex.handOffs), 0)

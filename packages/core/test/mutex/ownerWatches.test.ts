@@ -267,7 +267,13 @@ describe("a watch", () => {
     Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const id = "1:1@simba" as MutexName.LeaseId
-      yield* store.acquire({ mutex, id, mode: "try", lease: Duration.seconds(16), confirm: Duration.seconds(1) })
+      yield* MutexStore.acquire(store, {
+        mutex,
+        id,
+        mode: "try",
+        lease: Duration.seconds(16),
+        confirm: Duration.seconds(1)
+      })
       const { events, limits, polls } = yield* idle()
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual([...new Set(polls)], [0, 15_901, 16_001])

@@ -151,7 +151,10 @@ describe("a waiter queued by a release that grants the mutex to another layer", 
         MutexStore.MutexStore,
         Effect.map(MutexStore.MutexStore, (store) => ({
           ...store,
-          acquire: (request) => Effect.andThen(Effect.sync(() => asked.push(request)), store.acquire(request)),
+          acquire: (request, done) => {
+            asked.push(request)
+            return store.acquire(request, done)
+          },
           release: ({ requeue }, done) =>
             done(
               Exit.succeed({

@@ -3,6 +3,7 @@ import type { ClaimResult } from "@effect-simba/core/JobStore"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
 import { Clock, Context, type Duration, Effect, Layer } from "effect"
+import { acquiring } from "./acquiring.ts"
 
 export interface Switches {
   /**
@@ -79,15 +80,14 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
     })
   const faulty = MutexStore.MutexStore.of({
     ...store,
-    acquire: (request) =>
-      Effect.suspend(() => {
-        faults.calls.push(`acquire ${request.mode}`)
-        if (faults.refusals > 0) {
-          faults.refusals--
-          return Effect.fail(refusal)
-        }
-        return through(faults.acquire, store.acquire(request))
-      }),
+    acquire: acquiring((request) => {
+      faults.calls.push(`acquire ${request.mode}`)
+      if (faults.refusals > 0) {
+        faults.refusals--
+        return Effect.fail(refusal)
+      }
+      return through(faults.acquire, MutexStore.acquire(store, request))
+    }, run),
     guard: (requests) =>
       Effect.suspend(() => {
         faults.calls.push(`guard ${requests.length}`)

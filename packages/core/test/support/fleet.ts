@@ -1,20 +1,21 @@
 /** Several nodes with separate wall clocks on one in-process backend. The backend uses the test's clock. */
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
-import { Clock, Context, Effect, Exit, Layer, Logger, Scope } from "effect"
+import { Clock, Context, Effect, Exit, type Fiber, Layer, Logger, Scope } from "effect"
+import { acquiring } from "./acquiring.ts"
 import * as FaultyStore from "./faultyStore.ts"
 
 type Store = MutexStore.MutexStore["Service"]
 
 const wrap = (
   store: Store,
-  run: (effect: Effect.Effect<unknown>) => void,
+  run: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>,
   through: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 ): Store => ({
   ...store,
-  acquire: (request) => through(store.acquire(request)),
+  acquire: acquiring((request) => through(MutexStore.acquire(store, request)), run),
   guard: (requests) => through(store.guard(requests)),
-  release: (request, done) => run(through(Effect.sync(() => store.release(request, done)))),
+  release: (request, done) => void run(through(Effect.sync(() => store.release(request, done)))),
   owner: (mutex) => through(store.owner(mutex)),
   inspect: (mutex, limit) => through(store.inspect(mutex, limit)),
   forceRelease: (mutex, confirm) => through(store.forceRelease(mutex, confirm)),

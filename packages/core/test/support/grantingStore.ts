@@ -13,7 +13,7 @@ import {
   type WakeUp
 } from "@effect-simba/core/MutexStore"
 import { BackendError, type StoreError } from "@effect-simba/core/SimbaError"
-import { Clock, Context, Deferred, Duration, Effect, Exit, Layer, Logger, Stream } from "effect"
+import { Clock, Context, Duration, Effect, Exit, Layer, Logger, Stream } from "effect"
 
 export const outage = new BackendError({ operation: "test", isRetryable: true, cause: new Error("outage") })
 
@@ -52,7 +52,7 @@ export const turn = (grant: Omit<Grant, "millis">, millis = 1500): WakeUp => ({
 
 const store = Layer.effectContext(Effect.gen(function*() {
   const calls: Array<string> = []
-  const waiting: Array<Deferred.Deferred<AcquireResult, StoreError>> = []
+  const waiting: Array<(exit: Exit.Exit<AcquireResult, StoreError>) => void> = []
   const confirmations: Array<Backend["Service"]["confirmations"][number]> = []
   const releases: Array<ReleaseRequest> = []
   const listeners = new Set<(wakeUp: WakeUp) => void>()
@@ -61,14 +61,12 @@ const store = Layer.effectContext(Effect.gen(function*() {
   return Context.make(
     MutexStore,
     MutexStore.of({
-      acquire: ({ mode }) =>
-        Effect.suspend(() => {
-          calls.push(mode)
-          if (mode === "try") return Effect.succeed(refusal(undefined))
-          const reply = Deferred.makeUnsafe<AcquireResult, StoreError>()
-          waiting.push(reply)
-          return Deferred.await(reply)
-        }),
+      acquire: ({ mode }, done) => {
+        calls.push(mode)
+        if (mode === "try") done(Exit.succeed(refusal(undefined)))
+        else waiting.push(done)
+        return () => {}
+      },
       confirm: (request, done) => {
         calls.push("confirm")
         confirmations.push({ request, done })
@@ -106,7 +104,7 @@ const store = Layer.effectContext(Effect.gen(function*() {
     })
   ).pipe(Context.add(Backend, {
     calls,
-    reply: (exit) => Effect.suspend(() => Effect.asVoid(Deferred.done(waiting.pop()!, exit))),
+    reply: (exit) => Effect.sync(() => waiting.pop()!(exit)),
     confirmations,
     releases,
     listeners,

@@ -153,7 +153,9 @@ const run = Effect.fnUntraced(function*(steps: ReadonlyArray<Step>) {
         if (last !== undefined) yield* both((store) => MutexStore.release(store, { mutex, id: last, lease, confirm }))
         const next = owner = ids[step.by]
         if (next === undefined) break
-        const result = yield* both((store) => store.acquire({ mutex, id: next, mode: "try", lease, confirm }))
+        const result = yield* both((store) =>
+          MutexStore.acquire(store, { mutex, id: next, mode: "try", lease, confirm })
+        )
         if (result._tag === "Granted") token = result.token
         break
       }
@@ -232,7 +234,7 @@ describe("a run", () => {
       const { real } = yield* setup
       const model = Context.get(yield* Layer.build(MutexStore.layerMemory), MutexStore.MutexStore)
       for (const store of [real, model]) {
-        const granted = yield* store.acquire({ mutex, id: ids[0]!, mode: "try", lease, confirm })
+        const granted = yield* MutexStore.acquire(store, { mutex, id: ids[0]!, mode: "try", lease, confirm })
         yield* store.jobs.read({ mutex, id: ids[0]!, jobs: [{ name: "a", schedule: "s", keep: Duration.hours(1) }] })
         assert(granted._tag === "Granted")
         yield* play(store, granted.token)

@@ -504,7 +504,10 @@ describe("the store fails with a ProtocolError for a malformed reply to", () => 
   it.effect.each(badAcquires.map((reply) => ({ reply })))(
     "acquire: $reply",
     ({ reply }) =>
-      readingFails(reply, (store) => store.acquire({ mutex, id, mode: "try", lease: period, confirm: period }))
+      readingFails(
+        reply,
+        (store) => MutexStore.acquire(store, { mutex, id, mode: "try", lease: period, confirm: period })
+      )
   )
 
   it.effect.each([["x"], [[1, "owner", "x@@"]], [[1, "what", ""]]].map((reply) => ({ reply })))(

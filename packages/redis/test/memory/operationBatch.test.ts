@@ -2,7 +2,7 @@
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
-import { MutexStore, release, wakeUps } from "@effect-simba/core/MutexStore"
+import { acquire, MutexStore, release, wakeUps } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"
@@ -71,7 +71,7 @@ describe("requests from one event-loop turn", () => {
       const requests = Array.from({ length: 3 }, () => requestOf("interrupted"))
       const fibers = yield* Effect.forEach(
         requests,
-        (request) => Effect.forkChild(store.acquire(request), { startImmediately: true })
+        (request) => Effect.forkChild(acquire(store, request), { startImmediately: true })
       )
       yield* Fiber.interrupt(fibers[1]!)
       granted(yield* Fiber.join(fibers[0]!))
@@ -85,7 +85,7 @@ describe("requests from one event-loop turn", () => {
       const thrown = yield* uncaught
       const fibers = yield* Effect.forEach(
         Array.from({ length: 3 }, () => requestOf("observed")),
-        (request) => Effect.forkChild(store.acquire(request), { startImmediately: true })
+        (request) => Effect.forkChild(acquire(store, request), { startImmediately: true })
       )
       fibers[0]!.addObserver(() => {
         throw new Error("an observer")
@@ -101,7 +101,7 @@ describe("requests from one event-loop turn", () => {
     Effect.gen(function*() {
       const { state, store } = yield* openDirect
       const { id, lease, mutex } = requestOf("confirmed")
-      const waiting = yield* Effect.forkChild(store.acquire(requestOf("waiting")), { startImmediately: true })
+      const waiting = yield* Effect.forkChild(acquire(store, requestOf("waiting")), { startImmediately: true })
       let sent = 0
       state.reply = () => void sent++
       const confirmed = yield* Effect.callback<Exit.Exit<unknown, unknown>>((resume) => {
@@ -117,7 +117,7 @@ describe("requests from one event-loop turn", () => {
     Effect.gen(function*() {
       const { state, store } = yield* openDirect
       const { confirm, id, lease, mutex } = requestOf("waited")
-      granted(yield* store.acquire({ mutex, id, lease, confirm, mode: "try" }))
+      granted(yield* acquire(store, { mutex, id, lease, confirm, mode: "try" }))
       const waiter = contender(store, mutex)
       yield* wakeUps(store, mutex, waiter.id)
       yield* waiter.wait
@@ -138,7 +138,7 @@ describe("requests from one event-loop turn", () => {
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const wanted = [16_000, 30_000, 7000].map((millis) => ({ ...requestOf("terms"), lease: Duration.millis(millis) }))
-      yield* Effect.forEach(wanted, (request) => store.acquire(request), { concurrency: "unbounded" })
+      yield* Effect.forEach(wanted, (request) => acquire(store, request), { concurrency: "unbounded" })
       assert.strictEqual((yield* calls).length, 1)
       const left = yield* Effect.forEach(wanted, ({ mutex }) => store.owner(mutex))
       assert.deepStrictEqual(
@@ -152,7 +152,7 @@ describe("requests from one event-loop turn", () => {
       const { store } = yield* openDirect
       const pairs = [1500, 700, 2500].map((confirm) => [requestOf(`${confirm}`), Duration.millis(confirm)] as const)
       for (const [request] of pairs) {
-        yield* store.acquire(request)
+        yield* acquire(store, request)
         const waiter = contender(store, request.mutex)
         yield* wakeUps(store, request.mutex, waiter.id)
         yield* waiter.wait
@@ -180,7 +180,7 @@ describe("requests from one event-loop turn", () => {
       const names = ["", " and", " and more", ""].map((end) => MutexName.make(`${mutex}${end}`))
       const results = yield* Effect.forEach(
         names,
-        (mutex) => store.acquire({ ...requestOf("other"), mutex }),
+        (mutex) => acquire(store, { ...requestOf("other"), mutex }),
         { concurrency: "unbounded" }
       )
       assert.deepStrictEqual(results.map(({ _tag }) => _tag), ["Granted", "Granted", "Granted", "Refused"])
@@ -195,9 +195,9 @@ describe("requests from one event-loop turn", () => {
     Effect.gen(function*() {
       const { store } = yield* openDirect
       const [held, other] = [requestOf("held"), requestOf("other")]
-      yield* store.acquire(held)
+      yield* acquire(store, held)
       const before = (yield* calls).length
-      yield* Effect.all([store.acquire(other), ask(store, held)], { concurrency: "unbounded", discard: true })
+      yield* Effect.all([acquire(store, other), ask(store, held)], { concurrency: "unbounded", discard: true })
       const [first, second] = (yield* calls).slice(before)
       assert.include(first!, RedisKeys.owner(other.mutex))
       assert.include(second!, RedisKeys.owner(held.mutex))
@@ -209,7 +209,7 @@ describe("requests from one event-loop turn", () => {
       const request = requestOf("inspected")
       const mutexes = [request.mutex, ...Array.from({ length: 19 }, (_, n) => requestOf(`idle ${n}`).mutex)]
       const inspecting = Effect.forEach(mutexes, (mutex) => store.inspect(mutex, 0), { concurrency: "unbounded" })
-      const [acquired, found] = yield* Effect.all([store.acquire(request), inspecting], { concurrency: "unbounded" })
+      const [acquired, found] = yield* Effect.all([acquire(store, request), inspecting], { concurrency: "unbounded" })
       const { token } = granted(acquired)
       assert.strictEqual(found[0]!.token, token)
       assert.deepStrictEqual(
@@ -225,11 +225,11 @@ describe("requests from one event-loop turn", () => {
       state.reply = () => {
         throw new RangeError("Invalid string length")
       }
-      for (const exit of yield* exitsOf([store.acquire(requestOf("one")), store.acquire(requestOf("two"))])) {
+      for (const exit of yield* exitsOf([acquire(store, requestOf("one")), acquire(store, requestOf("two"))])) {
         assert.isTrue(Exit.isFailure(exit) && String(exit.cause).includes("Invalid string length"))
       }
       state.reply = undefined
-      granted(yield* store.acquire(requestOf("three")))
+      granted(yield* acquire(store, requestOf("three")))
     }).pipe(Effect.provide(FakeLive)))
 
   it.effect.each([null, "1", ["1"], ["1", "2", "3"], {}].map((value) => ({ value })))(
@@ -238,7 +238,7 @@ describe("requests from one event-loop turn", () => {
       Effect.gen(function*() {
         const { state, store } = yield* openDirect
         state.reply = () => ({ before: true, failure: undefined, value })
-        for (const exit of yield* exitsOf([store.acquire(requestOf("one")), store.acquire(requestOf("two"))])) {
+        for (const exit of yield* exitsOf([acquire(store, requestOf("one")), acquire(store, requestOf("two"))])) {
           const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
           assert.instanceOf(error, ProtocolError)
           assert.strictEqual(error.read, typeof value === "string" ? value : JSON.stringify(value))
@@ -258,8 +258,8 @@ describe("requests from one event-loop turn", () => {
         command === "EVALSHA"
           ? { before: true, failure: { cause: new Error("NOSCRIPT No matching script. Please use EVAL.") } }
           : undefined
-      const keeping = yield* Effect.forkChild(store.acquire(kept), { startImmediately: true })
-      const leaving = yield* Effect.forkChild(store.acquire(abandoned), { startImmediately: true })
+      const keeping = yield* Effect.forkChild(acquire(store, kept), { startImmediately: true })
+      const leaving = yield* Effect.forkChild(acquire(store, abandoned), { startImmediately: true })
       yield* Fiber.interrupt(leaving)
       granted(yield* Fiber.join(keeping))
       const [args] = yield* calls
@@ -326,7 +326,9 @@ describe("requests from one event-loop turn", () => {
       const { store } = yield* openDirect
       const server = yield* FakeRedis.FakeRedis
       yield* server.setErrorState("READONLY")
-      const exits = yield* exitsOf([requestOf("replica"), requestOf("replica")].map(store.acquire))
+      const exits = yield* exitsOf(
+        [requestOf("replica"), requestOf("replica")].map((request) => acquire(store, request))
+      )
       for (const exit of exits) {
         const error = yield* Effect.flip(exit)
         assert.instanceOf(error, BackendError)
@@ -351,7 +353,7 @@ describe("requests from one event-loop turn", () => {
         ),
         MutexStore
       )
-      const exits = yield* exitsOf([requestOf("length"), requestOf("length")].map(store.acquire))
+      const exits = yield* exitsOf([requestOf("length"), requestOf("length")].map((request) => acquire(store, request)))
       for (const exit of exits) assert.instanceOf(yield* Effect.flip(exit), ProtocolError)
     }).pipe(Effect.provide(FakeLive)))
 

@@ -1,6 +1,6 @@
 /** How lease renewals share calls to the server. */
 import { type Lease, Mutex, MutexName } from "@effect-simba/core"
-import { MutexStore } from "@effect-simba/core/MutexStore"
+import { acquire, MutexStore } from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { TestRedis } from "@effect-simba/testkit"
@@ -58,7 +58,7 @@ it.effect("one call renews leases of different lengths", () =>
     const store = yield* MutexStore
     for (const lengths of [[16, 30, 7], [16, 16, 7], [30, 16, 16], [16, 16, 16]]) {
       const requests = lengths.map((seconds) => ({ ...requestOf("length"), lease: Duration.seconds(seconds) }))
-      for (const request of requests) yield* store.acquire({ ...request, lease: Duration.seconds(5) })
+      for (const request of requests) yield* acquire(store, { ...request, lease: Duration.seconds(5) })
       const renewed = yield* store.guard(requests)
       assert.deepStrictEqual(renewed.map(({ _tag }) => _tag), ["Renewed", "Renewed", "Renewed"])
       const left = yield* Effect.forEach(requests, ({ mutex }) => store.owner(mutex))

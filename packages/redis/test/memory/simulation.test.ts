@@ -8,7 +8,7 @@ import { Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
 import { Checker, FakeRedis, Simulation, TestMutex, TestRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Fiber, Layer } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import type { Settings } from "../simulate/behaviour.ts"
@@ -33,15 +33,33 @@ const mistaken = (wrong: (store: MutexStore.MutexStore["Service"]) => Partial<Mu
   ).pipe(Layer.provide(RedisMutex.layerStore))
 
 /** A store on which exceptions from a tracer reach the caller. */
-const traced = mistaken((store) => ({ acquire: (request) => Effect.withSpan(store.acquire(request), "acquire") }))
+const traced = Layer.effect(
+  MutexStore.MutexStore,
+  Effect.gen(function*() {
+    const store = yield* MutexStore.MutexStore
+    const run = Effect.runForkWith(yield* Effect.context<never>())
+    return MutexStore.MutexStore.of({
+      ...store,
+      acquire: (request, done) => {
+        const fiber = run(Effect.withSpan(MutexStore.acquire(store, request), "acquire"))
+        fiber.addObserver(done)
+        return () => fiber.interruptUnsafe()
+      }
+    })
+  })
+).pipe(Layer.provide(RedisMutex.layerStore))
 
 /** A store whose waiters sleep until they are notified, because it reports endless leases and no gaps. */
 const trusting = mistaken((store) => ({
-  acquire: (request) =>
-    Effect.map(store.acquire(request), (result) =>
-      result._tag === "Refused" && result.ownership._tag === "Held"
-        ? { ...result, ownership: { ...result.ownership, timeLeft: Duration.hours(1) } }
-        : result)
+  acquire: (request, done) =>
+    store.acquire(
+      request,
+      (exit) =>
+        done(Exit.map(exit, (result) =>
+          result._tag === "Refused" && result.ownership._tag === "Held"
+            ? { ...result, ownership: { ...result.ownership, timeLeft: Duration.hours(1) } }
+            : result))
+    )
 })).pipe(Layer.provide(Layer.effect(
   Subscriber,
   Effect.map(Subscriber, (real) => ({
@@ -251,7 +269,7 @@ describe("mutex simulations", () => {
     Effect.gen(function*() {
       const pushing = mistaken((store) => ({
         // Each request claims the first place
-        acquire: (request) => store.acquire({ ...request, ticket: "1.000001" as MutexStore.Ticket }),
+        acquire: (request, done) => store.acquire({ ...request, ticket: "1.000001" as MutexStore.Ticket }, done),
         release: (request, done) => store.release({ ...request, requeue: undefined }, done)
       }))
       const settings = { ...loadOf(1).settings, resources: ["a"], workers: 3, rest: 20, contenders: 0 }
@@ -281,10 +299,11 @@ describe("mutex simulations", () => {
   it.effect("reveal a store that ignores Simba contenders, through waiters that sleep while the mutex is free", () =>
     Effect.gen(function*() {
       const blind = mistaken((store) => ({
-        acquire: (request) =>
-          Effect.map(
-            store.acquire(request),
-            (result) => result._tag === "Refused" ? { ...result, foreign: false } : result
+        acquire: (request, done) =>
+          store.acquire(
+            request,
+            (exit) =>
+              done(Exit.map(exit, (result) => result._tag === "Refused" ? { ...result, foreign: false } : result))
           )
       })).pipe(Layer.provide(Layer.effect(
         Subscriber,
@@ -314,7 +333,8 @@ describe("mutex simulations", () => {
         const confirm = Duration.millis(1500)
         const party = (id: string) => ({
           id: id as MutexName.LeaseId,
-          ask: (mode: "try" | "wait") => store.acquire({ mutex, id: id as MutexName.LeaseId, mode, lease, confirm }),
+          ask: (mode: "try" | "wait") =>
+            MutexStore.acquire(store, { mutex, id: id as MutexName.LeaseId, mode, lease, confirm }),
           wakeUps: MutexStore.wakeUps(store, mutex, id as MutexName.LeaseId)
         })
         const owner = party("1-aaaaaaaaaaaa:a")

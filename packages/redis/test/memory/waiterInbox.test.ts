@@ -2,7 +2,7 @@
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import type { LeaseId, MutexName } from "@effect-simba/core/MutexName"
-import { inboxOf, MutexStore, release, type WakeUp, wakeUps } from "@effect-simba/core/MutexStore"
+import { acquire, inboxOf, MutexStore, release, type WakeUp, wakeUps } from "@effect-simba/core/MutexStore"
 import { BackendError } from "@effect-simba/core/SimbaError"
 import type { Notice, Subscriber } from "@effect-simba/core/Subscriber"
 import { RedisMutex } from "@effect-simba/redis"
@@ -386,7 +386,7 @@ describe("a place that a live layer could not release", () => {
       yield* Effect.scoped(Effect.andThen(gone.subscribe, gone.wait))
       yield* gone.release
       // A late request arrives. To store `a`, it looks like one on another connection.
-      yield* late.acquire({
+      yield* acquire(late, {
         mutex: m,
         id: gone.id,
         mode: "wait",
@@ -417,7 +417,7 @@ describe("a place that a live layer could not release", () => {
       assert.strictEqual(ownerOf(requeued!.ownership), next.id)
       yield* gone.release
       // A late request arrives. To store `a`, it looks like one on another connection.
-      yield* late.acquire({ mutex: m, id: gone.id, mode: "wait", ...periods })
+      yield* acquire(late, { mutex: m, id: gone.id, mode: "wait", ...periods })
       const changes = yield* b.changes(m)
       yield* next.release
       yield* settled

@@ -5,6 +5,7 @@ import * as Mutex from "@effect-simba/core/Mutex"
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import {
+  acquire,
   type AcquireRequest,
   type AcquireResult,
   inboxOf,
@@ -126,7 +127,7 @@ export const contender = (
   const id = freshId(periods.sibling)
   const lease = Duration.fromInputUnsafe(periods.lease ?? "60 seconds")
   const confirm = Duration.fromInputUnsafe(periods.confirm ?? "30 seconds")
-  const ask = (mode: "try" | "wait", ticket?: Ticket) => store.acquire({ mutex, id, mode, lease, confirm, ticket })
+  const ask = (mode: "try" | "wait", ticket?: Ticket) => acquire(store, { mutex, id, mode, lease, confirm, ticket })
   const leave = release(store, { mutex, id, confirm, lease })
   return {
     id,

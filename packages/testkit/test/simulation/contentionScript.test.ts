@@ -2,7 +2,7 @@ import { Mutex, SimbaError } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { ContentionScript } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Duration, Effect, Layer } from "effect"
+import { Arbitrary, Duration, Effect, Exit, Layer } from "effect"
 
 type Holding = ContentionScript.History["holdings"][number]
 
@@ -143,10 +143,10 @@ it.effect("the history includes failures", () =>
       MutexStore.MutexStore,
       Effect.map(MutexStore.MutexStore, (store) => ({
         ...store,
-        acquire: () =>
-          Effect.fail(
-            new SimbaError.BackendError({ operation: "acquire", isRetryable: false, cause: "down" })
-          )
+        acquire: (_request, done) => {
+          done(Exit.fail(new SimbaError.BackendError({ operation: "acquire", isRetryable: false, cause: "down" })))
+          return () => {}
+        }
       }))
     ).pipe(Layer.provide(MutexStore.layerMemory))
     const history = yield* ContentionScript.run([step(0, "a", 1)], { layer: Mutex.layer().pipe(Layer.provide(down)) })

@@ -9,9 +9,12 @@ import type { StoreError } from "../../SimbaError.ts"
 import * as log from "../log.ts"
 import { isTransient } from "./storeFailure.ts"
 
-/** The delay before the next attempt in milliseconds. It doubles from `first` up to `longest`, with 20% jitter. */
-const backoff = (first: number, longest: number) => (failures: number): Effect.Effect<number> =>
-  Effect.map(Random.nextBetween(0.8, 1.2), (factor) => Math.min(first * 2 ** failures, longest) * factor)
+/**
+ * The delay before the next attempt in milliseconds. It doubles from `first` up to `longest`, with 20% jitter. `random`
+ * is a random number from 0 to 1.
+ */
+const backoff = (first: number, longest: number) => (failures: number, random: number): number =>
+  Math.min(first * 2 ** failures, longest) * (0.8 + 0.4 * random)
 
 /** `backoff` as a schedule with a single cheap step: in an outage, thousands of leases run it. */
 export const retrySchedule = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<Duration.Duration> => {
@@ -19,8 +22,8 @@ export const retrySchedule = (first: Duration.Input, longest: Duration.Input): S
   return Schedule.fromStep(Effect.sync(() => {
     let failures = 0
     return () =>
-      Effect.map(pauseAfter(failures++), (millis): [Duration.Duration, Duration.Duration] => {
-        const pause = Duration.millis(millis)
+      Effect.map(Random.next, (random): [Duration.Duration, Duration.Duration] => {
+        const pause = Duration.millis(pauseAfter(failures++, random))
         return [pause, pause]
       })
   }))
@@ -52,7 +55,7 @@ export const retryPauses = (): RetryPauses => {
     },
     failed: (lastedMillis) => {
       if (lastedMillis > longest) failures = 0
-      return Effect.flatMap(pauseAfter(failures++), Effect.sleep)
+      return Effect.flatMap(Random.next, (random) => Effect.sleep(pauseAfter(failures++, random)))
     }
   }
 }

@@ -4,7 +4,6 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import * as log from "../log.ts"
@@ -99,46 +98,3 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
     isClosed: () => isClosed
   }
 })
-
-/**
- * Runs an effect until `at`, then interrupts it and continues with `late` without waiting for the interruption. Uses
- * neither a sleep nor a race, which would be too expensive for thousands of waiters.
- */
-export const limit = <A, E, R, B, E2>(
-  timers: TimerQueue,
-  at: number,
-  effect: Effect.Effect<A, E, R>,
-  late: () => Effect.Effect<B, E2>
-): Effect.Effect<A | B, E | E2, R> =>
-  Effect.withFiber<A | B, E | E2, R>((parent) =>
-    Effect.callback((resume) => {
-      const fiber = Effect.runForkWith(parent.context)(effect as Effect.Effect<A, E>)
-      const exit = fiber.pollUnsafe()
-      if (exit !== undefined) return resume(exit)
-      const end = () => {
-        // Resume first, or the interruption would become the result
-        resume(late())
-        fiber.interruptUnsafe(parent.id)
-      }
-      let alone: Fiber.Fiber<void> | undefined
-      const unset = timers.at(at, () => {
-        if (!timers.isClosed()) return end()
-        // The queue has closed, but the effect keeps its timeout
-        alone = Effect.runForkWith(parent.context)(
-          Effect.andThen(sleepUntil(at, Latch.makeUnsafe(false)), Effect.sync(end))
-        )
-      })
-      const cancel = () => {
-        unset()
-        alone?.interruptUnsafe()
-      }
-      fiber.addObserver((exit) => {
-        cancel()
-        resume(exit)
-      })
-      return Effect.suspend(() => {
-        cancel()
-        return Fiber.interrupt(fiber)
-      })
-    })
-  )

@@ -73,9 +73,6 @@ export class SlicedTasks {
     else if (!this.isRunning) this.run(this.slice)
   }
 
-  /** Suspends the fiber until a slice has room. */
-  readonly pass: Effect.Effect<void> = Effect.callback((resume) => this.add(() => resume(Effect.void)))
-
   private begin(previous?: Slice): void {
     const slice = this.slice = new Slice(this.clock, previous)
     this.run(slice)

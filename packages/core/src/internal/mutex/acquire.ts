@@ -12,9 +12,11 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import { AcquireTimeout, type BackendError, type LeaseLost, type StoreError } from "../../SimbaError.ts"
+import { isTransient } from "../lease/storeFailure.ts"
+import { outagePause } from "../lease/storeRetries.ts"
 import * as log from "../log.ts"
 import * as tracing from "../tracing.ts"
-import { type Attempt, closed, isRefused, retryOutages, send, withReply } from "./attempt.ts"
+import { type Attempt, closed, isRefused, type Refused, Request } from "./attempt.ts"
 import type { HeldLease } from "./heldLease.ts"
 import type { LocalQueue } from "./localQueue.ts"
 import type { LocalQueues } from "./localQueues.ts"
@@ -80,24 +82,31 @@ const grantTo = (
   queue.ask(waiter, asked)
   // After this time, a request without a reply counts as an outage
   const until = asked + attempt.settings.leaseMillis
-  const request = withReply(context, attempt.settings, until, send(context, attempt, { mode: "try" }))
-  const asking = mode === "try" ? request : retryOutages(
-    Effect.suspend(() => isClosed() ? Effect.fail(closed()) : request),
-    (outage) => {
+  const once = Effect.callback<HeldLease | Refused, StoreError>((resume) => {
+    if (isClosed()) return resume(Effect.fail(closed()))
+    const request = new Request(context, attempt, { mode: "try" }, resume)
+    request.start(until)
+    return Effect.sync(() => request.cancel())
+  })
+  const persist = (failures: number): typeof once =>
+    Effect.catchIf(once, isTransient, (outage) => {
       queue.outage(outage)
-      return context.now().monotonic < until
+      if (context.now().monotonic >= until) return Effect.fail(outage)
+      return Effect.flatMap(Effect.sleep(outagePause(failures, context.random())), () => persist(failures + 1))
+    })
+  return Effect.flatMap(
+    mode === "try" ? once : persist(0),
+    (result): Effect.Effect<HeldLease | undefined, StoreError> => {
+      if (!isRefused(result)) {
+        queue.granted(waiter, result)
+        return Effect.succeed(result)
+      }
+      queue.refused(result)
+      if (mode === "wait") return queue.join(waiter)
+      queue.abandon(waiter)
+      return Effect.undefined
     }
   )
-  return Effect.flatMap(asking, (result): Effect.Effect<HeldLease | undefined, StoreError> => {
-    if (!isRefused(result)) {
-      queue.granted(waiter, result)
-      return Effect.succeed(result)
-    }
-    queue.refused(result)
-    if (mode === "wait") return queue.join(waiter)
-    queue.abandon(waiter)
-    return Effect.undefined
-  })
 }
 
 /**

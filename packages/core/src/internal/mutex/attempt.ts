@@ -1,9 +1,10 @@
 /**
- * A single request to acquire a mutex: sends it, checks the reply, and repeats it during outages. Used by `acquire` and
- * `fleetPlace`.
+ * A single request to acquire a mutex: sends it and checks the reply. Used by `acquire` and `fleetPlace`, which repeat
+ * it during outages.
  */
 import type * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
@@ -11,9 +12,8 @@ import type { AcquireRequest, AcquireResult, MutexStore } from "../../MutexStore
 import { BackendError, type StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
-import { isTransient, noReply } from "../lease/storeFailure.ts"
-import { outagePause } from "../lease/storeRetries.ts"
-import { limit, type TimerQueue } from "../lease/timerQueue.ts"
+import { noReply } from "../lease/storeFailure.ts"
+import type { TimerQueue } from "../lease/timerQueue.ts"
 import type { SlicedTasks } from "../lease/workSlices.ts"
 import { HeldLease } from "./heldLease.ts"
 import type { LeaseSettings } from "./leaseOptions.ts"
@@ -56,54 +56,78 @@ export const closed = (operation = "acquire") =>
     cause: new Error("the mutex's layer is closed")
   })
 
+type Query = Pick<AcquireRequest, "mode" | "ticket">
+
+type Done = (exit: Exit.Exit<HeldLease | Refused, StoreError>) => void
+
 /**
- * Sends the request. The lease starts just before the request is sent. If the reply is so late that little of the
+ * A request in flight. The lease starts just before the request is sent. If the reply is so late that little of the
  * server's lease is left, the request is repeated, and the store recognizes the owner. `maxHold` is not checked here:
  * if the backend took longer than `maxHold` to reply, the request would be repeated forever.
+ *
+ * Each acquire sends one, so it uses callbacks instead of a fiber and its timeout.
  */
-export const send = (
-  context: AttemptContext,
-  { id, mutex, settings }: Attempt,
-  request: Pick<AcquireRequest, "mode" | "ticket">
-): Effect.Effect<HeldLease | Refused, StoreError> =>
-  Effect.suspend(() => {
-    const { confirmTimeout: confirm, now, recorder, store, timers } = context
-    const { lease } = settings
+export class Request {
+  private readonly context: AttemptContext
+  private readonly attempt: Attempt
+  private readonly query: Query
+  private readonly done: Done
+  private isOver = false
+  private unset: (() => void) | undefined
+  private abandon: (() => void) | undefined
+
+  /** `done` is called once, unless the request is cancelled. */
+  constructor(context: AttemptContext, attempt: Attempt, query: Query, done: Done) {
+    this.context = context
+    this.attempt = attempt
+    this.query = query
+    this.done = done
+  }
+
+  /**
+   * Sends the request. If there is no reply by `until`, in monotonic milliseconds, fails as in an outage, because the
+   * store may never reply.
+   */
+  start(until: number): void {
+    const { timers } = this.context
+    this.unset = timers.at(until, () => {
+      this.cancel()
+      this.done(Exit.fail(timers.isClosed() ? closed() : noReply("acquire", this.attempt.settings.lease)))
+    })
+    if (!this.isOver) this.send()
+  }
+
+  cancel(): void {
+    this.isOver = true
+    this.unset?.()
+    this.abandon?.()
+  }
+
+  private end(exit: Parameters<Done>[0]): void {
+    this.isOver = true
+    this.unset?.()
+    this.done(exit)
+  }
+
+  private send(): void {
+    const { attempt: { id, mutex, settings: { lease } }, context: { confirmTimeout: confirm, now, store } } = this
+    const { mode, ticket } = this.query
     const sent = now()
-    return Effect.flatMap(
-      store.acquire({ mutex, id, confirm, lease, mode: request.mode, ticket: request.ticket }),
-      (result): Effect.Effect<HeldLease | Refused, StoreError> => {
-        const hasReplied = now()
-        recorder.update(MutexMetrics.mutex.acquireLatency, hasReplied.monotonic - sent.monotonic, mutex)
-        if (result._tag === "Refused") return Effect.succeed({ ...result, sent })
-        // A closed layer would neither renew the lease nor watch its deadline
-        if (timers.isClosed()) return Effect.fail(closed())
-        const granted = new HeldLease(mutex, id, result.token, settings, sent)
-        return granted.serverLeft(hasReplied) > settings.margin
-          ? Effect.succeed(granted)
-          : send(context, { id, mutex, settings }, request)
-      }
-    )
-  })
+    this.abandon = store.acquire({ mutex, id, confirm, lease, mode, ticket }, (exit) => {
+      if (!this.isOver) this.replied(exit, sent)
+    })
+  }
 
-/** If there is no reply by `until`, fails as in an outage, because the store may never reply. */
-export const withReply = <A, R>(
-  { timers }: AttemptContext,
-  { lease }: LeaseSettings,
-  until: number,
-  request: Effect.Effect<A, StoreError, R>
-): Effect.Effect<A, StoreError, R> => limit(timers, until, request, () => Effect.fail(noReply("acquire", lease)))
-
-/** Repeats a request after each outage for which `goesOn` returns true. `pause` takes milliseconds. */
-export const retryOutages = <A, R>(
-  request: Effect.Effect<A, StoreError, R>,
-  goesOn: (outage: BackendError) => boolean,
-  pause: (millis: number) => Effect.Effect<void> = Effect.sleep
-): Effect.Effect<A, StoreError, R> => {
-  const attempt = (failures: number): Effect.Effect<A, StoreError, R> =>
-    Effect.catchIf(request, isTransient, (outage) =>
-      goesOn(outage)
-        ? Effect.andThen(Effect.flatMap(outagePause(failures), pause), Effect.suspend(() => attempt(failures + 1)))
-        : Effect.fail(outage))
-  return attempt(0)
+  private replied(exit: Exit.Exit<AcquireResult, StoreError>, sent: Instant): void {
+    if (Exit.isFailure(exit)) return this.end(Exit.failCause(exit.cause))
+    const { attempt: { id, mutex, settings }, context: { now, recorder, timers } } = this
+    const repliedAt = now()
+    recorder.update(MutexMetrics.mutex.acquireLatency, repliedAt.monotonic - sent.monotonic, mutex)
+    if (exit.value._tag === "Refused") return this.end(Exit.succeed({ ...exit.value, sent }))
+    // A closed layer would neither renew the lease nor watch its deadline
+    if (timers.isClosed()) return this.end(Exit.fail(closed()))
+    const granted = new HeldLease(mutex, id, exit.value.token, settings, sent)
+    if (granted.serverLeft(repliedAt) > settings.margin) this.end(Exit.succeed(granted))
+    else this.send()
+  }
 }

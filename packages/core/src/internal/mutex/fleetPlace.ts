@@ -5,14 +5,15 @@
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
 import { inboxOf, type Released, type WakeUp } from "../../MutexStore.ts"
 import type { BackendError, StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
-import { type AttemptContext, isRefused, type Refused, retryOutages, send, withReply } from "./attempt.ts"
+import { isTransient } from "../lease/storeFailure.ts"
+import { outagePause } from "../lease/storeRetries.ts"
+import { type AttemptContext, isRefused, type Refused, Request } from "./attempt.ts"
 import { leaseOfGrant } from "./grantMessage.ts"
 import { HeldLease, type Parting } from "./heldLease.ts"
 import type { LocalWaiter } from "./localWaiter.ts"
@@ -34,21 +35,21 @@ export interface QueueContext {
   readonly outage: (error: BackendError) => void
   /** The backend refused the request permanently, so the first waiter fails. */
   readonly failed: (error: StoreError) => void
-  /** One of the place's fibers or callbacks failed. Ignored once the place is over. */
+  /** A request or a callback of the place crashed. Ignored once the place is over. */
   readonly crashed: (place: FleetPlace, cause: Cause.Cause<StoreError>) => void
 }
 
 /**
- * Executes the commands from `placePlan`. Each turn of a contended mutex creates a place, so it uses plain callbacks,
- * and fibers only for requests.
+ * Executes the commands from `placePlan`. Each turn of a contended mutex creates a place, so it uses plain callbacks.
  */
 export class FleetPlace {
   readonly id: LeaseId
   readonly state = placePlan.make()
-  /** The requests in flight. */
-  readonly fibers = new Set<Fiber.Fiber<unknown, unknown>>()
   private readonly queue: QueueContext
   private readonly unlisten: () => void
+  /** The last request. */
+  private request: Request | undefined
+  /** Stops the timer for the next poll, or for the end of a pause. */
   private unset: (() => void) | undefined
   /** Ends the pause between two requests in an outage. Set only during such a pause. */
   private endPause: (() => void) | undefined
@@ -89,7 +90,7 @@ export class FleetPlace {
       case "askAfterOthers":
         // No message announced the place's turn, so all of the layer's places may be polling at the same time
         this.unset?.()
-        return this.ask(false, this.queue.context.tasks.pass)
+        return this.later(() => this.ask(false))
       case "confirm":
         return this.ask(true)
       case "judge":
@@ -111,23 +112,11 @@ export class FleetPlace {
     else if (command === "ask") this.ask(isHandOff)
   }
 
-  private fork(work: Effect.Effect<unknown, StoreError>): void {
-    const { fibers, queue } = this
-    const fiber = queue.context.fork(work)
-    fibers.add(fiber)
-    fiber.addObserver((exit) => {
-      fibers.delete(fiber)
-      if (Exit.isFailure(exit)) queue.crashed(this, exit.cause)
-    })
-    // The waiter's work may already have ended the place
-    if (this.isOver) fiber.interruptUnsafe()
-  }
-
   end(): void {
     this.happens({ _tag: "End" })
     this.unlisten()
     this.unset?.()
-    for (const fiber of this.fibers) fiber.interruptUnsafe()
+    this.request?.cancel()
   }
 
   /** Queues the place for the first waiter, as part of a release about to be sent. */
@@ -152,71 +141,67 @@ export class FleetPlace {
   }
 
   /**
-   * Repeats a request for the first waiter until it succeeds. The queue decides how long each waiter keeps waiting
-   * during an outage.
+   * Sends a request for the first waiter, and repeats it during an outage. The queue decides how long each waiter keeps
+   * waiting. `isCalled`: whether a message announced the place's turn.
    */
-  private persist<A>(request: (waiter: LocalWaiter) => Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> {
-    const { context } = this.queue
-    const once = Effect.suspend(() => {
-      const asked = context.now().monotonic
-      const waiter = this.queue.first()
-      if (waiter === undefined) return Effect.interrupt
-      const { settings } = waiter.attempt
-      this.queue.asked(asked)
-      return withReply(context, settings, asked + settings.leaseMillis, request(waiter))
-    })
-    const goesOn = (error: BackendError) => {
-      this.queue.outage(error)
-      return this.queue.first() !== undefined
-    }
-    return retryOutages(once, goesOn, this.pause).pipe(
-      Effect.catch((error) => {
-        this.queue.failed(error)
-        return this.persist(request)
-      })
+  private ask(isCalled: boolean, failures = 0): void {
+    const { id, queue, state: { ticket } } = this
+    const waiter = queue.first()
+    if (waiter === undefined || this.isOver) return
+    if (failures === 0) this.skipsPause = false
+    const { mutex, settings } = waiter.attempt
+    const asked = queue.context.now().monotonic
+    queue.asked(asked)
+    const request = new Request(
+      queue.context,
+      { mutex, settings, id },
+      { mode: "wait", ticket },
+      (exit) =>
+        this.outside(() => {
+          if (Exit.isFailure(exit)) return this.failed(exit.cause, isCalled, failures)
+          if (!isRefused(exit.value)) return this.granted(waiter, exit.value, isCalled)
+          queue.refused(exit.value)
+          this.happens({ _tag: "Refused", refused: exit.value })
+        })
     )
+    this.request = request
+    this.outside(() => request.start(asked + settings.leaseMillis))
+  }
+
+  private failed(cause: Cause.Cause<StoreError>, isCalled: boolean, failures: number): void {
+    const { queue } = this
+    const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+    if (error === undefined) return queue.crashed(this, cause)
+    if (isTransient(error)) {
+      queue.outage(error)
+      if (this.isOver) return
+      return this.pause(outagePause(failures, queue.context.random()), () => this.ask(isCalled, failures + 1))
+    }
+    queue.failed(error)
+    this.later(() => this.ask(isCalled))
   }
 
   /** Pauses between two requests in an outage. `askNow` ends the pause, or skips the next one. */
-  private readonly pause = (millis: number): Effect.Effect<void> =>
-    Effect.callback((resume) => {
-      if (this.skipsPause) {
-        this.skipsPause = false
-        return resume(Effect.void)
-      }
-      const { now, timers } = this.queue.context
-      const end = () => {
-        this.endPause = undefined
-        resume(Effect.void)
-      }
-      const unset = timers.at(now().monotonic + millis, end)
-      this.endPause = () => {
-        unset()
-        end()
-      }
-      return Effect.sync(unset)
-    })
+  private pause(millis: number, then: () => void): void {
+    if (this.skipsPause) {
+      this.skipsPause = false
+      return then()
+    }
+    const { now, timers } = this.queue.context
+    const end = () => {
+      this.endPause = undefined
+      this.outside(then)
+    }
+    this.endPause = () => {
+      this.unset?.()
+      end()
+    }
+    this.unset = timers.at(now().monotonic + millis, end)
+  }
 
-  /** Sends a request for the first waiter. `isCalled`: whether a message announced the place's turn. */
-  private ask(isCalled: boolean, before: Effect.Effect<void> = Effect.void): void {
-    const { queue } = this
-    this.skipsPause = false
-    const request = this.persist((waiter) => {
-      const { mutex, settings } = waiter.attempt
-      const asked = { mode: "wait", ticket: this.state.ticket } as const
-      return Effect.map(
-        send(queue.context, { mutex, settings, id: this.id }, asked),
-        (result) => ({ waiter, result })
-      )
-    })
-    this.fork(
-      Effect.map(Effect.andThen(before, request), ({ result, waiter }) => {
-        if (this.isOver) return
-        if (!isRefused(result)) return this.granted(waiter, result, isCalled)
-        queue.refused(result)
-        this.happens({ _tag: "Refused", refused: result })
-      })
-    )
+  /** Runs a step after the process's other work, if too much of it has run in this turn of the event loop. */
+  private later(step: () => void): void {
+    this.queue.context.tasks.add(() => this.outside(step))
   }
 
   /**

@@ -7,7 +7,6 @@ import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
@@ -253,11 +252,9 @@ export class LocalQueue implements QueueContext {
     if (this.waiters.first !== undefined) this.conclude(this.waiters.first, Exit.fail(error))
   }
 
-  /** Fails all waiters. Returns their place's fibers, which may still be ending. */
-  close(): ReadonlyArray<Fiber.Fiber<unknown, unknown>> {
-    const fibers = [...this.place?.fibers ?? []]
+  /** Fails all waiters. */
+  close(): void {
     while (this.waiters.first !== undefined) this.conclude(this.waiters.first, Exit.fail(closed()))
-    return fibers
   }
 
   private hold(

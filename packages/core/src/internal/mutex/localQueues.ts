@@ -2,7 +2,6 @@
  * One layer's local queues, by mutex. A queue exists while a fiber holds the mutex or wants it. Created by `service`.
  */
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { LeaseId, MutexName } from "../../MutexName.ts"
 import type { AttemptContext } from "./attempt.ts"
@@ -44,9 +43,9 @@ export const make = Effect.fnUntraced(function*(
     }
   })
   yield* Effect.addFinalizer(() =>
-    Effect.suspend(() => {
+    Effect.sync(() => {
       layer.isClosed = true
-      return Effect.asVoid(Fiber.awaitAll([...queues.values()].flatMap((queue) => queue.close())))
+      for (const queue of [...queues.values()]) queue.close()
     })
   )
   return {

@@ -89,17 +89,16 @@ const make = Effect.gen(function*() {
   const renew = (requests: ReadonlyArray<GuardRequest>) => behind(sendRenewal(requests))
 
   return MutexStore.of({
-    acquire: (request) =>
-      Effect.callback((resume) => {
-        if (request.mode === "wait") pending.noteQueued(request.id)
-        return Effect.sync(acquire(request, (exit) => {
-          // Simba contenders take part. They notify a waiter only on its own channel
-          if (Exit.isSuccess(exit) && exit.value._tag === "Refused" && exit.value.foreign) {
-            inbox.noteForeign(request.mutex, request.id)
-          }
-          resume(exit)
-        }))
-      }),
+    acquire: (request, done) => {
+      if (request.mode === "wait") pending.noteQueued(request.id)
+      return acquire(request, (exit) => {
+        // Simba contenders take part. They notify a waiter only on its own channel
+        if (Exit.isSuccess(exit) && exit.value._tag === "Refused" && exit.value.foreign) {
+          inbox.noteForeign(request.mutex, request.id)
+        }
+        done(exit)
+      })
+    },
     confirm,
     guard: (requests, onResult) =>
       topology._tag === "Single" ?

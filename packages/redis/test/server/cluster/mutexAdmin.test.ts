@@ -1,6 +1,6 @@
 /** Listing and inspecting mutexes that are spread over several primaries. */
 import { MutexName } from "@effect-simba/core/MutexName"
-import { MutexStore } from "@effect-simba/core/MutexStore"
+import { acquire, MutexStore } from "@effect-simba/core/MutexStore"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Stream } from "effect"
@@ -31,7 +31,7 @@ it.live(
       const ids = names.map(() => freshId())
       yield* Effect.forEach(
         names,
-        (mutex, index) => store.acquire({ mutex, id: ids[index]!, mode: "try", lease, confirm }),
+        (mutex, index) => acquire(store, { mutex, id: ids[index]!, mode: "try", lease, confirm }),
         { concurrency: 20 }
       )
       for (const node of nodes) assert.isAbove(Number(yield* node.send("DBSIZE")), 0)

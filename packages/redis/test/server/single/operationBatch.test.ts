@@ -1,4 +1,4 @@
-import { release, wakeUps } from "@effect-simba/core/MutexStore"
+import { acquire, release, wakeUps } from "@effect-simba/core/MutexStore"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import {
@@ -25,7 +25,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests from one event
       yield* Effect.scoped(wakeUps(store, requests[0]!.mutex, requests[0]!.id))
       const stats = commandStats(server)
       yield* stats.reset
-      const results = yield* Effect.forEach(requests, store.acquire, { concurrency: "unbounded" })
+      const results = yield* Effect.forEach(requests, (request) => acquire(store, request), {
+        concurrency: "unbounded"
+      })
       assert.strictEqual((yield* stats.calls).get("evalsha"), 3)
       results.forEach(granted)
       for (const { id, mutex } of requests) assert.strictEqual(yield* server.send("GET", keysOf(mutex).owner), id)
@@ -43,7 +45,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests from one event
       yield* server.send("LPUSH", keysOf(requests[1]!.mutex).owner, "x")
       yield* server.send("LPUSH", keysOf(requests[4]!.mutex).fence, "x")
       yield* server.send("SET", keysOf(requests[7]!.mutex).queue, "x")
-      const exits = yield* exitsOf(requests.map(store.acquire))
+      const exits = yield* exitsOf(requests.map((request) => acquire(store, request)))
       for (const [index, exit] of exits.entries()) {
         if (index % 3 !== 1) granted(Exit.isSuccess(exit) ? exit.value : assert.fail(String(exit)))
         else {
@@ -64,9 +66,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests from one event
       const server = yield* RedisServer
       const store = yield* openStore(server)
       const [owned, released] = [requestOf("full"), requestOf("full")]
-      for (const request of [owned, released]) granted(yield* store.acquire(request))
+      for (const request of [owned, released]) granted(yield* acquire(store, request))
       const waiting = { ...owned, id: freshId(), mode: "wait" as const }
-      const both = Effect.all([Effect.exit(store.acquire(waiting)), Effect.exit(release(store, released))], {
+      const both = Effect.all([Effect.exit(acquire(store, waiting)), Effect.exit(release(store, released))], {
         concurrency: "unbounded"
       })
       const [queued, freed] = yield* Effect.andThen(server.send("CONFIG", "SET", "maxmemory", "1"), both).pipe(
@@ -84,7 +86,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests from one event
       for (const [fence, token] of [["8000000000000000", 8000000000000101], ["8000000000000001", 8000000000000002]]) {
         const request = requestOf("ahead")
         yield* server.send("SET", keysOf(request.mutex).fence, String(fence))
-        assert.strictEqual(granted(yield* store.acquire(request)).token, token)
+        assert.strictEqual(granted(yield* acquire(store, request)).token, token)
         assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).fence), String(token))
         assert.strictEqual(yield* server.send("GET", keysOf(request.mutex).owner), request.id)
       }
@@ -92,7 +94,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests from one event
       const first = requestOf("same instant")
       const second = { ...first, id: freshId() }
       const [before, , after] = yield* Effect.all(
-        [store.acquire(first), release(store, first), store.acquire(second)],
+        [acquire(store, first), release(store, first), acquire(store, second)],
         { concurrency: "unbounded" }
       )
       assert.isAbove(granted(after).token, granted(before).token)
@@ -103,12 +105,12 @@ layer(RedisServer.layer, { excludeTestServices: true })("requests from one event
       const server = yield* RedisServer
       const store = yield* openStore(server)
       const first = requestOf("order")
-      granted(yield* store.acquire(first))
+      granted(yield* acquire(store, first))
       const ids = Array.from({ length: 20 }, () => freshId())
       let last = first.id
       const asked: Array<Effect.Effect<unknown, unknown>> = []
       for (const id of ids) {
-        asked.push(release(store, { ...first, id: last }), Effect.map(store.acquire({ ...first, id }), granted))
+        asked.push(release(store, { ...first, id: last }), Effect.map(acquire(store, { ...first, id }), granted))
         last = id
       }
       const exits = yield* exitsOf(asked)

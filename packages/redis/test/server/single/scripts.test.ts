@@ -1,4 +1,4 @@
-import { MutexStore } from "@effect-simba/core/MutexStore"
+import { acquire, MutexStore } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
@@ -438,7 +438,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
       }))
       for (const lease of leases) {
         granted(
-          yield* store.acquire({ ...lease, lease: Duration.seconds(2), mode: "try", confirm: Duration.seconds(1) })
+          yield* acquire(store, { ...lease, lease: Duration.seconds(2), mode: "try", confirm: Duration.seconds(1) })
         )
       }
       yield* reset
@@ -465,7 +465,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         lease: Duration.millis(lease)
       })
       for (const index of [0, 2, 4]) {
-        granted(yield* store.acquire({ ...request(index, 10_000), mode: "try", confirm: Duration.seconds(1) }))
+        granted(yield* acquire(store, { ...request(index, 10_000), mode: "try", confirm: Duration.seconds(1) }))
       }
       yield* server.send("LPUSH", keysOf(names[1]!).owner, "x")
       yield* store.guard([request(0, 10_000)])

@@ -2,6 +2,7 @@
 import { LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { Ownership } from "@effect-simba/core/MutexState"
 import {
+  acquire,
   type AcquireResult,
   type GuardResult,
   inboxOf,
@@ -71,7 +72,7 @@ export class Party {
   ask(mode: "try" | "wait", ticket: Ticket | undefined = this.ticket) {
     const { confirm, lease, mutex, store } = this.bench
     return Effect.tap(
-      store.acquire({ mutex, id: this.id, mode, lease, confirm, ticket }),
+      acquire(store, { mutex, id: this.id, mode, lease, confirm, ticket }),
       (result) =>
         Effect.sync(() => {
           if (result._tag === "Refused") this.ticket = result.ticket ?? this.ticket

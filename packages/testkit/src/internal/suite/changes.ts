@@ -1,6 +1,6 @@
 /** Contract: what a store reports to observers. */
 import { MutexName } from "@effect-simba/core/MutexName"
-import { release, wakeUps } from "@effect-simba/core/MutexStore"
+import { acquire, release, wakeUps } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -133,7 +133,7 @@ export const observing = ({ bench, it }: Cases): void => {
       const one = yield* bench("list")
       const { confirm, lease, mutex, newId, pass, store } = one
       const ask = (name: string, mode: "try" | "wait", id = newId(), lasting = lease) =>
-        store.acquire({ mutex: MutexName.make(`${mutex} ${name}`), id, mode, lease: lasting, confirm })
+        acquire(store, { mutex: MutexName.make(`${mutex} ${name}`), id, mode, lease: lasting, confirm })
       assert.deepStrictEqual(yield* listed(one), [])
       const instant = Duration.millis(50)
       yield* ask("ran out", "try", newId(), instant)
@@ -147,7 +147,7 @@ export const observing = ({ bench, it }: Cases): void => {
       refused(yield* ask("owned and waited for", "wait"))
       const freed = MutexName.make(`${mutex} freed`)
       const id = newId()
-      granted(yield* store.acquire({ mutex: freed, id, mode: "try", lease, confirm }))
+      granted(yield* acquire(store, { mutex: freed, id, mode: "try", lease, confirm }))
       yield* release(store, { mutex: freed, id, confirm, lease })
       for (const job of ["job", "{job}", "}:contender"]) {
         const named = [{ name: job, schedule: "every 1000", keep: lease }]
@@ -167,8 +167,8 @@ export const observing = ({ bench, it }: Cases): void => {
         MutexName.make(name)
       )
       for (const name of names) {
-        granted(yield* store.acquire({ mutex: name, id: newId(), mode: "try", lease, confirm }))
-        refused(yield* store.acquire({ mutex: name, id: newId(), mode: "wait", lease, confirm }))
+        granted(yield* acquire(store, { mutex: name, id: newId(), mode: "try", lease, confirm }))
+        refused(yield* acquire(store, { mutex: name, id: newId(), mode: "wait", lease, confirm }))
       }
       assert.deepStrictEqual(yield* listed(one), [...names].sort())
     }))
@@ -180,7 +180,7 @@ export const observing = ({ bench, it }: Cases): void => {
       const names = Array.from({ length: 300 }, (_, index) => MutexName.make(`${mutex} ${index}`))
       yield* Effect.forEach(
         names,
-        (name) => store.acquire({ mutex: name, id: newId(), mode: "try", lease, confirm }),
+        (name) => acquire(store, { mutex: name, id: newId(), mode: "try", lease, confirm }),
         { concurrency: 50 }
       )
       assert.deepStrictEqual(yield* listed(one), [...names].sort())

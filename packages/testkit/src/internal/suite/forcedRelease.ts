@@ -1,5 +1,5 @@
 /** Contract: the effects of a forced release on the old owner, the next owner and the waiters. */
-import { inboxOf, type MutexStore, wakeUps } from "@effect-simba/core/MutexStore"
+import { acquire, inboxOf, type MutexStore, wakeUps } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -139,7 +139,7 @@ export const forcing = ({ bench, it }: Cases): void => {
         assert.strictEqual(yield* next(inbox), party.id)
       }
       yield* nothing(others)
-      yield* store.acquire({ mutex, id: stranger, mode: "try", lease: confirm, confirm })
+      yield* acquire(store, { mutex, id: stranger, mode: "try", lease: confirm, confirm })
       yield* store.forceRelease(mutex, confirm)
       assert.strictEqual(yield* next(others), stranger)
       // Neither an ordinary release nor a forced release of a free mutex is reported

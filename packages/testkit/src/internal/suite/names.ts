@@ -1,6 +1,6 @@
 /** Contract: mutexes with different names are independent. */
 import { MutexName } from "@effect-simba/core/MutexName"
-import { release } from "@effect-simba/core/MutexStore"
+import { acquire, release } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party, tagOf } from "./bench.ts"
@@ -50,7 +50,7 @@ export const naming = ({ bench, it }: Cases): void => {
         lease,
         confirm
       }))
-      const results = yield* Effect.forEach(all, (one) => store.acquire({ ...one, mode: "try" }), { concurrency: 50 })
+      const results = yield* Effect.forEach(all, (one) => acquire(store, { ...one, mode: "try" }), { concurrency: 50 })
       results.forEach(granted)
       const half = all.filter((_, index) => index % 2 === 0)
       yield* Effect.forEach(half, (one) => release(store, one), { concurrency: 50 })
