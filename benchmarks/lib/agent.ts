@@ -25,6 +25,8 @@ export interface Agent {
   readonly introduce: (others: ReadonlyArray<Agent>) => void
   readonly hear: () => void
   readonly kill: Effect.Effect<void>
+  /** The code paths that the process has warmed up. */
+  readonly warm: Set<string>
 }
 
 /**
@@ -107,6 +109,7 @@ export const start = Effect.fnUntraced(function*(
       known = others
     },
     hear: () => void child.send({ id: ++count, call: "grantedElsewhere", request: undefined } satisfies Asked),
-    kill: Effect.sync(() => void child.kill("SIGKILL"))
+    kill: Effect.sync(() => void child.kill("SIGKILL")),
+    warm: new Set()
   }
 })

@@ -46,6 +46,7 @@ export const works: ReadonlyArray<Work> = [
       entrants: contenders === 10 ? "everybody" : "closest"
     })
   ),
+  { id: "handoff-10-started", run: Handoff.started },
   forCharts(handoff({
     id: "handoff-1000",
     title: "hand-off, p50, 1,000 contenders for one mutex",
@@ -133,7 +134,7 @@ export const works: ReadonlyArray<Work> = [
 
 /** Returns whether a quick run omits the row. */
 export const isThorough = ({ id, isForCharts }: Work): boolean =>
-  isForCharts === true || /^commands-per-handoff-(?:2|10|1000)$/.test(id)
+  isForCharts === true || /^(?:commands-per-handoff-(?:2|10|1000)|handoff-10-started)$/.test(id)
 
 const contenders = "contenders for one mutex"
 const latency = "ms added to a round trip, 10 contenders"

@@ -5,6 +5,7 @@ import { type Bench, brief, type Entrant, ours, variantOf } from "../lib/bench.t
 import type { Axis, Chart } from "../lib/chart.ts"
 import { median, rounded } from "../lib/statistics.ts"
 import { handingOver, inProcessPairs, queueing } from "./inProcess.ts"
+import { warmPairs } from "./uncontended.ts"
 
 const logarithmic = (label: string): Axis => ({ label, isLogarithmic: true })
 
@@ -53,9 +54,8 @@ const pairsInFlight = (bench: Bench) =>
     tenfold,
     () => bench.closest,
     Effect.fnUntraced(function*(entrant, inFlight) {
-      const agent = yield* bench.agent(entrant)
-      const request = { inFlight, millis: brief(bench.pace).millis, variant: entrant.variant, oneName: false }
-      const { millis, pairs } = yield* agent.ask("pairs", request)
+      const asked = { inFlight, millis: brief(bench.pace).millis, oneName: false }
+      const { millis, pairs } = yield* warmPairs(bench, entrant, asked)
       return { "": 1000 * pairs / millis }
     })
   )

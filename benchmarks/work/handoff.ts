@@ -11,6 +11,7 @@ import { type HandOffs, handOffs } from "../lib/handoffs.ts"
 import * as Proxy from "../lib/proxy.ts"
 import * as Row from "../lib/row.ts"
 import { median, quantile, rounded } from "../lib/statistics.ts"
+import { once, warmUpMillis } from "../lib/warmUp.ts"
 
 /** Long enough for the contender that has just released the mutex to queue again. */
 export const holdMillis = 2
@@ -74,6 +75,37 @@ export const contention = Effect.fnUntraced(function*(
     })
 })
 
+/** Hands over a mutex with empty bodies, effect-simba and raw some 10,000 times or more. */
+export const warmUp = Effect.fnUntraced(function*(agents: ReadonlyArray<Agent>, isShared = false) {
+  const contenders = 10
+  const places = isShared ? 1 : contenders
+  const watch = yield* contention(agents, { contenders, places, holdMillis: 0, name: freshName("warm-up") })
+  yield* watch(warmUpMillis)
+}, Effect.scoped)
+
+/** Returns an entrant's processes, warmed up. */
+const warmAgents = Effect.fnUntraced(function*(
+  bench: Bench,
+  entrant: Entrant,
+  connect: Partial<Connect>,
+  processes: number,
+  isShared = false
+) {
+  const connected = (connect: Partial<Connect>) =>
+    Effect.forEach(Array.from({ length: processes }), (_, i) => bench.agent(entrant, connect, i + 1))
+  const { localTurn, protocol, setting } = entrant
+  const { isCluster = false } = connect
+  const path = `hand-off ${JSON.stringify({ protocol, setting, localTurn, isCluster, isShared, processes })}`
+  // Over a slow link, warming up would take too long
+  const direct = isCluster ? connect : {}
+  yield* once(
+    yield* connected(connect),
+    path,
+    Effect.flatMap(connected(direct), (agents) => warmUp(agents, isShared))
+  )
+  return yield* connected(connect)
+})
+
 /**
  * With at least this many contenders, starting and stopping takes longer than the measurement, so the repetitions are
  * windows of one long run.
@@ -88,12 +120,13 @@ export const crowded = Effect.fnUntraced(function*(
   contended: Contention
 ) {
   const agent = yield* bench.freshAgent(entrant, connect)
+  yield* warmUp([agent])
   const watch = yield* contention([agent], contended)
   yield* Effect.addFinalizer(() => agent.kill)
   return watch
 })
 
-const details = (outcomes: ReadonlyArray<Outcome<Contended>>) =>
+const details = (outcomes: ReadonlyArray<Outcome<HandOffs>>) =>
   Object.fromEntries(outcomes.map(({ entrant, samples }) => {
     const all = samples.flatMap(({ millis }) => millis)
     const sum = (of: (sample: HandOffs) => number) => samples.reduce((sum, sample) => sum + of(sample), 0)
@@ -109,7 +142,7 @@ const details = (outcomes: ReadonlyArray<Outcome<Contended>>) =>
 
 const p50 = ({ millis }: HandOffs) => median(millis)
 
-const p99 = (outcomes: ReadonlyArray<Outcome<Contended>>) =>
+const p99 = (outcomes: ReadonlyArray<Outcome<HandOffs>>) =>
   Row.column("p99", outcomes, (samples) => quantile(samples.flatMap(({ millis }) => millis), 0.99))
 
 const cpu = (outcomes: ReadonlyArray<Outcome<Contended>>) =>
@@ -171,8 +204,7 @@ const watched = Effect.fnUntraced(function*(bench: Bench, setup: Setup, holdMill
     return outcomes.map((outcome) => ({ ...outcome, samples: outcome.samples.flat() }))
   }
   const measure = Effect.fnUntraced(function*(entrant: Entrant) {
-    const agents: Array<Agent> = []
-    for (let i = 1; i <= processes; i++) agents.push(yield* bench.agent(entrant, connect, i))
+    const agents = yield* warmAgents(bench, entrant, connect, processes, isShared)
     const places = isShared ? 1 : contenders
     const watch = yield* contention(agents, { contenders, places, holdMillis, name: freshName(setup.id) })
     return yield* watch(millis)
@@ -184,6 +216,26 @@ export const handoff = (setup: Setup) =>
   Effect.fnUntraced(function*(bench: Bench) {
     return row(bench, setup.id, setup.title, yield* watched(bench, setup, holdMillis))
   })
+
+/** Measures the first hand-offs of a process that has just started, before V8 has optimized any code. */
+export const started = Effect.fnUntraced(function*(bench: Bench) {
+  const first = 500
+  const measure = Effect.fnUntraced(function*(entrant: Entrant) {
+    const agent = yield* bench.freshAgent(entrant)
+    yield* contention([agent], { contenders: 10, holdMillis, name: freshName("started") })
+    yield* Effect.sleep(1400)
+    const all = handOffs([yield* agent.ask("taken")])
+    return { ...all, millis: all.millis.slice(0, first) }
+  })
+  const outcomes = yield* bench.rounds([ours, raw], bench.pace.repetitions, measure)
+  const head = {
+    id: "handoff-10-started",
+    title: `hand-off, p50, the first ${first} of a process, 10 contenders for one mutex`,
+    unit: "ms",
+    better: "less"
+  } as const
+  return Row.make(bench, head, outcomes, p50, details(outcomes), Row.overMeasured, [p99(outcomes)])
+})
 
 /** Measures the throughput of the hand-off itself: the queue is never empty, and owners do no work. */
 export const throughput = (setup: Setup) =>
@@ -202,7 +254,7 @@ export const sharedTurns = Effect.fnUntraced(function*(bench: Bench) {
   const { url } = yield* Proxy.start(bench.server.port, 1)
   yield* Effect.addFinalizer(() => Effect.ignore(bench.disconnectAll))
   const measure = Effect.fnUntraced(function*(entrant: Entrant) {
-    const agents = [yield* bench.agent(entrant, { url }), yield* bench.agent(entrant, { url }, 2)]
+    const agents = yield* warmAgents(bench, entrant, { url }, 2, true)
     const watch = yield* contention(agents, { contenders: 8, places: 1, holdMillis: 1, name: freshName("turns") })
     return yield* watch(bench.pace.millis + 600)
   })
@@ -227,7 +279,7 @@ export const handoffOnCluster = Effect.fnUntraced(function*(bench: Bench) {
   const onOne: Entrant = { ...ours, name: "ours, one server", role: "raw" }
   const measure = Effect.fnUntraced(function*(entrant: Entrant) {
     const connect = entrant === onOne ? {} : { url: nodes[0]!.url, isCluster: true }
-    const agents = [yield* bench.agent(entrant, connect), yield* bench.agent(entrant, connect, 2)]
+    const agents = yield* warmAgents(bench, entrant, connect, 2)
     const watch = yield* contention(agents, { contenders: 1, holdMillis, name: freshName("cluster") })
     return yield* watch(bench.pace.millis)
   })

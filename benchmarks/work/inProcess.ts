@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
 import * as Row from "../lib/row.ts"
-import { cpu } from "./uncontended.ts"
+import { cpu, warmPairs } from "./uncontended.ts"
 
 const fibers = 64
 
@@ -13,17 +13,8 @@ const fibers = 64
  * Measures acquire-release pairs on one mutex. The `free` variant uses many mutexes, to show how fast Redis is without
  * waiters.
  */
-export const inProcessPairs = Effect.fnUntraced(function*(
-  bench: Bench,
-  entrant: Entrant,
-  inFlight: number,
-  millis: number
-) {
-  const agent = yield* bench.agent(entrant)
-  const oneName = entrant !== free
-  const asked = { inFlight, millis, variant: entrant.variant, oneName }
-  return yield* agent.ask("pairs", asked)
-})
+export const inProcessPairs = (bench: Bench, entrant: Entrant, inFlight: number, millis: number) =>
+  warmPairs(bench, entrant, { inFlight, millis, oneName: entrant !== free })
 
 /** effect-simba with default options: during a turn, fibers pass the lease on to one another. */
 export const handingOver: Entrant = ours

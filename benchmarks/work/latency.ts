@@ -4,6 +4,7 @@ import { type Bench, brief, raw, variantOf } from "../lib/bench.ts"
 import type { Axis } from "../lib/chart.ts"
 import * as Proxy from "../lib/proxy.ts"
 import { curves } from "./growth.ts"
+import { warmPairs } from "./uncontended.ts"
 
 const added = [0.2, 1, 10]
 const x: Axis = { label: "ms added to a round trip", isLogarithmic: true }
@@ -26,14 +27,9 @@ export const latency = Effect.fnUntraced(function*(bench: Bench) {
       added,
       () => [...bench.closest, unawaited],
       Effect.fnUntraced(function*(entrant, latency) {
-        const agent = yield* bench.agent(entrant, { url: proxies.get(latency)!.url })
-        const request = {
-          inFlight: 1,
-          millis: brief(bench.pace).millis + 20 * latency,
-          variant: entrant.variant,
-          oneName: false
-        }
-        const { millis, pairs } = yield* agent.ask("pairs", request)
+        const { url } = proxies.get(latency)!
+        const asked = { inFlight: 1, millis: brief(bench.pace).millis + 20 * latency, oneName: false }
+        const { millis, pairs } = yield* warmPairs(bench, entrant, asked, { url })
         return { "": 1000 * pairs / millis }
       })
     )

@@ -4,9 +4,9 @@ import type { Redis } from "ioredis"
 import type { Agent, AgentError } from "../lib/agent.ts"
 import { type Bench, type Entrant, ours, raw, variantOf } from "../lib/bench.ts"
 import { rounded } from "../lib/statistics.ts"
-import { contention, freshName, holdMillis } from "./handoff.ts"
+import { warmUpMillis } from "../lib/warmUp.ts"
+import { contention, freshName, holdMillis, warmUp } from "./handoff.ts"
 
-const warmUpMillis = 1000
 const meteredMillis = 1000
 const profiledMillis = 2000
 
@@ -26,7 +26,10 @@ interface Work {
 
 const contended = (contenders: number, hold: number): Work["run"] => (agents) =>
   Effect.map(
-    contention(agents, { contenders, holdMillis: hold, name: freshName("profile") }),
+    Effect.andThen(
+      warmUp(agents),
+      contention(agents, { contenders, holdMillis: hold, name: freshName("profile") })
+    ),
     (watch) => (millis) => Effect.map(watch(millis), ({ held }) => held)
   )
 

@@ -2,9 +2,10 @@
 import { Effect } from "effect"
 import { type Bench, brief, type Entrant, ours, type Outcome, raw, variantOf } from "../lib/bench.ts"
 import type { Spent } from "../lib/calls.ts"
-import type { Pairs } from "../lib/contestant.ts"
+import type { Connect, Pairs, PairsRequest } from "../lib/contestant.ts"
 import * as Row from "../lib/row.ts"
 import { median } from "../lib/statistics.ts"
+import { once, warmUpMillis } from "../lib/warmUp.ts"
 
 const withLock = variantOf(ours, "ours, withLock", { variant: "withLock" })
 const rawVariants = [
@@ -20,16 +21,27 @@ export const cpu = (outcomes: ReadonlyArray<Outcome<Pairs & Spent>>) =>
     (samples) => median(samples.map(({ cpuMillis, pairs }) => 1000 * cpuMillis / pairs))
   )
 
+/** Measures acquire-release pairs in an entrant's process, which first warms up. */
+export const warmPairs = Effect.fnUntraced(function*(
+  bench: Bench,
+  entrant: Entrant,
+  asked: Omit<PairsRequest, "variant">,
+  connect: Partial<Connect> = {}
+) {
+  const agent = yield* bench.agent(entrant, connect)
+  const { localTurn, setting, variant } = entrant
+  const request = { ...asked, variant }
+  const isAlone = asked.inFlight === 1
+  const path = `pairs ${JSON.stringify({ variant, setting, localTurn, isAlone, oneName: asked.oneName })}`
+  yield* once([agent], path, agent.ask("pairs", { ...request, millis: warmUpMillis }))
+  return yield* agent.ask("pairs", request)
+})
+
 export const uncontended = Effect.fnUntraced(function*(bench: Bench, inFlight: number) {
   const { isQuick } = bench.pace
   const { millis, repetitions, repetitionsOfPeers } = brief(bench.pace)
   const entrants = [...bench.everybody, withLock, ...(isQuick ? [] : rawVariants)]
-  const measure = Effect.fnUntraced(function*(entrant: Entrant, repetition: number) {
-    const agent = yield* bench.agent(entrant)
-    const request = { inFlight, variant: entrant.variant, oneName: false }
-    if (repetition === 0) yield* agent.ask("pairs", { ...request, millis: 500 })
-    return yield* agent.ask("pairs", { ...request, millis })
-  })
+  const measure = (entrant: Entrant) => warmPairs(bench, entrant, { inFlight, millis, oneName: false })
   const outcomes = yield* bench.rounds(entrants, repetitions, measure, repetitionsOfPeers)
   return Row.make(
     bench,
@@ -60,10 +72,7 @@ export const traced = Effect.fnUntraced(function*(bench: Bench) {
   const outcomes = yield* bench.rounds(
     entrants,
     repetitions,
-    Effect.fnUntraced(function*(entrant) {
-      const agent = yield* bench.agent(entrant)
-      return yield* agent.ask("pairs", { inFlight: 1, variant: entrant.variant, oneName: false, millis })
-    })
+    (entrant) => warmPairs(bench, entrant, { inFlight: 1, millis, oneName: false })
   )
   const head = {
     id: "traced",
