@@ -67,11 +67,14 @@ const decodeInboxMessage = (input: unknown): InboxMessage | string => {
     const id = input.slice("forced@@".length)
     return ownerProblem(id) ?? { _tag: "Forced", id }
   }
-  const [, counter, delay, ...grant] = inboxPattern.exec(input) ?? []
-  if (counter !== undefined && delay !== undefined) return { _tag: "PollAfter", counter, millis: Number(delay) }
-  const [token = NaN, ahead = NaN, millis = NaN] = grant.map(Number)
-  return counter !== undefined && Number.isSafeInteger(token) && ahead <= token && Number.isSafeInteger(millis)
-    ? { _tag: "Granted", counter, grant: { token: token as FencingToken, micros: token - ahead, millis } }
+  const fields = inboxPattern.exec(input) ?? []
+  const counter = fields[1]!
+  if (fields[2] !== undefined) return { _tag: "PollAfter", counter, millis: Number(fields[2]) }
+  const token = Number(fields[3])
+  const micros = token - Number(fields[4])
+  const millis = Number(fields[5])
+  return Number.isSafeInteger(token) && micros >= 0 && Number.isSafeInteger(millis)
+    ? { _tag: "Granted", counter, grant: { token: token as FencingToken, micros, millis } }
     : "expected <counter>@@granted@@<token>@@<microseconds>@@<milliseconds>, <counter>@@look@@<milliseconds>, or " +
       "forced@@<lease id>"
 }

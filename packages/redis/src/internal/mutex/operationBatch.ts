@@ -18,12 +18,13 @@ import type {
   Released,
   ReleaseRequest
 } from "@effect-simba/core/MutexStore"
-import type { ProtocolError, StoreError } from "@effect-simba/core/SimbaError"
+import type { StoreError } from "@effect-simba/core/SimbaError"
 import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import { slot } from "../client/clusterSlot.ts"
 import type { CommandSink, Failure } from "../client/commandSink.ts"
+import type { Reader } from "../client/decode.ts"
 import { backendError, fromReply } from "../client/errors.ts"
 import { malformed } from "../client/malformedInput.ts"
 import { type Loaded, send } from "../client/script.ts"
@@ -89,21 +90,22 @@ class Call {
 
 const millis = (duration: Duration.Duration) => String(Duration.toMillis(duration))
 
-interface Operation {
-  readonly mutex: MutexName
-  readonly write: (call: Call) => void
-  readonly reply: (reply: unknown) => void
-  readonly fail: (error: (operation: string) => StoreError) => void
+/** `write` and `settle` are methods, so operations of different types fit in one array. */
+interface Operation<Request = { readonly mutex: MutexName }, A = unknown> {
+  readonly name: string
+  readonly request: Request
+  readonly read: Reader<A>
+  write(call: Call, request: Request): void
+  settle(exit: Exit.Exit<A, StoreError>): void
   /** True once the caller has abandoned the operation. The release that undoes it may already have been sent. */
-  isAbandoned: boolean
+  isAbandoned?: true
 }
 
-/** Returns the error if this operation failed, otherwise undefined. The other operations in the call have still run. */
-const failureOf = (reply: unknown): string | undefined =>
-  Array.isArray(reply) && reply.length === 2 && reply[0] === "error" ? String(reply[1]) : undefined
-
-const incomplete = (count: number, reply: unknown): ProtocolError =>
-  malformed("the mutex script's replies", reply, `expected one for each of ${count} operations`)
+/** If an operation failed, the others in its call have still run. */
+const resultOf = ({ name, read, request }: Operation, reply: unknown) =>
+  Array.isArray(reply) && reply.length === 2 && reply[0] === "error"
+    ? Exit.fail(fromReply(name, String(reply[1]), keys.operands(request.mutex)))
+    : read(reply)
 
 const writeAcquire = (
   call: Call,
@@ -132,6 +134,9 @@ const writeRelease = (call: Call, request: ReleaseRequest) => {
     requeue === undefined ? "0" : millis(requeue.lease)
   )
 }
+
+const writeConfirm = (call: Call, { id, lease, mutex, token }: ConfirmRequest) =>
+  call.add("c", mutex, id, String(token), millis(lease))
 
 export interface OperationBatch {
   /** Sends a request, and returns a function that abandons it. */
@@ -162,9 +167,17 @@ export const make = (
       const operation = operations[i]!
       // This runs the caller's code. If it throws, the other callers must still receive their replies
       try {
-        if (failure !== undefined) operation.fail((name) => backendError(name, failure.cause))
-        else if (isWhole) operation.reply(replies[i])
-        else operation.fail(() => incomplete(operations.length, reply))
+        operation.settle(
+          failure !== undefined
+            ? Exit.fail(backendError(operation.name, failure.cause))
+            : isWhole
+            ? resultOf(operation, replies[i])
+            : Exit.fail(malformed(
+              "the mutex script's replies",
+              reply,
+              `expected one for each of ${operations.length} operations`
+            ))
+        )
       } catch (error) {
         queueMicrotask(() => {
           throw error
@@ -180,7 +193,7 @@ export const make = (
       if (isRepeated) operations = all.filter((operation) => !operation.isAbandoned)
       if (operations.length === 0) return undefined
       const call = new Call()
-      for (const operation of operations) operation.write(call)
+      for (const operation of operations) operation.write(call, operation.request)
       return call.args(script, skipDead)
     }
     send(sink, script, write, (failure, reply) => settle(operations, failure, reply))
@@ -195,27 +208,18 @@ export const make = (
     const operations = waiting
     waiting = []
     if (!perSlot || operations.length === 1) return sendAll(operations)
-    const bySlot = Arr.groupBy(operations, ({ mutex }) => String(slot(keys.owner(mutex))))
+    const bySlot = Arr.groupBy(operations, ({ request }) => String(slot(keys.owner(request.mutex))))
     Object.values(bySlot).forEach(sendAll)
   }
 
-  const submit = <A>(
+  const submit = <Request extends Operation["request"], A>(
     name: string,
-    mutex: MutexName,
-    write: (call: Call) => void,
-    read: (reply: unknown) => Exit.Exit<A, ProtocolError>,
+    request: Request,
+    write: (call: Call, request: Request) => void,
+    read: Reader<A>,
     settle: Settle<A>
   ): Operation => {
-    const operation: Operation = {
-      mutex,
-      write,
-      reply: (reply) => {
-        const failure = failureOf(reply)
-        settle(failure === undefined ? read(reply) : Exit.fail(fromReply(name, failure, keys.operands(mutex))))
-      },
-      fail: (error) => settle(Exit.fail(error(name))),
-      isAbandoned: false
-    }
+    const operation: Operation<Request, A> = { name, request, write, read, settle }
     waiting.push(operation)
     // The first operation in a task schedules the call. Later operations in the same task join it
     if (!isScheduled) {
@@ -230,24 +234,22 @@ export const make = (
 
   return {
     acquire: (request, settle) => {
-      const write = (call: Call) => writeAcquire(call, request)
-      const operation = submit("acquire", request.mutex, write, readAcquire, settle)
+      const operation = submit("acquire", request, writeAcquire, readAcquire, settle)
       return () => {
         operation.isAbandoned = true
       }
     },
-    confirm: ({ id, lease, mutex, token }, settle) => {
-      const write = (call: Call) => call.add("c", mutex, id, String(token), millis(lease))
-      submit("confirm", mutex, write, readAcquire, settle)
+    confirm: (request, settle) => {
+      submit("confirm", request, writeConfirm, readAcquire, settle)
       flush()
     },
     release: (request, settle, isContended = false) => {
       const isUrgent = isContended && !isScheduled
-      submit("release", request.mutex, (call) => writeRelease(call, request), readRelease, settle)
+      submit("release", request, writeRelease, readRelease, settle)
       if (isUrgent) flush()
     },
     inspect: (mutex, limit, settle) => {
-      submit("inspect", mutex, (call) => call.add("i", mutex, String(limit)), readInspect, settle)
+      submit("inspect", { mutex }, (call) => call.add("i", mutex, String(limit)), readInspect, settle)
     },
     flush
   }
