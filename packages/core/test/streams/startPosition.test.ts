@@ -203,16 +203,28 @@ describe("positions that are kept by the handler", () => {
 
   it.effect("a reader processes the messages after its position, or none if its position is the end", () =>
     Effect.gen(function*() {
-      for (const [after, expected] of [["1-0", [2, 0]], ["3-0", []]] as const) {
+      const cases = [[undefined, [1, 2, 0]], ["1-0", [2, 0]], ["3-0", []]] as const
+      for (const [after, expected] of cases) {
         const one = lease(1, 2)
         one.add(message("3-0", { n: "0" }))
         one.checkpoint = id("3-0")
         one.end = "Ended"
         const { isDone, observed } = yield* processed(one, {
-          after: Option.some(after),
+          after: Option.fromUndefinedOr(after),
           until: ({ value }) => value.n === 0
         })
         assert.deepStrictEqual([observed, isDone], [expected, true])
+      }
+    }))
+
+  it.effect("a data stream that has ended and was deleted has nothing to read, at any position", () =>
+    Effect.gen(function*() {
+      for (const after of [Option.none(), Option.some("1-0"), Option.some("3-0")]) {
+        const one = new ScriptedLease()
+        one.checkpoint = id("3-0")
+        one.end = "Ended"
+        const { isDone, observed } = yield* processed(one, { after, until: ({ value }) => value.n === 0 })
+        assert.deepStrictEqual([observed, isDone], [[], true])
       }
     }))
 

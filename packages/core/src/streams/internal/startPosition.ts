@@ -122,16 +122,19 @@ export const startOf = (
       after,
       (id): Checkpoint => ({ id: EntryId.make(id), offset: checkpoint?.id === id ? checkpoint.offset : undefined })
     )
-    // The application keeps its own position but has none yet: it has processed nothing
-    const start = own && (Option.isSome(own) || from === "beginning") ? Option.getOrUndefined(own) : checkpoint
+    // An application that keeps its own position but has none yet has processed nothing
+    const start = own && (Option.isSome(own) || from === "beginning")
+      ? Option.getOrElse(own, () => beginning)
+      : checkpoint
     if (start !== undefined) {
-      // A start before the checkpoint leaves messages to process
-      const mayBeOver = until !== undefined && checkpoint !== undefined && compareEntryIds(start.id, checkpoint.id) >= 0
+      // A start before the checkpoint leaves messages to process, unless the data stream was deleted
+      const mayBeOver = until !== undefined && checkpoint !== undefined &&
+        (compareEntryIds(start.id, checkpoint.id) >= 0 || Option.isNone(yield* retryOutages(lease.extent)))
       const end = mayBeOver ? yield* retryOutages(lease.end) : "Open"
       const isOwn = own !== undefined && until !== undefined && end === "Open"
       return { start, checkpoint, end, processed: isOwn ? yield* messageAt(lease, start.id) : undefined }
     }
     if (from !== "beginning") return { start: yield* startFrom(lease, from), end: "Open" }
-    if (after === undefined) yield* warnOfExpiry(lease)
+    yield* warnOfExpiry(lease)
     return { start: beginning, end: "Open" }
   })
