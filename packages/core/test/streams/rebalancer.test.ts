@@ -264,6 +264,35 @@ describe("balance", () => {
       assert.include(a.link.calls, "release")
     })))
 
+  it.effect("a handler that fails after its revocation was withdrawn and then yields does not run a third time", () =>
+    fleet.test(Effect.gen(function*() {
+      const { open } = yield* fleet.make
+      const a = yield* open("a", { rebalance: true, gracePeriod: "3 seconds" })
+      const b = yield* open("b", { rebalance: true })
+      let runs = 0
+      const wait = (lease: fleet.Lease): Effect.Effect<unknown, unknown> => lease.messagesAfter("0-0" as never, 1)
+      const failing = (lease: fleet.Lease): Effect.Effect<unknown, unknown> =>
+        Effect.andThen(lease.isRevoked, Effect.andThen(Effect.sleep("30 seconds"), Effect.fail("no")))
+      yield* a.start(
+        a.client.run(
+          (lease): Effect.Effect<unknown, unknown> =>
+            lease.stream === "s2" && ++runs > 1 ? lease.yield : Effect.timeoutOption(wait(lease), "10 millis").pipe(
+              Effect.andThen(Effect.sleep("40 seconds")),
+              Effect.andThen(lease.stream === "s2" ? failing(lease) : wait(lease))
+            ),
+          {
+            retry: Schedule.spaced("1 second"),
+            onError: () => Effect.void
+          }
+        )
+      )
+      yield* a.client.announceAll(fleet.names(2))
+      yield* TestClock.adjust("20 seconds")
+      yield* b.start(b.client.run(wait))
+      yield* TestClock.adjust("51500 millis")
+      assert.deepStrictEqual([runs, a.link.calls.filter((call) => call === "release").length], [2, 1])
+    })))
+
   it.effect("a surplus of hundreds of idle data streams is handed over within a minute without interrupting a handler", () =>
     fleet.test(Effect.gen(function*() {
       const { backend, lines, open } = yield* fleet.make

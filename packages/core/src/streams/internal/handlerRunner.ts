@@ -107,14 +107,12 @@ export const runHandler = <A, E, R, RS, RH>(
       let last = 0
       let attempts = 0
       while (table.isHeld(owned)) {
+        owned.isKept = false
         const exit = yield* runOnce(restore)
         if (!table.isHeld(owned)) return
         if (Exit.isSuccess(exit)) return yield* markDone
         const { cause } = exit
-        if (isYielded(cause) && owned.isKept && !owned.isRevoked) {
-          owned.isKept = false
-          continue
-        }
+        if (isYielded(cause) && owned.isKept && !owned.isRevoked) continue
         if (isYielded(cause) || (owned.isStopped && Cause.hasInterruptsOnly(cause))) return yield* yieldOrHandOver
         const counted = yield* ends.retry(
           owned,

@@ -64,8 +64,8 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
   /** Whether the handler was notified of the revocation. */
   hasHeard = false
   /**
-   * Whether the handler was notified of a revocation that has been withdrawn. If the handler yields, it runs again on
-   * this client.
+   * Whether the handler's present run was notified of a revocation that has been withdrawn. If that run yields, the
+   * handler runs again on this client.
    */
   isKept = false
   /** Whether another member handed the stream over to this one. */
