@@ -234,7 +234,8 @@ export interface Job<E = unknown, R = unknown> {
    *
    * - `continue` (default): the next run starts as scheduled.
    * - `stepDown`: no more runs start, and runs of other jobs may finish within the contender's `drainTimeout`. Then the
-   *   leadership ends, and another node can try.
+   *   leadership ends, and another node can try. This node contends again after a pause of up to 10 seconds. If no
+   *   other node leads, all jobs are late during the pause, so those that `skip` missed runs may never run.
    */
   readonly onError?: "continue" | "stepDown" | undefined
   /**

@@ -72,10 +72,20 @@ const expected = (spec: Spec, record: JobRecord, isPaused: boolean, leader: Lead
       cause: "outage"
     }
   }
+  // A run that was granted but never started is missed, unless it is retried
+  const unstarted = run?.scheduledAt === at && run.outcome === "unstarted" && run.attempt === 0 ? [at] : []
+  const causeOf = (instant: number): Cause =>
+    isPaused ? "paused" : instant < leader.gained ? "noLeader" : instant < leader.free ? "running" : "outage"
   if (wanted !== undefined) {
-    return now < ready
-      ? { _tag: "Wait", until: ready }
-      : { _tag: "Run", mode: "manual", at: wanted, attempt: 1, isCatchUp: false, missed: 0, cause: "outage" }
+    return now < ready ? { _tag: "Wait", until: ready } : {
+      _tag: "Run",
+      mode: "manual",
+      at: wanted,
+      attempt: 1,
+      isCatchUp: false,
+      missed: unstarted.length,
+      cause: causeOf(at)
+    }
   }
   if (due.length === 0) return { _tag: "Wait", until: next(at) }
   if (!isPaused && now < ready) return { _tag: "Wait", until: ready }
@@ -83,17 +93,8 @@ const expected = (spec: Spec, record: JobRecord, isPaused: boolean, leader: Lead
   const made = due.filter((instant) => instant >= now - spec.catchUp || instant === latest)
   const isLatestRun = latest >= leader.free || (spec.misfire !== "skip" && latest >= now - spec.catchUp)
   const chosen = isPaused || !isLatestRun ? undefined : spec.misfire === "runAll" ? made[0] : latest
-  const missed = due.filter((instant) => chosen === undefined || instant < chosen)
-  const last = missed.at(-1)
-  const cause: Cause = last === undefined
-    ? "outage"
-    : isPaused
-    ? "paused"
-    : last < leader.gained
-    ? "noLeader"
-    : last < leader.free
-    ? "running"
-    : "outage"
+  const missed = [...unstarted, ...due.filter((instant) => chosen === undefined || instant < chosen)]
+  const cause = causeOf(missed.at(-1) ?? at)
   return chosen === undefined ? { _tag: "Miss", at: latest, missed: missed.length, cause } : {
     _tag: "Run",
     mode: "run",
@@ -153,6 +154,7 @@ describe("a leader's decision about a job", { tags: ["B33"] }, () => {
       { attempt: 2, end: 700, outcome: "failure" },
       { attempt: 3, end: 700, outcome: "failure" },
       { attempt: 0, end: 700, outcome: "unstarted" },
+      { attempt: 0, end: 700, outcome: "unstarted", scheduledAt: -1000 },
       { attempt: 1, end: 700, outcome: "unstarted" },
       { token: 6 },
       { token: 8 },

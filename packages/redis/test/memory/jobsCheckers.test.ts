@@ -117,6 +117,18 @@ describe("jobs run as scheduled", () => {
     assert.match(claims(1000, 6000, 0, {}, [forget(1, "other")]), /instead of 4/)
   })
 
+  it("allows a run that never started to count as missed, unless it was the second attempt or was retried", () => {
+    const claims = (missed: number, attempt: string, between: ReadonlyArray<Event> = []) =>
+      kept([claim(0, "a", 1000), end("a", "unstarted"), ...between, claim(2, "b", 2000, missed)], {
+        field: (_, name) => name === "attempt:j" ? attempt : undefined
+      })
+    for (const missed of [0, 1]) assert.strictEqual(claims(missed, "0"), "")
+    assert.match(claims(2, "0"), /with 2 missed runs instead of 0/)
+    for (const wrong of [claims(1, "1"), claims(1, "0", [claim(1, "c", 1000)])]) {
+      assert.match(wrong, /with 1 missed runs instead of 0/)
+    }
+  })
+
   it("finds a claimed run that has an end but never started", () => {
     const began = "j of 1000 never started, but is recorded as success"
     assert.strictEqual(kept([claim(0, "a", 1000), end("a", "success")]), began)

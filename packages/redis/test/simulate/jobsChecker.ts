@@ -79,7 +79,8 @@ export const replyTo = (
  * - The tokens of a job's runs never decrease. Within one leadership, no run starts before the previous one has ended.
  * - Each scheduled time between two claimed ones is reported as missed, with the cause, unless it passed during a
  *   pause. A change of the schedule affects only later times.
- * - A run that was claimed but never started is recorded as `unstarted`, unless its leader is lost.
+ * - A run that was claimed but never started is recorded as `unstarted`, unless its leader is lost. Unless it is
+ *   retried, it also counts as missed if the next leader has read this record.
  * - After the last fault, each job runs again within `recovery` milliseconds.
  */
 export const jobsRunAsScheduled = (
@@ -98,6 +99,8 @@ export const jobsRunAsScheduled = (
     const decided = new Map<string, { readonly at: number; readonly when: number }>()
     const claims = new Set<string>()
     const unbegun = new Map<string, { readonly claim: string; readonly at: number }>()
+    /** Each job's last scheduled time whose only run never started. */
+    const unstarted = new Map<string, number>()
     /** Runs whose end was recorded before the checker observed their start, as happens with short runs. */
     const uncertain = new Map<string, string>()
     const running = new Map<string, string>()
@@ -155,6 +158,8 @@ export const jobsRunAsScheduled = (
       // Ignore repeated requests
       if (claims.has(claim)) return
       claims.add(claim)
+      const left = unstarted.get(job)
+      unstarted.delete(job)
       const rule = rules.get(job)
       if (rule === undefined || mode === "manual") return
       if (missed > 0 && !causes.includes(cause)) {
@@ -167,7 +172,7 @@ export const jobsRunAsScheduled = (
           view.violated(`${job} runs for ${at}, which is not a scheduled time`)
         }
         const between = instantsIn(rule, before.at, at) - (mode === "run" ? 1 : 0)
-        if (missed !== between) {
+        if (missed !== between && !(left === before.at && missed === between + 1)) {
           view.violated(
             `${job} goes from ${before.at} to ${at} (${mode}) with ${missed} missed runs instead of ${between}`
           )
@@ -203,6 +208,7 @@ export const jobsRunAsScheduled = (
         const assigned = end === undefined ? undefined : unbegun.get(end.job)
         if (end !== undefined && assigned?.claim === end.claim) {
           unbegun.delete(end.job)
+          if (view.field(key, `attempt:${end.job}`) === "0") unstarted.set(end.job, assigned.at)
           if (end.outcome !== "unstarted") uncertain.set(`${end.job} of ${assigned.at}`, end.outcome)
         }
         const claim = claimOf(event.command.args)

@@ -78,9 +78,16 @@ export const plan = (
   const { at, run, wanted } = record
   const causeOf = (instant: number): Cause =>
     isPaused ? "paused" : instant < leader.gained ? "noLeader" : instant < leader.free ? "running" : "outage"
-  const runAt = (instant: number, attempt: number, isCatchUp: boolean, missed: number, cause: Cause): Decision => ({
+  const runAt = (
+    instant: number,
+    attempt: number,
+    isCatchUp: boolean,
+    missed: number,
+    cause: Cause,
+    mode: "run" | "manual" = "run"
+  ): Decision => ({
     _tag: "Run",
-    mode: "run",
+    mode,
     at: instant,
     attempt,
     isCatchUp,
@@ -97,19 +104,22 @@ export const plan = (
       ? runAt(run!.scheduledAt, run!.attempt + 1, true, 0, "outage")
       : { _tag: "Wait", until: first > now ? Math.min(due, Math.max(first, ready)) : due }
   }
+  // The last scheduled time's run was granted, but never started
+  const unstarted = run?.scheduledAt === at && run.attempt === 0 ? 1 : 0
   // Checked after retries, because a requested run overwrites the record of the last attempt
   if (wanted !== undefined) {
     return now < ready
       ? { _tag: "Wait", until: ready }
-      : { _tag: "Run", mode: "manual", at: wanted, attempt: 1, isCatchUp: false, missed: 0, cause: "outage" }
+      : runAt(wanted, 1, false, unstarted, causeOf(at), "manual")
   }
   if (first > now) return { _tag: "Wait", until: first }
   if (now < ready && !isPaused) return { _tag: "Wait", until: ready }
 
   const latest = last(next, at, now)!
   const chosen = isPaused ? undefined : choose(spec, next, at, latest, leader.free, now)
-  const missed = count(next, at, chosen ?? latest + 1)
-  const cause = missed === 0 ? "outage" : causeOf(last(next, at, chosen === undefined ? latest : chosen - 1)!)
+  const end = chosen ?? latest + 1
+  const missed = count(next, at, end) + unstarted
+  const cause = causeOf(last(next, at, end - 1) ?? at)
   return chosen === undefined
     ? { _tag: "Miss", at: latest, missed, cause }
     : runAt(chosen, 1, chosen !== latest || chosen < leader.free, missed, cause)

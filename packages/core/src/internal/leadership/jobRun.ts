@@ -77,8 +77,8 @@ export const execute = <R>(claimed: Claimed<R>): Effect.Effect<void, never, R> =
       if (Exit.isFailure(exit) && outcome !== "interrupted") yield* log.error(`Run of "${name}" failed`, exit.cause)
       yield* note(outcome)
       if (Exit.isSuccess(exit)) return
-      // Stops here if the leadership has ended
-      yield* restore(Effect.void)
+      // Stops here if the leadership has ended. Runs of other jobs that are due at the same time start first
+      yield* restore(Effect.yieldNow)
       if (spec.onError === "stepDown") host.resign(lease)
     })
   )
