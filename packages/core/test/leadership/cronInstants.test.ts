@@ -292,6 +292,12 @@ describe("expressions", () => {
     }
   )
 
+  it("options may have other properties beside timeZone, as the compiler accepts for a variable", () => {
+    const settings = { cron: "0 3 * * *", timeZone: "Asia/Tokyo" }
+    const { text } = Effect.runSync(jobSchedule.cron(settings.cron, settings)[jobSchedule.TypeId])
+    assert.strictEqual(text, "cron Asia/Tokyo 0 3 * * *")
+  })
+
   it("an unknown zone is refused", () => {
     const error = Effect.runSync(Effect.flip(compile("* * * * *", "Nowhere/At all")))
     assert.include(error.message, "not a time zone")

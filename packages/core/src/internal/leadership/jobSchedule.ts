@@ -99,7 +99,7 @@ export const cron = (
   options: { readonly timeZone?: string | DateTime.TimeZone | undefined } = {}
 ): JobSchedule => ({
   // A JavaScript program may pass the zone itself, or misspell the option: the job would follow UTC
-  [TypeId]: Object.keys(options).every((name) => name === "timeZone")
+  [TypeId]: "timeZone" in Object(options) || Object.keys(options).length === 0
     ? compile(expression, options.timeZone ?? "UTC")
     : refuse("timeZone", `write { timeZone: "Europe/Vienna" }`)
 })
