@@ -6,6 +6,7 @@ import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Clock, Context, Duration, Effect, Exit, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
+import * as clockCheck from "../../src/internal/leadership/clockCheck.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import * as JobFleet from "../support/jobFleet.ts"
 import { start, TestLive } from "../support/setup.ts"
@@ -401,6 +402,21 @@ describe("a leader's clock", { tags: ["B33"] }, () => {
       yield* TestClock.adjust("20 seconds")
       yield* lease.ensure
       assert.deepStrictEqual(warnings, [])
+    }))
+
+  it.effect("makes the leader resign at most once an hour", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      const resigned: Array<number> = []
+      const host = { resign: () => void resigned.push(clock.currentTimeMillisUnsafe()) }
+      const next = (after: number) => after + 1000
+      const check = clockCheck.make(host as never, [{ text: "", next, everyMillis: undefined }])
+      const hour = 3_600_000
+      for (const at of [0, hour - 1, hour, 2 * hour - 1, 2 * hour]) {
+        yield* TestClock.setTime(at)
+        yield* check({} as never, clock, at, at + 20_000)
+      }
+      assert.deepStrictEqual(resigned, [0, hour, 2 * hour])
     }))
 })
 
