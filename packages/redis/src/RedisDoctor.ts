@@ -101,12 +101,19 @@ const node = (send: Send) =>
     onSuccess: (nodes) => finding("node", "ok", /(\S*)@\S* myself/.exec(nodes)?.[1] ?? "unknown")
   })
 
-const coverage = (value: string | undefined): Finding => {
+/** Checks that each slot has a primary, and that a primary keeps working while another is down. */
+const coverage = Effect.fnUntraced(function*(send: Send) {
+  const ranges = yield* send<ReadonlyArray<readonly [first: number, last: number]>>("CLUSTER", "SLOTS")
+  const unserved = ranges.reduce((left, [first, last]) => left - last + first - 1, 16_384)
+  if (unserved > 0) {
+    return finding("coverage", "error", `no node serves ${unserved} slot(s)`, "run redis-cli --cluster fix")
+  }
+  const value = yield* checks.setting(send, "cluster-require-full-coverage")
   if (value === undefined) return finding("coverage", "info", "cluster-require-full-coverage cannot be read")
   if (value === "no") return finding("coverage", "ok", "a primary keeps working while another is down")
   const problem = "while one primary is down, all others refuse commands, so every lease may expire"
   return finding("coverage", "warning", problem, "set cluster-require-full-coverage no")
-}
+})
 
 const jobKeys = ["MATCH", "simba:{*}:jobs", "TYPE", "hash"]
 
@@ -221,7 +228,7 @@ const examineServer = Effect.fnUntraced(function*(send: Send, isCluster: boolean
   return [
     ...(isCluster ? [yield* node(send)] : []),
     ...received,
-    ...(isCluster ? [coverage(yield* checks.setting(send, "cluster-require-full-coverage"))] : []),
+    ...(isCluster ? [yield* coverage(send)] : []),
     // On a Cluster, consumers do not use keyspace events, because each node publishes events only for its own keys
     ...(streams === true && !isCluster
       ? [checks.keyspaceEvents(yield* checks.setting(send, checks.eventsSetting))]

@@ -227,6 +227,13 @@ describe("RedisDoctor", () => {
         report.findings.filter(({ check }) => check === "node").map(({ message }) => message),
         nodes.map(({ port }) => `127.0.0.1:${port}`)
       )
+      yield* Effect.forEach(nodes, (node) => node.send("CLUSTER", "DELSLOTS", "5", "6"))
+      const holey = yield* examined
+      assert.isFalse(holey.isUsable)
+      assert.deepInclude(find(holey, "coverage"), {
+        status: "error",
+        message: "no node serves 2 slot(s)"
+      })
     }), 60_000)
 })
 
