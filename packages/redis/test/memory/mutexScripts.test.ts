@@ -526,6 +526,14 @@ describe("a failed operation", () => {
       }
     }).pipe(Effect.provide(server)))
 
+  it.effect("reports why an id cannot be queued, even if the release itself needs no write", () =>
+    Effect.gen(function*() {
+      yield* tryIt(id(1))
+      yield* wait(id(2), 60_000)
+      yield* send("CONFIG", "SET", "min-replicas-to-write", "1")
+      assert.include(String(yield* operate("q", id(3), id(4))), "error,NOREPLICAS")
+    }).pipe(Effect.provide(server)))
+
   it.effect("has its own error, unless the server is a replica, which fails the whole call", () =>
     Effect.gen(function*() {
       yield* send("RPUSH", fence, "x")
