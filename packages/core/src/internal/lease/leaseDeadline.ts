@@ -44,19 +44,19 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   nextRenewal = 0
   key = 0
   position = -1
-  before: Item | undefined = undefined
-  behind: Item | undefined = undefined
+  before: Item | undefined
+  behind: Item | undefined
   /** Whether the lease is due for renewal and waiting to be batched. */
   isDue = false
   renewing = false
   /** The error from the last attempt to renew, if it failed. */
-  failure: StoreError | undefined = undefined
+  failure: StoreError | undefined
   /** The running delay schedule. It starts with the first consecutive failure or, for a user's guard, at the grant. */
-  step: Step | undefined = undefined
+  step: Step | undefined
   /** The interval between renewals requested by a user's guard, in milliseconds, capped at `longestPace`. */
-  private paceMillis = Infinity
+  private paceMillis: number | undefined
   /** `renewAfter`, or less if a message granted the lease for a shorter period. */
-  private longestPace = Infinity
+  private longestPace = 0
 
   constructor(options: P, sent: Instant) {
     this.options = options
@@ -77,13 +77,15 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     const { maxHold, renewAfter, usable } = this.options
     this.renewed = sent
     this.longestPace = renewAfter
-    const longest = this.since.monotonic + maxHold
+    // Read `since` only if necessary: with thousands of leases, it is not in the processor's cache
+    const { monotonic, wall } = maxHold < Infinity ? this.since : sent
+    const longest = monotonic + maxHold
     this.monotonicDeadline = Math.min(sent.monotonic + usable, longest)
-    this.wallDeadline = Math.min(sent.wall + usable, this.since.wall + maxHold)
+    this.wallDeadline = Math.min(sent.wall + usable, wall + maxHold)
     // A renewal cannot extend a deadline that `maxHold` has set
     this.nextRenewal = this.monotonicDeadline >= longest
       ? Infinity
-      : sent.monotonic + Math.min(renewAfter, this.paceMillis)
+      : sent.monotonic + Math.min(renewAfter, this.paceMillis ?? Infinity)
   }
 
   /** Schedules the next renewal `paceMillis` after the last one, but no later than `longestPace`. */

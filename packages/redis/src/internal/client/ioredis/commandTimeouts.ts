@@ -32,7 +32,8 @@ class UntimedCommand extends Command {
 
   constructor(name: string, args: ReadonlyArray<string>, limit: number) {
     // A list of strings does not have to be copied. JavaScript callers may pass other values, which ioredis converts
-    const isPlain = args.every((arg) => typeof arg === "string")
+    let isPlain = true
+    for (const arg of args) isPlain &&= typeof arg === "string"
     super(name, isPlain ? [] : [...args], { replyEncoding: "utf8" })
     if (isPlain) this.args = args as Array<string>
     this.due = monotonicMillis() + limit
