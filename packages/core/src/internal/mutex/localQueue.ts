@@ -28,7 +28,7 @@ export interface Layer {
   readonly context: AttemptContext
   readonly leases: HeldLeases
   readonly nextId: () => LeaseId
-  readonly queues: Map<MutexName, LocalQueue>
+  readonly queues: Record<MutexName, LocalQueue>
   /** Mutexes that were taken at the last request. For these, the next attempt queues immediately. */
   readonly contended: LatestNames
   /** Mutexes whose self-deadlock warning has already been logged. */
@@ -301,8 +301,8 @@ export class LocalQueue implements QueueContext {
     else if (command === "abandon") this.abandonPlace(this.ownPlace())
     const { layer: { queues, selfDeadlocks }, line: { phase } } = this
     if (phase === "awaited") (this.selfDeadlock ??= new SelfDeadlockWarning(this, selfDeadlocks)).watch()
-    else if (phase === "idle" && queues.get(this.mutex) === this) {
-      queues.delete(this.mutex)
+    else if (phase === "idle" && queues[this.mutex] === this) {
+      delete queues[this.mutex]
       this.selfDeadlock?.stop()
       this.stopTimer?.()
     }

@@ -25,7 +25,9 @@ export const make = Effect.fnUntraced(function*(
   leases: HeldLeases,
   nextId: () => LeaseId
 ): Effect.fn.Return<LocalQueues, never, Scope.Scope> {
-  const queues = new Map<MutexName, LocalQueue>()
+  // An object, because V8 replaces a Map's table when its last entry is deleted. In the heap's old generation, a
+  // replaced table keeps the next one and all its former entries alive
+  const queues: Record<MutexName, LocalQueue> = Object.create(null)
   const layer: Layer = {
     context,
     leases,
@@ -36,28 +38,26 @@ export const make = Effect.fnUntraced(function*(
     isClosed: false
   }
   leases.follow({
-    lost: (lease) => queues.get(lease.mutex)?.lost(lease),
+    lost: (lease) => queues[lease.mutex]?.lost(lease),
     released: (lease, now) => {
-      const queue = queues.get(lease.mutex)
+      const queue = queues[lease.mutex]
       return queue === undefined ? {} : queue.released(lease, now)
     }
   })
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       layer.isClosed = true
-      for (const queue of [...queues.values()]) queue.close()
+      for (const queue of Object.values(queues)) queue.close()
     })
   )
   return {
     context,
     leases,
-    held: (mutex) => queues.get(mutex)?.held,
+    held: (mutex) => queues[mutex]?.held,
     isClosed: () => layer.isClosed,
     at: (mutex) => {
-      queues.get(mutex)?.check()
-      let queue = queues.get(mutex)
-      if (queue === undefined) queues.set(mutex, queue = new LocalQueue(layer, mutex))
-      return queue
+      queues[mutex]?.check()
+      return queues[mutex] ??= new LocalQueue(layer, mutex)
     }
   }
 })

@@ -12,7 +12,7 @@ import type { ReleaseRequest } from "@effect-simba/core/MutexStore"
 const limit = 10_000
 
 /** Returns the unique part of an id: its counter and its layer's random text. */
-const attemptOf = (id: string) => id.slice(0, id.indexOf(":"))
+export const attemptOf = (id: string) => id.slice(0, id.indexOf(":"))
 
 export class PendingReleases {
   /** Releases by attempt. */

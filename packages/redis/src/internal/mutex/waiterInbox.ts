@@ -21,6 +21,7 @@ import * as log from "../client/log.ts"
 import { reportMalformed } from "../client/malformedInput.ts"
 import * as keys from "./keys.ts"
 import { ContenderMessage, type InboxMessage, readInboxMessage } from "./messages.ts"
+import { attemptOf } from "./pendingReleases.ts"
 
 const readContenderMessage = reader("a message on a contender channel", ContenderMessage)
 
@@ -32,20 +33,17 @@ const toWakeUp = (message: ContenderMessage | Exclude<InboxMessage, { readonly _
 const gap: WakeUp = { _tag: "Gap" }
 
 interface Waiter {
+  readonly key: string
   readonly notify: (wakeUp: WakeUp) => void
   /** The waiter's subscription to its own channel. */
   own: Fiber.Fiber<unknown> | undefined
 }
 
-interface Inbox {
-  /** Waiters by the counters in their ids. */
-  readonly waiters: Map<string, Waiter>
-  /**
-   * Called with an owner's id when its mutex was forcibly released. This is only a hint: the layer immediately sends a
-   * renewal, and the reply decides.
-   */
-  readonly forced: Set<(id: string) => void>
-}
+/**
+ * Called with an owner's id when its mutex was forcibly released. This is only a hint: the layer immediately sends a
+ * renewal, and the reply decides.
+ */
+type OnForced = (id: string) => void
 
 export interface WaiterInbox {
   readonly open: MutexStore["Service"]["inbox"]
@@ -62,22 +60,24 @@ export const make = Effect.fnUntraced(function*(
   onStranger: (attempt: string) => void
 ): Effect.fn.Return<WaiterInbox, never, Scope.Scope> {
   const run = Effect.runForkWith(yield* Effect.context<never>())
-  const waiting = new Map<string, Waiter>()
+  /** Waiters by the unique parts of their ids. An object for the reason given in `localQueues`. */
+  const waiters: Record<string, Waiter> = Object.create(null)
 
   const open = Effect.fnUntraced(function*(key: string) {
-    const inbox: Inbox = { waiters: new Map(), forced: new Set() }
+    const forced = new Set<OnForced>()
     const report = Effect.runForkWith(yield* Effect.context<never>())
     const channel = keys.inboxChannel(key)
     const deliver = (message: InboxMessage) => {
-      if (message._tag === "Forced") return inbox.forced.forEach((onForced) => onForced(message.id))
-      const waiter = inbox.waiters.get(message.counter)
-      if (waiter === undefined) onStranger(`${message.counter}-${key}`)
+      if (message._tag === "Forced") return forced.forEach((onForced) => onForced(message.id))
+      const attempt = `${message.counter}-${key}`
+      const waiter = waiters[attempt]
+      if (waiter === undefined) onStranger(attempt)
       else waiter.notify(toWakeUp(message))
     }
     // Yield between chunks, because there may be thousands of waiters
     const notifyAll = Effect.suspend(() =>
-      Effect.forEach(Arr.chunksOf(inbox.waiters, 32), (waiters) => {
-        for (const [counter, waiter] of waiters) if (inbox.waiters.get(counter) === waiter) waiter.notify(gap)
+      Effect.forEach(Arr.chunksOf(Object.entries(waiters).filter(([, waiter]) => waiter.key === key), 32), (some) => {
+        for (const [attempt, waiter] of some) if (waiters[attempt] === waiter) waiter.notify(gap)
         return Effect.yieldNow
       }, { discard: true })
     )
@@ -94,7 +94,7 @@ export const make = Effect.fnUntraced(function*(
         for (const notice of all) hear(notice._tag === "Gap" ? undefined : notice.text)
       }).pipe(Effect.forever, Effect.forkScoped)
     }
-    return inbox
+    return forced
   })
   const inboxes = yield* RcMap.make({ lookup: open })
 
@@ -124,30 +124,29 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** Adds a waiter. Returns a function that removes it. */
-  const enter = (inbox: Inbox, id: LeaseId, notify: Waiter["notify"]) => {
-    const waiter: Waiter = { notify, own: undefined }
-    const counter = id.slice(0, id.indexOf("-"))
-    inbox.waiters.set(counter, waiter)
-    waiting.set(id, waiter)
+  const enter = (key: string, id: LeaseId, notify: Waiter["notify"]) => {
+    const waiter: Waiter = { key, notify, own: undefined }
+    const attempt = attemptOf(id)
+    waiters[attempt] = waiter
     return () => {
-      inbox.waiters.delete(counter)
-      waiting.delete(id)
+      delete waiters[attempt]
       waiter.own?.interruptUnsafe()
     }
   }
 
   return {
     open: Effect.fnUntraced(function*(key, onForced) {
-      const inbox = yield* inboxByKey(key)
+      const forced = yield* inboxByKey(key)
       yield* Effect.acquireRelease(
-        Effect.sync(() => inbox.forced.add(onForced)),
-        () => Effect.sync(() => inbox.forced.delete(onForced))
+        Effect.sync(() => forced.add(onForced)),
+        () => Effect.sync(() => forced.delete(onForced))
       )
       // `bound` limits a waiter's sleep. It is set if the subscriber cannot detect gaps
-      return { listen: (_mutex, id, listener) => enter(inbox, id, listener), bound: subscriber.bound }
+      return { listen: (_mutex, id, listener) => enter(key, id, listener), bound: subscriber.bound }
     }),
     noteForeign: (mutex, id) => {
-      const waiter = waiting.get(id)
+      const attempt = attemptOf(id)
+      const waiter = waiters[attempt]
       if (waiter === undefined || waiter.own !== undefined) return
       waiter.own = run(
         subscribeOwn(mutex, id, waiter).pipe(
@@ -157,7 +156,7 @@ export const make = Effect.fnUntraced(function*(
       )
       waiter.own.addObserver(() => waiter.own = undefined)
       // The waiter may have left in the meantime
-      if (waiting.get(id) !== waiter) waiter.own?.interruptUnsafe()
+      if (waiters[attempt] !== waiter) waiter.own?.interruptUnsafe()
     }
   }
 })
