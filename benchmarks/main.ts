@@ -33,7 +33,7 @@ const { positionals, values: options } = commandLine({
     compare: { type: "boolean", default: false },
     /** Profiles these rows instead of measuring them. `all` selects every row that has a profile. */
     profile: { type: "string" },
-    /** Runs the rows that have bounds, in less than seven minutes. `--save` stores the results for `pnpm bench:page`. */
+    /** Runs the rows that have bounds, in less than eight minutes. `--save` stores the results for `pnpm bench:page`. */
     bounds: { type: "boolean", default: false },
     /** Runs most rows with only one peer, and compares the results with the last saved quick run, if there is one. */
     quick: { type: "boolean", default: false },

@@ -75,13 +75,20 @@ export const contention = Effect.fnUntraced(function*(
     })
 })
 
-/** Hands over a mutex with empty bodies, effect-simba and raw some 10,000 times or more. */
+/**
+ * Hands over a mutex with empty bodies, effect-simba and raw some 10,000 times or more, and then with holds, during
+ * which V8 replaces the code that it has optimized for empty bodies.
+ */
 export const warmUp = Effect.fnUntraced(function*(agents: ReadonlyArray<Agent>, isShared = false) {
   const contenders = 10
   const places = isShared ? 1 : contenders
-  const watch = yield* contention(agents, { contenders, places, holdMillis: 0, name: freshName("warm-up") })
-  yield* watch(warmUpMillis)
-}, Effect.scoped)
+  const handOver = Effect.fnUntraced(function*(holdMillis: number, millis: number) {
+    const watch = yield* contention(agents, { contenders, places, holdMillis, name: freshName("warm-up") })
+    yield* watch(millis)
+  }, Effect.scoped)
+  yield* handOver(0, warmUpMillis)
+  yield* handOver(holdMillis, 2 * warmUpMillis)
+})
 
 /** Returns an entrant's processes, warmed up. */
 const warmAgents = Effect.fnUntraced(function*(

@@ -33,7 +33,8 @@ export const warmPairs = Effect.fnUntraced(function*(
   const request = { ...asked, variant }
   const isAlone = asked.inFlight === 1
   const path = `pairs ${JSON.stringify({ variant, setting, localTurn, isAlone, oneName: asked.oneName })}`
-  yield* once([agent], path, agent.ask("pairs", { ...request, millis: warmUpMillis }))
+  // One pair at a time needs longer for as many calls
+  yield* once([agent], path, agent.ask("pairs", { ...request, millis: isAlone ? 2 * warmUpMillis : warmUpMillis }))
   return yield* agent.ask("pairs", request)
 })
 
