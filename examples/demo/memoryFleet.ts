@@ -18,7 +18,7 @@ type Command = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown>
 export const mortal = (store: Store, isDead: () => boolean): Store => {
   const whileAlive = (command: Command): Command => (...args) =>
     Effect.suspend(() => isDead() ? Effect.never : command(...args))
-  const { confirm, isReady, release, ...others } = store
+  const { acquire, confirm, isReady, release, ...others } = store
   return {
     ...Object.fromEntries(
       Object.entries(others).map(([name, member]) => [
@@ -27,6 +27,10 @@ export const mortal = (store: Store, isDead: () => boolean): Store => {
       ])
     ) as unknown as typeof others,
     isReady,
+    acquire: (request, done) =>
+      isDead() ? () => {} : acquire(request, (exit) => {
+        if (!isDead()) done(exit)
+      }),
     confirm: (request, done) => {
       if (!isDead()) confirm(request, done)
     },
