@@ -64,7 +64,7 @@ export const checkTypes = async (folder, packed, compilers) => {
  * Limits on what this library adds to the type check of a program that only locks: the measured counts plus five
  * percent. `pnpm bench:types` shows the cost in seconds.
  */
-const most = { files: 47, lines: 5450, types: 1720, instantiations: 3750 }
+const most = { files: 47, lines: 5650, types: 1720, instantiations: 3750 }
 
 export const checkTypeCounts = async (folder) => {
   const count = async (name) => {
