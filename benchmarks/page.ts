@@ -65,10 +65,32 @@ const profiles = () =>
   ) ??
     "Not taken yet: `pnpm bench --profile all`."
 
+const kilobytes = (bytes: number) => `${(bytes / 1000).toFixed(1)} kB`
+
+/** What is left of the bundles without each feature and all before it, and with one of the features. */
+const ablation = () => {
+  const rows = results.sizes?.ablation
+  if (rows === undefined) return "Not measured in this run."
+  return [
+    "| removed | only locks, gzip | brotli | with only this one kept, brotli | core + redis without streams, gzip | brotli | with only this one kept, gzip |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ...rows.map(({ alone, feature, left: { locks, withoutStreams } }) => {
+      const cells = [
+        locks.gzip,
+        locks.brotli,
+        alone?.locks.brotli,
+        withoutStreams.gzip,
+        withoutStreams.brotli,
+        alone?.withoutStreams.gzip
+      ].map((bytes) => bytes === undefined ? "" : kilobytes(bytes))
+      return `| ${feature} | ${cells.join(" | ")} |`
+    })
+  ].join("\n")
+}
+
 const sizes = () => {
   const { sizes } = results
   if (sizes === undefined) return "Not measured in this run."
-  const kilobytes = (bytes: number) => `${(bytes / 1000).toFixed(1)} kB`
   return [
     "|  |  |",
     "| --- | ---: |",
@@ -283,6 +305,7 @@ const generated: Record<string, () => string> = {
   added,
   profiles,
   sizes,
+  ablation,
   charts: () => ofCharts,
   quick: () => ofQuick,
   bounds: () => ofBounds,

@@ -1,5 +1,5 @@
 /**
- * Measures the time to import the mutex, and the size of a bundle.
+ * Measures the time to import the mutex, the size of a bundle, and what is left of it without each feature.
  *
  *     pnpm bench:size
  *     pnpm bench:size --save    saves the sizes with the last full run, and keeps its import times
@@ -13,7 +13,7 @@ import { sizes } from "./work/size.ts"
 
 const { values: options } = commandLine({ options: { save: { type: "boolean", default: false } } })
 const measured = await Effect.runPromise(sizes)
-console.log(measured)
+console.dir(measured, { depth: null })
 if (options.save) {
   const file = new URL("./results/latest.json", import.meta.url)
   const latest = parse(await readFile(file, "utf8"))

@@ -8,6 +8,7 @@ import { median, rounded, spread } from "../lib/statistics.ts"
 import { load } from "../peers/folder.ts"
 import { installed } from "../peers/install.ts"
 import { esbuild } from "../peers/tools.ts"
+import { type Ablation, ablation } from "./ablation.ts"
 import { folder, pack, run } from "./packed.ts"
 
 /** Bytes of minified code, without effect and ioredis unless the field says so. */
@@ -52,6 +53,8 @@ export interface Sizes {
    */
   readonly promise: Bundle
   readonly sqlFence: Bundle
+  /** What would be left of `mutexOnly` and `withoutStreams`. */
+  readonly ablation?: ReadonlyArray<Ablation<Bundle>>
 }
 
 const repetitions = 15
@@ -153,7 +156,8 @@ const measure = async (): Promise<Sizes> => {
     everything: await bundle(exporting([...barrels, ...barrels.map((name) => `${name}/streams`)])),
     withoutStreams: await bundle(exporting(barrels)),
     promise: await bundle(exporting(["@effect-simba/redis/promise"])),
-    sqlFence: await bundle(exporting(["@effect-simba/core/SqlFence"]))
+    sqlFence: await bundle(exporting(["@effect-simba/core/SqlFence"])),
+    ablation: await ablation(bundle)
   }
 }
 
