@@ -67,7 +67,7 @@ const profiles = () =>
 
 const kilobytes = (bytes: number) => `${(bytes / 1000).toFixed(1)} kB`
 
-/** What is left of the bundles without each feature and all before it, and with one of the features. */
+/** The sizes of the bundles without each feature and all before it, and with only that feature. */
 const ablation = () => {
   const rows = results.sizes?.ablation
   if (rows === undefined) return "Not measured in this run."

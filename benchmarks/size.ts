@@ -1,5 +1,5 @@
 /**
- * Measures the time to import the mutex, the size of a bundle, and what is left of it without each feature.
+ * Measures the time to import the mutex, the size of a bundle, and its size as one feature after the other is removed.
  *
  *     pnpm bench:size
  *     pnpm bench:size --save    saves the sizes with the last full run, and keeps its import times

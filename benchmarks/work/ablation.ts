@@ -1,9 +1,9 @@
 /**
- * Measures how small the bundles could become: removes one feature after the other, and measures what is left;
+ * Measures how small the bundles could become: removes one feature after the other and measures the bundle each time,
  * then puts back one feature at a time.
  *
- * What is left cannot run. A module that implements a removed feature is replaced by empty functions, whose calls the
- * bundler drops. Code that is mixed with other features stays, such as the Lua for inspections.
+ * The reduced bundles cannot run. A module that implements a removed feature is replaced by empty functions, whose
+ * calls the bundler drops. Code that is mixed with other features stays, such as the Lua for inspections.
  */
 import { readFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
@@ -79,7 +79,7 @@ const features: ReadonlyArray<Feature> = [
   }
 ]
 
-/** What is left acquires, waits, renews and releases on one server, and contends for leadership. */
+/** Without it, the second bundle only acquires, waits, renews and releases on one server, and contends for leadership. */
 const everythingElse: Feature = {
   feature: "everything else but `acquire`, `withLock` and contenders",
   modules: /nestedLocks|fallbackSubscriber|MutexSchedule|RedisFence/,

@@ -263,8 +263,8 @@ export type Change = { readonly _tag: "Acquired"; readonly owner: string } | { r
  */
 export class MutexStore extends Context.Service<MutexStore, {
   /**
-   * Calls `done` once, with the reply. The returned function abandons the request: its reply is ignored, and a request
-   * that has not been sent yet is dropped. An abandoned request may still be granted, so the caller then releases it.
+   * Calls `done` once, with the reply. The returned function abandons the request: the store does not send it again,
+   * and the caller ignores the reply. An abandoned request may still be granted, so the caller releases it.
    *
    * @see {@link acquire} for an Effect
    */
