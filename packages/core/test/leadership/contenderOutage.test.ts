@@ -48,6 +48,18 @@ describe("a contender", () => {
       assert.strictEqual(yield* waiting, 1)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
+  it.effect("leads after an outage even if its last request of the outage never gets a reply", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      faults.acquire = "fail"
+      faults.owner = "hang"
+      const contention = yield* Mutex.contend("m")
+      yield* TestClock.adjust("30 seconds")
+      faults.acquire = faults.owner = "work"
+      yield* TestClock.adjust("30 seconds")
+      assert.strictEqual((yield* contention.state)._tag, "Leading")
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("contends soon after a failure that follows a leadership, however many failures preceded it", () =>
     Effect.gen(function*() {
       const faults = yield* Faults

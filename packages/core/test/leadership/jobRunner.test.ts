@@ -129,6 +129,24 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       assert.strictEqual(second! - first!, 100)
     }))
 
+  it.effect.each(["read", "claim"] as const)(
+    "a %s without a reply fails when a lease has passed",
+    (operation) =>
+      Effect.gen(function*() {
+        const { contender, faults, take, warnings } = yield* alone({ schedule: Leadership.every("20 seconds") })
+        const { token } = yield* Effect.flatMap(contender.lease, Effect.fromOption)
+        yield* TestClock.adjust("19 seconds")
+        faults.jobOperations[operation] = "hang"
+        yield* TestClock.adjust("2 seconds")
+        faults.jobOperations[operation] = "work"
+        yield* TestClock.adjust("1 minute")
+        // Meanwhile, the leader has renewed its lease
+        assert.strictEqual((yield* Effect.flatMap(contender.lease, Effect.fromOption)).token, token)
+        assert.include(warnings.join(), "no reply within 16s")
+        assert.include(take().slice(1).join(), "a@60")
+      })
+  )
+
   it.effect("a read that fails after a run does not skip a scheduled time", () =>
     Effect.gen(function*() {
       const { faults, take } = yield* alone({ schedule: Leadership.every("1 second"), misfire: "skip" })

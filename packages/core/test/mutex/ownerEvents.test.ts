@@ -73,6 +73,18 @@ describe("Mutex.events", { tags: ["S16"] }, () => {
       assert.strictEqual(observed.at(-1)!._tag, "Acquired")
     }).pipe(Effect.provide(TestLive)))
 
+  it.effect("a poll without a reply counts as an outage when a lease has passed", () =>
+    Effect.gen(function*() {
+      const faults = yield* Faults
+      const observed = yield* recording()
+      faults.inspect = "hang"
+      yield* TestClock.adjust("2 seconds")
+      faults.inspect = "work"
+      yield* Mutex.acquire("m")
+      yield* TestClock.adjust("16 seconds")
+      assert.deepStrictEqual(tags(observed), ["Gap", "Acquired"])
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect(
     "does not block for a slow reader, which receives a gap and the latest state",
     () =>

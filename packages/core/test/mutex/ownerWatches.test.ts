@@ -42,6 +42,7 @@ const watching = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const asked = { polls: 0 }
   const context = {
+    lease: Duration.seconds(16),
     now: () => instant(clock),
     timers: yield* timerQueue.make,
     store: {

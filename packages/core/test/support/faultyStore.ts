@@ -16,8 +16,8 @@ export interface Switches {
   release: "work" | "fail" | "hang" | { readonly late: Duration.Input }
   /** How many of the next acquire requests are refused permanently. Later ones follow `acquire`. */
   refusals: number
-  inspect: "work" | "fail"
-  owner: "work" | "fail"
+  inspect: "work" | "fail" | "hang"
+  owner: "work" | "fail" | "hang"
   jobs: Switches["acquire"]
   /** Modes of individual job operations, which take precedence over `jobs`. */
   readonly jobOperations: {

@@ -19,7 +19,7 @@ import type { Contender, State, WorkOptions } from "../../Contender.ts"
 import type { Body, Lease } from "../../Lease.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import type { MutexName } from "../../MutexName.ts"
-import { inboxOf, type MutexStore } from "../../MutexStore.ts"
+import { inboxOf } from "../../MutexStore.ts"
 import type { AcquireError, RequestError } from "../../SimbaError.ts"
 import { handle } from "../handleBase.ts"
 import type { Instant } from "../lease/instant.ts"
@@ -29,7 +29,7 @@ import { retryPauses } from "../lease/storeRetries.ts"
 import * as log from "../log.ts"
 import * as ownerWatch from "../mutex/ownerWatch.ts"
 import { holds, isLossOf, isSame, observe, stateOf, unobserved } from "./contenderState.ts"
-import { register } from "./jobHost.ts"
+import { type JobHost, register } from "./jobHost.ts"
 import * as plan from "./leadershipPlan.ts"
 
 /** The contenders whose work contains the running fiber. Child fibers inherit this set. */
@@ -50,7 +50,7 @@ interface Leadership {
 }
 
 export const make = Effect.fnUntraced(function*(options: {
-  readonly store: MutexStore["Service"]
+  readonly store: JobHost["store"]
   readonly follow: ownerWatch.Follow
   readonly mutex: MutexName
   readonly transition: Duration.Duration

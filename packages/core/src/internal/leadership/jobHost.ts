@@ -5,6 +5,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type { JobStore } from "../../JobStore.ts"
 import type { Lease } from "../../Lease.ts"
 import type { MutexStore } from "../../MutexStore.ts"
 import type { InvalidConfig } from "../../SimbaError.ts"
@@ -17,7 +18,7 @@ interface JobRunner {
 }
 
 export interface JobHost {
-  readonly store: MutexStore["Service"]
+  readonly store: Pick<MutexStore["Service"], "owner"> & { readonly jobs: Omit<JobStore, "steer"> }
   /** The runners of this contender's jobs, by job name. */
   readonly jobs: Map<string, JobRunner>
   /** The number of claims so far. Successive runners under one lease must not reuse claim ids. */

@@ -16,6 +16,7 @@ import type { MutexName } from "../../MutexName.ts"
 import type { MutexState } from "../../MutexState.ts"
 import type { OwnerEvent } from "../../OwnerEvent.ts"
 import type { InvalidConfig, InvalidName, StoreError } from "../../SimbaError.ts"
+import { storeTimeout } from "../lease/replyTimeout.ts"
 import { isTransient } from "../lease/storeFailure.ts"
 import { endlessRetry } from "../lease/storeRetries.ts"
 import { checked, mutexProblem } from "../nameRules.ts"
@@ -106,7 +107,7 @@ export type Follow = (mutex: MutexName, follower: Follower) => Effect.Effect<() 
  * backend.
  */
 export const make = Effect.fnUntraced(function*(
-  { now, store, timers }: Pick<AttemptContext, "now" | "store" | "timers">,
+  { lease, now, store, timers }: Pick<AttemptContext, "lease" | "now" | "store" | "timers">,
   held: (mutex: MutexName) => HeldLease | undefined
 ): Effect.fn.Return<Follow, never, Scope.Scope> {
   const layer = yield* Effect.scope
@@ -187,7 +188,9 @@ export const make = Effect.fnUntraced(function*(
       const { mutex } = watch
       const isKnown = known !== undefined && watch.state === "polling"
       if (watch.state !== "closed") watch.state = "polling"
-      const polling = isKnown ? Effect.succeed(known) : Effect.map(persist(watch, store.inspect(mutex, 0)), pollOf)
+      const polling = isKnown
+        ? Effect.succeed(known)
+        : Effect.map(persist(watch, storeTimeout(store.inspect(mutex, 0), "inspect", lease)), pollOf)
       return Effect.flatMap(Effect.flatMap(polling, (poll) => saw(watch, poll)), () => {
         if (watch.state === "polling, poll again") return asked
         // Go idle in the same step as the check: a change published later then starts the next poll
