@@ -245,7 +245,7 @@ export const jobs = {
    * Counts missed job runs, by cause, with the labels `mutex` and `job_name`.
    *
    * - `noLeader`: there was no leader.
-   * - `running`: the previous run had not ended.
+   * - `running`: the previous run had not ended, or `minInterval` had not passed.
    * - `paused`: an operator paused the job.
    * - `outage`: the backend did not reply in time.
    */

@@ -75,7 +75,13 @@ const expected = (spec: Spec, record: JobRecord, isPaused: boolean, leader: Lead
   // A run that was granted but never started is missed, unless it is retried
   const unstarted = run?.scheduledAt === at && run.outcome === "unstarted" && run.attempt === 0 ? [at] : []
   const causeOf = (instant: number): Cause =>
-    isPaused ? "paused" : instant < leader.gained ? "noLeader" : instant < leader.free ? "running" : "outage"
+    isPaused
+      ? "paused"
+      : instant < leader.gained
+      ? "noLeader"
+      : instant < Math.max(leader.free, ready)
+      ? "running"
+      : "outage"
   if (wanted !== undefined) {
     return now < ready ? { _tag: "Wait", until: ready } : {
       _tag: "Run",

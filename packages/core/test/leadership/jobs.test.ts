@@ -158,7 +158,7 @@ describe("what was missed", { tags: ["B33"] }, () => {
       yield* TestClock.adjust("5 minutes")
       assert.deepStrictEqual(take(), ["a@1", "a@181"])
       assert.include(warnings.join("\n"), "has been running for longer than its period of 1m")
-      assert.include(warnings, "\"job\" missed 2 run(s): the previous run had not ended")
+      assert.include(warnings, "\"job\" missed 2 run(s): the previous run had not ended, or minInterval had not passed")
     }))
 
   it.effect("a leader that catches up on all scheduled times neither loses nor repeats any after an outage", () =>
@@ -182,10 +182,14 @@ describe("what was missed", { tags: ["B33"] }, () => {
   it.effect("runs respect the minimum interval", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon)
-      const { job, node, ran } = yield* JobFleet.make
+      const { job, node, ran, warnings } = yield* JobFleet.make
       yield* node("a", (name) => [job(name, { schedule: Leadership.every("10 seconds"), minInterval: "25 seconds" })])
       yield* TestClock.adjust("90 seconds")
       assert.deepStrictEqual(ran.map(({ at }) => at), [0, 25, 50, 75])
+      const missed = [1, 2, 1].map((count) =>
+        `"job" missed ${count} run(s): the previous run had not ended, or minInterval had not passed`
+      )
+      assert.deepStrictEqual(warnings, missed)
     }))
 })
 

@@ -11,7 +11,8 @@ import { last, type Next } from "./cronInstants.ts"
 import type { JobSpec } from "./jobSpec.ts"
 
 /**
- * Why a scheduled time was missed: there was no leader, the job was running or paused, or the backend did not reply.
+ * Why a scheduled time was missed: there was no leader, the job was running or had to wait for `minInterval`, it was
+ * paused, or the backend did not reply.
  */
 export type Cause = "noLeader" | "running" | "paused" | "outage"
 
@@ -76,8 +77,15 @@ export const plan = (
   now: number
 ): Decision => {
   const { at, run, wanted } = record
+  const ready = run === undefined || run.outcome === "unstarted" || run.start > now ? 0 : run.start + spec.minInterval
   const causeOf = (instant: number): Cause =>
-    isPaused ? "paused" : instant < leader.gained ? "noLeader" : instant < leader.free ? "running" : "outage"
+    isPaused
+      ? "paused"
+      : instant < leader.gained
+      ? "noLeader"
+      : instant < Math.max(leader.free, ready)
+      ? "running"
+      : "outage"
   const runAt = (
     instant: number,
     attempt: number,
@@ -95,7 +103,6 @@ export const plan = (
     cause
   })
 
-  const ready = run === undefined || run.outcome === "unstarted" || run.start > now ? 0 : run.start + spec.minInterval
   const first = next(at)
   const retry = retryAt(spec, record, leader, now)
   if (retry !== undefined && !isPaused && (first > now || spec.misfire === "runAll")) {

@@ -354,7 +354,7 @@ const pauseAfter = (failures: number) =>
 
 const causes = {
   noLeader: "there was no leader",
-  running: "the previous run had not ended",
+  running: "the previous run had not ended, or minInterval had not passed",
   paused: "it is paused",
   outage: "the backend did not reply in time"
 }
