@@ -170,5 +170,19 @@ export const requeueing = ({ bench, countsSubscribers, it }: Cases): void => {
         assert.strictEqual(ownerOf(yield* owner), c.id)
         assert.deepStrictEqual(yield* c.release, { _tag: "Free" })
       }))
+
+    it.effect("H3: a next attempt that counts as dead is refused, and keeps its ticket", () =>
+      Effect.gen(function*() {
+        const { parties } = yield* bench("requeue, deaf", shortConfirm)
+        const [a, b, c] = parties(3) as [Party, Party, Party]
+        yield* a.own
+        yield* b.queue
+        yield* b.growStale
+        const { ownership, ticket, token } = yield* a.requeue(c)
+        assert.deepStrictEqual([ownerOf(ownership), token], [b.id, undefined])
+        assert.strictEqual(refused(yield* c.queue).ticket, ticket)
+        yield* b.confirm
+        assert.strictEqual(ownerOf(yield* b.release), c.id)
+      }))
   }
 }

@@ -2,7 +2,8 @@
 ---
 --- The queued id is granted the mutex if nobody is ahead of it. If the request is repeated, the id keeps its place or
 --- its grant. Returns { ownership, ticket, token } if the id was granted the mutex, otherwise { ownership, ticket,
---- number of waiters ahead, age of the ticket, age of the last token }.
+--- number of waiters ahead, age of the ticket, age of the last token }. If the id counted as dead and lost its place,
+--- the number is 0.
 --- @include queue.lua
 --- @include release.lua
 --- @include ownership.lua
@@ -26,5 +27,5 @@ local function requeue(mutex, id, current, confirm, lease, nextId, nextLease)
   end
   local left = redis.call('PTTL', owner)
   keepQueue(queue, left, nextLease, confirm)
-  return { ownershipOf(owner, after, left), ticket, redis.call('ZRANK', queue, nextId), ages(mutex.fence, ticket) }
+  return { ownershipOf(owner, after, left), ticket, redis.call('ZRANK', queue, nextId) or 0, ages(mutex.fence, ticket) }
 end
