@@ -1,10 +1,12 @@
-import { Mutex, MutexMetrics, MutexName, type SimbaError } from "@effect-simba/core"
+import { FencingToken, Mutex, MutexMetrics, MutexName, type SimbaError } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, Metric, References, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
+import * as grantingStore from "../support/grantingStore.ts"
+import { Backend, GrantingLive, outage, turn } from "../support/grantingStore.ts"
 import { start } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
@@ -105,6 +107,31 @@ describe("onOverrun", { tags: ["B26"] }, () => {
       assert.deepInclude(overruns[0], { reason: { _tag: "Vanished" } })
       yield* TestClock.adjust("1 minute")
     }).pipe(Effect.provide(overrunning(overruns)))
+  })
+
+  it.effect("runs when a grant by message has ended on the server, if no reply has extended it", () => {
+    const overruns: Array<SimbaError.LeaseLost> = []
+    return Effect.gen(function*() {
+      const store = yield* MutexStore.MutexStore
+      const { micros, notify, reply } = yield* Backend
+      const unrenewed = MutexStore.MutexStore.of({ ...store, guard: () => Effect.fail(outage) })
+      const mutex = yield* Layer.build(
+        Layer.fresh(Mutex.layer({ onOverrun: (loss) => Effect.sync(() => void overruns.push(loss)) })).pipe(
+          Layer.provide(Layer.succeed(MutexStore.MutexStore, unrenewed))
+        )
+      )
+      yield* start(Effect.flip(Effect.provide(Mutex.withLock("m")(stubborn("1 minute")), mutex)))
+      yield* TestClock.adjust(0)
+      yield* reply(Exit.succeed(grantingStore.refusal({ micros: micros(0), token: 7 })))
+      yield* TestClock.adjust(0)
+      notify(turn({ token: FencingToken.FencingToken.make(8), micros: micros(0) }))
+      // The deadline is at 1.4 s. The interrupted work has a margin, 0.8 s, to end
+      yield* TestClock.adjust(2199)
+      assert.strictEqual(overruns.length, 0)
+      yield* TestClock.adjust(1)
+      assert.deepInclude(overruns[0], { reason: { _tag: "BackendGone" } })
+      yield* TestClock.adjust("1 minute")
+    }).pipe(Effect.scoped, Effect.provide(GrantingLive))
   })
 
   it.effect("runs only after the lease has ended on the server, even if maxHold ended it earlier for its owner", () => {

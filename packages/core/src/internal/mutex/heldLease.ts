@@ -40,11 +40,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   forcedAt: number | undefined
   /** The grant's remaining tokens, for the next holders in this process. */
   private spare: number
-  /**
-   * Whether a message granted the mutex for a period other than the full lease, usually a confirm period, and no reply
-   * has extended it yet.
-   */
-  isUnconfirmed = false
+  /** How long the server's lease lasts from `renewed`, in milliseconds. */
+  private serverMillis = this.options.leaseMillis
 
   constructor(
     mutex: MutexName,
@@ -69,6 +66,14 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     return { kind: "mutex", resource: this.mutex, id: this.id } as const
   }
 
+  /**
+   * Whether a message granted the mutex for a period other than the full lease, usually a confirm period, and no reply
+   * has extended it yet.
+   */
+  get isUnconfirmed(): boolean {
+    return this.serverMillis !== this.options.leaseMillis
+  }
+
   get annotations() {
     return { mutex: this.mutex, lease: this.id, token: this.token }
   }
@@ -78,13 +83,13 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
    * `period` is not a whole lease, `localQueue` confirms the grant before work starts.
    */
   grantedFor(period: number, usable: number): void {
-    this.isUnconfirmed = period !== this.options.leaseMillis
+    this.serverMillis = period
     this.shorten(usable, this.isUnconfirmed ? usable * 0.75 : Infinity)
   }
 
   override extend(sent: Instant): void {
     super.extend(sent)
-    this.isUnconfirmed = false
+    this.serverMillis = this.options.leaseMillis
     // A renewal sent before the report may have been executed before the forced release
     if (this.forcedAt !== undefined && this.forcedAt > sent.monotonic) this.nextRenewal = -Infinity
     else this.forcedAt = undefined
@@ -117,10 +122,10 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
 
   /** Milliseconds until the server's lease ends if it is not renewed. */
   serverLeft(now: Instant): number {
-    const { leaseMillis } = this.options
+    const { renewed, serverMillis } = this
     return Math.min(
-      this.renewed.monotonic + leaseMillis - now.monotonic,
-      this.renewed.wall + leaseMillis - now.wall
+      renewed.monotonic + serverMillis - now.monotonic,
+      renewed.wall + serverMillis - now.wall
     )
   }
 
