@@ -1,9 +1,9 @@
 /**
  * Contract: requests that are sent without waiting for an earlier reply, such as confirmations and requests after a
- * release.
+ * release, and requests that are abandoned.
  */
 import type { FencingToken } from "@effect-simba/core/FencingToken"
-import type { AcquireResult } from "@effect-simba/core/MutexStore"
+import type { AcquireResult, Released } from "@effect-simba/core/MutexStore"
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -67,5 +67,59 @@ export const ordering = ({ bench, it }: Cases): void => {
         yield* party.own
       }
       assert.strictEqual(replies, all.length - 1)
+    }))
+
+  it.effect.each(["try", "wait"] as const)(
+    "an abandoned acquire that is released leaves neither an owner nor a waiter behind (%s)",
+    (mode) =>
+      Effect.gen(function*() {
+        const { confirm, lease, mutex, owner, parties, store } = yield* bench(`abandon ${mode}`)
+        const [a, b, c] = parties(3) as [Party, Party, Party]
+        let replies = 0
+        const abandon = ({ id }: Party) =>
+          Effect.callback<Released, StoreError>((resume) => {
+            store.acquire({ mutex, id, mode, lease, confirm }, () => replies++)()
+            store.release({ mutex, id, lease, confirm }, resume)
+          })
+        yield* abandon(a)
+        assert.deepStrictEqual(yield* owner, { _tag: "Free" })
+        yield* b.own
+        yield* c.subscribe
+        yield* abandon(c)
+        assert.deepStrictEqual((yield* store.inspect(mutex, 9)).waiters, [])
+        assert.deepStrictEqual(yield* b.release, { _tag: "Free" })
+        yield* c.noWakeUp
+        assert.isAtMost(replies, 2)
+      })
+  )
+
+  it.effect("an acquire gets one reply, and to abandon it during the reply or later has no effect", () =>
+    Effect.gen(function*() {
+      const { confirm, lease, mutex, parties, store } = yield* bench("abandon late")
+      const [a, b] = parties(2) as [Party, Party]
+      let replies = 0
+      let abandon = () => {}
+      const ask = ({ id }: Party) =>
+        Effect.map(
+          Effect.callback<AcquireResult, StoreError>((resume) => {
+            abandon = store.acquire({ mutex, id, mode: "wait", lease, confirm }, (exit) => {
+              replies++
+              abandon()
+              resume(exit)
+            })
+          }),
+          (result) => {
+            abandon()
+            return result
+          }
+        )
+      const { token } = granted(yield* ask(a))
+      yield* b.subscribe
+      refused(yield* ask(b))
+      assert.deepStrictEqual(yield* a.guard, { _tag: "Renewed" })
+      assert.strictEqual(granted(yield* a.ask("try")).token, token)
+      assert.strictEqual(ownerOf(yield* a.release), b.id)
+      yield* b.expectTurn
+      assert.strictEqual(replies, 2)
     }))
 }
