@@ -150,6 +150,16 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepInclude(ran[0]!, { scheduledAt: 70 * 3600, isCatchUp: true })
     }))
 
+  it.effect("a run's period lasts until the next scheduled time, even if the schedule is irregular", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(noon - 1000)
+      const { job, node, warnings } = yield* JobFleet.make
+      const schedule = Leadership.cron("0 12,13 * * *")
+      yield* node("a", (name) => [job(name, { schedule }, () => Effect.sleep("2 hours"))])
+      yield* TestClock.adjust("61 minutes")
+      assert.deepStrictEqual(warnings, ["\"job\" has been running for longer than its period of 1h"])
+    }))
+
   it.effect("if a run outlasts its period, the scheduled times that it misses are skipped and logged", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)

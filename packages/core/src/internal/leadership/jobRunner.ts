@@ -257,7 +257,8 @@ export const run = <R>(
               isCatchUp: decision.isCatchUp,
               attempt,
               start: now,
-              periodMillis: jobSchedule.periodAt(nextOf(job, job.record!), decision.at)
+              // From this scheduled time to the next one
+              periodMillis: jobSchedule.periodAt(nextOf(job, job.record!), decision.at - 1)
             })
             job.free = backendTime()
           }).pipe(
