@@ -147,6 +147,18 @@ describe("requests that fail", { tags: ["B33"] }, () => {
       })
   )
 
+  it.effect("a scheduled time is on time even if a new leader cannot read its jobs until later", () =>
+    Effect.gen(function*() {
+      const { contender, faults, ran } = yield* alone({ schedule: cron, misfire: "skip" })
+      yield* TestClock.adjust("50 seconds")
+      faults.jobOperations.read = "fail"
+      yield* contender.stepDown
+      yield* TestClock.adjust("20 seconds")
+      faults.jobOperations.read = "work"
+      yield* TestClock.adjust("20 seconds")
+      assert.deepInclude(ran[0], { scheduledAt: 60, isCatchUp: false })
+    }))
+
   it.effect("a read that fails after a run does not skip a scheduled time", () =>
     Effect.gen(function*() {
       const { faults, take } = yield* alone({ schedule: Leadership.every("1 second"), misfire: "skip" })

@@ -17,7 +17,7 @@ import type { JobRecord, JobsRecord, RunOutcome } from "../../JobStore.ts"
 import type { Job } from "../../Leadership.ts"
 import type { Lease } from "../../Lease.ts"
 import type { InvalidConfig, StoreError } from "../../SimbaError.ts"
-import { instant } from "../lease/instant.ts"
+import { type Instant, instant } from "../lease/instant.ts"
 import { endlessRetry } from "../lease/storeRetries.ts"
 import * as log from "../log.ts"
 import * as clockCheck from "./clockCheck.ts"
@@ -43,9 +43,9 @@ export interface Prepared<R> {
   readonly run: Job<unknown, R>["run"]
 }
 
-/** A reply, and when its request was sent, by the local wall clock. */
+/** A reply, and when its request was sent. */
 interface Read extends JobsRecord {
-  readonly sent: number
+  readonly sent: Instant
 }
 
 type Claiming = Exclude<Decision, { _tag: "Wait" }>
@@ -80,11 +80,11 @@ export const run = <R>(
         keep: keepOf(spec, now)
       }))
     const readAll = (lease?: Lease): Effect.Effect<Read, StoreError> =>
-      Effect.flatMap(Clock.currentTimeMillis, (sent) =>
-        Effect.map(
-          host.store.jobs.read({ mutex: contender.mutex, id: lease?.id, jobs: named(sent) }),
-          (record) => ({ ...record, sent })
-        ))
+      Clock.clockWith((clock) => {
+        const sent = instant(clock)
+        const request = { mutex: contender.mutex, id: lease?.id, jobs: named(sent.wall) }
+        return Effect.map(host.store.jobs.read(request), (record) => ({ ...record, sent }))
+      })
 
     /**
      * Registers the jobs even if this node does not lead: a new job's scheduled times begin at its registration, and
@@ -98,6 +98,7 @@ export const run = <R>(
     const lead = (lease: Lease) =>
       Effect.scoped(Effect.gen(function*() {
         const clock = yield* Clock.Clock
+        const began = instant(clock).monotonic
         let wake = Deferred.makeUnsafe<void>()
         const notify = () => void Deferred.doneUnsafe(wake, Exit.void)
 
@@ -111,7 +112,8 @@ export const run = <R>(
         let readFailures = 0
         /** An estimate of the backend's time. It is never ahead, unless the clocks run at different rates. */
         const backendTime = () => Math.floor(view.now + instant(clock).monotonic - readAt)
-        const gained = view.now
+        // Reads may have failed since the leadership began
+        const gained = view.now - (view.sent.monotonic - began)
         const tracked = jobs.map((job): Tracked<R> => ({
           ...job,
           record: undefined,
@@ -273,7 +275,7 @@ export const run = <R>(
           )
 
         yield* adopt(view, reads)
-        yield* checkClock(lease, clock, view.sent, view.now)
+        yield* checkClock(lease, clock, view.sent.wall, view.now)
         for (const { record, spec } of tracked) {
           if (record?.run === undefined || record.run.end !== undefined) continue
           const instant = DateTime.formatIso(DateTime.makeUnsafe(record.run.scheduledAt))
@@ -289,7 +291,7 @@ export const run = <R>(
             const latest = yield* Effect.exit(readAll(lease))
             if (Exit.isSuccess(latest)) {
               yield* adopt(latest.value, number)
-              yield* checkClock(lease, clock, view.sent, view.now)
+              yield* checkClock(lease, clock, view.sent.wall, view.now)
               readFailures = 0
             } else {
               isStale = true
