@@ -11,8 +11,8 @@ import type { EntryId, StreamName } from "./StreamName.ts"
  *
  * **Details**
  *
- * In a healthy fleet, `oldest` stays below `leaseDuration` plus 1.2 times `sweepInterval`, unless streams are waiting
- * for capacity.
+ * In a healthy fleet, `oldest` stays below `leaseDuration` plus 1.2 times `sweepInterval`, unless orphans are waiting
+ * for capacity. New streams that are waiting for capacity are not pending: `announced` exceeds `pending`.
  *
  * **Example** (A health check)
  *

@@ -3,7 +3,7 @@ import { StreamClient, StreamMessages, StreamMetrics } from "@effect-simba/core/
 import { RedisStreams } from "@effect-simba/redis/streams"
 import { TestStreams } from "@effect-simba/testkit/streams"
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Fiber, Metric, Schema } from "effect"
+import { DateTime, Duration, Effect, Fiber, Metric, Schema } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 
@@ -178,6 +178,20 @@ describe("trim", () => {
       assert.strictEqual((yield* Effect.flip(StreamClient.trim("orders:eu", { keep: -1 })))._tag, "InvalidConfig")
     }).pipe(Effect.provide(Live)))
 })
+
+it.effect("without free capacity, an inspection counts the undelivered announcements, and nothing is idle for long", () =>
+  Effect.gen(function*() {
+    yield* StreamClient.announceAll([{ stream: "orders:eu" }, { stream: "orders:us" }])
+    yield* Effect.forkChild(StreamClient.run(Effect.never))
+    yield* TestClock.adjust("1 minute")
+    const { announced, oldest, pending } = yield* StreamClient.inspect
+    assert.deepStrictEqual([announced, pending], [2, 1])
+    assert.isAtMost(Duration.toMillis(oldest), 1000)
+  }).pipe(
+    Effect.provide(
+      TestStreams.layerFakeRedis(RedisStreams.layerStore, { service: "orders", capacity: 1, gracePeriod: 0 })
+    )
+  ))
 
 describe("pause", () => {
   const announce = StreamClient.announceAll([{ stream: "orders:eu" }, { stream: "orders:us" }])
