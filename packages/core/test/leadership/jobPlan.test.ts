@@ -57,7 +57,8 @@ const repeatAt = (spec: Spec, { at, run }: JobRecord, leader: Leader, now: numbe
 
 const expected = (spec: Spec, record: JobRecord, isPaused: boolean, leader: Leader, now: number): Decision => {
   const { at, run, wanted } = record
-  const ready = run !== undefined && run.outcome !== "unstarted" && run.start <= now ? run.start + spec.minInterval : 0
+  const hasBegun = run !== undefined && run.outcome !== "unstarted" && run.start <= now
+  const ready = hasBegun ? run.start + spec.minInterval : 0
   const due = instants(at, now)
   const repeat = repeatAt(spec, record, leader, now)
   if (repeat !== undefined && !isPaused && (due.length === 0 || spec.misfire === "runAll")) {
@@ -74,12 +75,15 @@ const expected = (spec: Spec, record: JobRecord, isPaused: boolean, leader: Lead
   }
   // A run that was granted but never started is missed, unless it is retried
   const unstarted = run?.scheduledAt === at && run.outcome === "unstarted" && run.attempt === 0 ? [at] : []
+  const ended = hasBegun ? run.end ?? 0 : 0
   const causeOf = (instant: number): Cause =>
     isPaused
       ? "paused"
+      : instant < ready || instant < ended
+      ? "running"
       : instant < leader.gained
       ? "noLeader"
-      : instant < Math.max(leader.free, ready)
+      : instant < leader.free
       ? "running"
       : "outage"
   if (wanted !== undefined) {

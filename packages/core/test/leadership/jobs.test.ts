@@ -150,6 +150,22 @@ describe("what was missed", { tags: ["B33"] }, () => {
       assert.deepInclude(ran[0]!, { scheduledAt: 70 * 3600, isCatchUp: true })
     }))
 
+  it.effect("scheduled times that pass during a former leader's run are missed because of that run", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(noon)
+      const { job, node, warnings } = yield* JobFleet.make
+      const jobs = (name: string) => [job(name, { schedule: minutely }, () => Effect.never)]
+      const one = yield* node("a", jobs)
+      yield* node("b", jobs)
+      yield* TestClock.adjust("150 seconds")
+      warnings.length = 0
+      yield* one.close
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(warnings, [
+        `"job" missed 1 run(s): the previous run had not ended, or minInterval had not passed`
+      ])
+    }))
+
   it.effect("a run's period lasts until the next scheduled time, even if the schedule is irregular", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(noon - 1000)

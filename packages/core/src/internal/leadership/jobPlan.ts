@@ -77,13 +77,16 @@ export const plan = (
   now: number
 ): Decision => {
   const { at, run, wanted } = record
-  const ready = run === undefined || run.outcome === "unstarted" || run.start > now ? 0 : run.start + spec.minInterval
+  const begun = run === undefined || run.outcome === "unstarted" || run.start > now ? undefined : run
+  const ready = begun === undefined ? 0 : begun.start + spec.minInterval
   const causeOf = (instant: number): Cause =>
     isPaused
       ? "paused"
+      : instant < Math.max(ready, begun?.end ?? 0)
+      ? "running"
       : instant < leader.gained
       ? "noLeader"
-      : instant < Math.max(leader.free, ready)
+      : instant < leader.free
       ? "running"
       : "outage"
   const runAt = (
