@@ -5,7 +5,7 @@ import { MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect } from "effect"
+import { Context, Effect, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import * as jobSchedule from "../../src/internal/leadership/jobSchedule.ts"
 import * as JobFleet from "../support/jobFleet.ts"
@@ -48,6 +48,19 @@ describe("a run", { tags: ["B33"] }, () => {
       assert.deepStrictEqual([ran.length, warnings], [1, []])
     }))
 })
+
+it.effect("a run's log lines are annotated with mutex, job and token", () =>
+  Effect.gen(function*() {
+    const noted: Array<unknown> = []
+    const logger = Logger.make<unknown, void>(({ fiber, message }) => {
+      if (String(message) === "working") noted.push(fiber.getRef(References.CurrentLogAnnotations))
+    })
+    const { job, node } = yield* JobFleet.make
+    const working = () => Effect.provide(Effect.log("working"), Logger.layer([logger]))
+    const one = yield* node("a", (name) => [job(name, { schedule: Leadership.every("1 minute") }, working)])
+    const { token } = yield* Effect.flatMap(one.contender.lease, Effect.fromOption)
+    assert.deepStrictEqual(noted, [{ mutex: "jobs", job: "job", token }])
+  }))
 
 it.effect("a run that fails by itself while its leadership is ending counts as failed", () =>
   Effect.gen(function*() {

@@ -265,7 +265,7 @@ export const run = <R>(
             job.free = backendTime()
           }).pipe(
             busy(job),
-            Effect.annotateLogs({ job: job.spec.name })
+            Effect.annotateLogs({ job: job.spec.name, token: lease.token })
           )
 
         const reportMissed = (name: string, { cause, missed }: { readonly cause: Cause; readonly missed: number }) =>
