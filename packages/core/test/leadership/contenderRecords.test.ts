@@ -3,7 +3,7 @@ import { Mutex, MutexMetrics } from "@effect-simba/core"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Layer, Logger, Metric, Option, Stream } from "effect"
+import { Clock, Duration, Effect, Layer, Logger, Metric, Option, References, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults, silentStore } from "../support/faultyStore.ts"
 import * as Fleet from "../support/fleet.ts"
@@ -60,6 +60,21 @@ describe("a contender", () => {
       yield* TestClock.adjust("1100 millis")
       assert.deepStrictEqual(lines, ["Leadership ends", "Leadership begins"])
       assert.isTrue(Option.isSome(yield* nodes[1]!.contender.lease))
+    }))
+
+  it.effect("logs the mutex, the lease and the token where its leadership begins and ends", () =>
+    Effect.gen(function*() {
+      const noted: Array<unknown> = []
+      const logger = Logger.make<unknown, void>(({ fiber }) =>
+        void noted.push(fiber.getRef(References.CurrentLogAnnotations))
+      )
+      const node = yield* (yield* Fleet.make).node("a", { logger })
+      const contender = yield* node.here(Mutex.contend("jobs"))
+      yield* settle
+      const { id, token } = yield* Effect.flatMap(contender.lease, Effect.fromOption)
+      yield* contender.stop
+      const expected = { mutex: "jobs", lease: id, token }
+      assert.deepStrictEqual(noted, [expected, expected])
     }))
 
   it.effect("immediately reports that it leads, even if it receives no messages", () =>

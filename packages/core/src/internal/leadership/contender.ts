@@ -109,6 +109,9 @@ export const make = Effect.fnUntraced(function*(options: {
 
   const annotate = Effect.annotateLogs({ mutex })
 
+  const report = (what: string, { id, token }: Lease) =>
+    Effect.annotateLogs(log.at(options.logLevel)(what), { lease: id, token })
+
   /** A leaving contender does not queue, and leads only if nobody else wants to. */
   const acquire: typeof options.acquire = Effect.suspend(() =>
     contention.isLeaving
@@ -146,13 +149,10 @@ export const make = Effect.fnUntraced(function*(options: {
           Deferred.doneUnsafe(leadership.drained, Exit.void)
           recorder.update(MutexMetrics.leadership.ended[holds(lease) ? "released" : "lost"], 1, mutex)
           see(observation.after, -Infinity)
-          return Effect.annotateLogs(log.at(options.logLevel)("Leadership ends"), { token: lease.token })
+          return report("Leadership ends", lease)
         })
     )
-    yield* Effect.annotateLogs(log.at(options.logLevel)("Leadership begins"), {
-      lease: lease.id,
-      token: lease.token
-    })
+    yield* report("Leadership begins", lease)
     // When the lease ends is unknown until the next poll; until then, `stateOf` asks the lease
     see(lease.id, -Infinity)
     yield* Deferred.succeed(upcoming, leadership)
