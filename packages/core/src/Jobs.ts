@@ -47,8 +47,8 @@ export interface JobState {
   /** Whether an operator has requested a run that has not started yet. */
   readonly isWanted: boolean
   /**
-   * The first scheduled time that neither had a run nor was missed. It is in the future, or will be caught up on.
-   * `None` while the job is paused, or if its schedule is unknown.
+   * The first scheduled time that neither had a run nor was missed. If it has passed, the leader is about to run it or
+   * to count it as missed. `None` while the job is paused, or if its schedule is unknown.
    */
   readonly next: Option.Option<DateTime.Utc>
   /** The last run of the job, by the backend's time. */

@@ -22,7 +22,7 @@ const setup = Effect.gen(function*() {
 describe("a fleet's jobs", () => {
   it.effect("can be listed from any node, with each job's schedule, last run and next run", () =>
     Effect.gen(function*() {
-      const { here } = yield* setup
+      const { a, b, here } = yield* setup
       const before = (yield* here(Jobs.list("jobs"))).jobs[0]!
       assert.strictEqual(Option.getOrThrow(before.schedule), "cron UTC 0 * * * *")
       assert.isTrue(Option.isNone(before.lastRun))
@@ -34,6 +34,9 @@ describe("a fleet's jobs", () => {
       const run = Option.getOrThrow(after.lastRun)
       assert.deepStrictEqual([run.attempt, Option.getOrThrow(run.outcome)], [1, "success"])
       assert.deepStrictEqual((yield* here(Jobs.list("other"))).jobs, [])
+      yield* Effect.all([a.contender.stop, b.contender.stop])
+      yield* TestClock.adjust("3 hours")
+      assert.deepStrictEqual((yield* here(Jobs.list("jobs"))).jobs[0]!.next, after.next)
     }))
 
   it.effect("are not forgotten while a node that declares them is running, even if it never leads", () =>
