@@ -247,7 +247,7 @@ export const jobs = {
    * - `noLeader`: there was no leader.
    * - `running`: the previous run had not ended, or `minInterval` had not passed.
    * - `paused`: an operator paused the job.
-   * - `outage`: the backend did not reply in time.
+   * - `outage`: the backend did not reply in time, or the leader's process was paused.
    */
   missed: counters(
     "simba_job_missed",

@@ -1,15 +1,16 @@
 /** What job runs log, and how schedules are stored in the backend. */
-import { Leadership } from "@effect-simba/core"
+import { Leadership, Mutex } from "@effect-simba/core"
 import type { JobStore } from "@effect-simba/core/JobStore"
 import { MutexName } from "@effect-simba/core/MutexName"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { ProtocolError } from "@effect-simba/core/SimbaError"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Logger, References } from "effect"
+import { Clock, Context, Effect, Layer, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import * as jobSchedule from "../../src/internal/leadership/jobSchedule.ts"
 import * as JobFleet from "../support/jobFleet.ts"
 import { start } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
 
 describe("a run", { tags: ["B33"] }, () => {
   const runs = Effect.fnUntraced(function*(
@@ -60,6 +61,26 @@ it.effect("a run's log lines are annotated with mutex, job and token", () =>
     const one = yield* node("a", (name) => [job(name, { schedule: Leadership.every("1 minute") }, working)])
     const { token } = yield* Effect.flatMap(one.contender.lease, Effect.fromOption)
     assert.deepStrictEqual(noted, [{ mutex: "jobs", job: "job", token }])
+  }))
+
+it.effect("runs that a leader missed because its process was paused are not blamed on the backend alone", () =>
+  Effect.gen(function*() {
+    const warnings: Array<string> = []
+    const logger = Logger.make<unknown, void>(({ message }) => void warnings.push([message].flat().join(" ")))
+    const { clock, stall } = yield* stalling
+    yield* Effect.gen(function*() {
+      const contender = yield* Mutex.contend("jobs", { ttl: "10 minutes", transition: "1 minute" })
+      yield* start(
+        Leadership.runJobs(contender, [{ name: "job", schedule: Leadership.every("1 minute"), run: Effect.void }])
+      )
+      yield* TestClock.adjust("10 seconds")
+      stall.millis = 180_000
+      yield* TestClock.adjust("10 seconds")
+    }).pipe(
+      Effect.provide(Layer.provideMerge(Mutex.layerMemory(), Logger.layer([logger]))),
+      Effect.provideService(Clock.Clock, clock)
+    )
+    assert.include(warnings, "\"job\" missed 2 run(s): the backend did not reply in time, or the leader was paused")
   }))
 
 it.effect("a run that fails by itself while its leadership is ending counts as failed", () =>

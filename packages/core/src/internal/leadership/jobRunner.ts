@@ -359,5 +359,5 @@ const causes = {
   noLeader: "there was no leader",
   running: "the previous run had not ended, or minInterval had not passed",
   paused: "it is paused",
-  outage: "the backend did not reply in time"
+  outage: "the backend did not reply in time, or the leader was paused"
 }
