@@ -131,6 +131,13 @@ describe("a backend's silence", () => {
     assert.strictEqual(silence.giveUpAt, Infinity)
   })
 
+  it("is reported in whole milliseconds, although clocks have fractions of them", () => {
+    const silence = silencePlan.make()
+    silencePlan.asked(silence, 0.25, true)
+    silencePlan.waits(silence, 1500.5)
+    assert.strictEqual(String(silencePlan.rang(silence)!.cause), "Error: no reply within 1s 500ms")
+  })
+
   it("fires only once, and only if there is no reply", () =>
     explore(5, (events, { silence, silentSince }) => {
       const before = silence.giveUpAt

@@ -19,5 +19,5 @@ export const noReply = (operation: string, within: Duration.Duration): BackendEr
   new BackendError({
     operation,
     isRetryable: true,
-    cause: new Error(`no reply within ${Duration.format(within)}`)
+    cause: new Error(`no reply within ${Duration.format(Duration.millis(Math.round(Duration.toMillis(within))))}`)
   })
