@@ -238,6 +238,18 @@ describe("the confirmation of a grant by message", () => {
       assert.strictEqual(yield* timeLeft(yield* Fiber.join(fiber)), 16_000 * 0.95)
     }).pipe(Effect.scoped, Effect.provide(GrantingLive)))
 
+  it.effect("is followed by a renewal if the store throws", () =>
+    Effect.gen(function*() {
+      const { calls, confirmations } = yield* Backend
+      confirmations.push = () => {
+        throw new Error("a bug")
+      }
+      const waiter = yield* queued(Mutex.acquire("m"))
+      yield* notifyAfter(100, turn(yield* grantAfter(100)))
+      assert.deepStrictEqual(calls.slice(-2), ["confirm", "renew"])
+      assert.strictEqual((yield* Fiber.join(waiter)).token, next)
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(GrantingLive))))
+
   const guards = {
     "the default guard": GrantingLive,
     "a user's guard": granting({ guard: Schedule.spaced("10 seconds") })

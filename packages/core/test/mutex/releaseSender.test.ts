@@ -19,7 +19,7 @@ const sending = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const begin = clock.currentTimeMillisUnsafe()
   const store = yield* MutexStore.MutexStore
-  const state = { outcome: released, isReady: false }
+  const state = { outcome: released, isReady: false, throws: false }
   const at: Array<number> = []
   const lines: Array<string> = []
   const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
@@ -31,6 +31,7 @@ const sending = Effect.gen(function*() {
     isReady: () => state.isReady,
     release: (_, done) => {
       at.push(clock.currentTimeMillisUnsafe() - begin)
+      if (state.throws) throw new Error("a bug")
       done(state.outcome)
     }
   }, yield* MutexConfig.make({})).pipe(
@@ -98,6 +99,22 @@ describe("a release that fails", () => {
         "Error: A release crashed; the lease will"
       ])
     }).pipe(Effect.scoped))
+
+  it.effect.each([false, true])(
+    "counts as crashed if the store throws (ready: %s)",
+    (isReady) =>
+      Effect.gen(function*() {
+        const { close, lines, sender, state } = yield* sending
+        Object.assign(state, { isReady, throws: true })
+        const settled: Array<unknown> = []
+        yield* sender.now({ ...request, settled: (released) => settled.push(released) }, 2000)
+        yield* TestClock.adjust(1)
+        assert.deepStrictEqual(settled, [undefined])
+        assert.deepStrictEqual(lines, ["Error: A release crashed; the lease will expire"])
+        const closing = yield* start(close)
+        assert.isDefined(closing.pollUnsafe(), "does not wait for a reply")
+      }).pipe(Effect.scoped)
+  )
 
   it.effect("is retried once when the layer closes, but not after that", () =>
     Effect.gen(function*() {

@@ -1,6 +1,7 @@
 /** Classifies failed store requests. `storeRetries` decides when to repeat them. */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
+import * as Exit from "effect/Exit"
 import { BackendError, ProtocolError, type StoreError } from "../../SimbaError.ts"
 
 /** Whether the error means a backend outage: the same request may succeed later. */
@@ -21,3 +22,14 @@ export const noReply = (operation: string, within: Duration.Duration): BackendEr
     isRetryable: true,
     cause: new Error(`no reply within ${Duration.format(Duration.millis(Math.round(Duration.toMillis(within))))}`)
   })
+
+type Done<A> = (exit: Exit.Exit<A, StoreError>) => void
+
+/** Sends a request, and calls `done` with the reply. An exception from the store counts as its reply. */
+export const reply = <A>(send: (done: Done<A>) => void, done: Done<A>): void => {
+  try {
+    send(done)
+  } catch (error) {
+    done(Exit.die(error))
+  }
+}

@@ -14,12 +14,13 @@ import type { MutexConfig } from "../../MutexConfig.ts"
 import * as MutexMetrics from "../../MutexMetrics.ts"
 import * as MutexSchedule from "../../MutexSchedule.ts"
 import type { Ownership } from "../../MutexState.ts"
-import type { GuardResult, MutexStore, ReleaseRequest } from "../../MutexStore.ts"
+import type { AcquireResult, GuardResult, MutexStore, ReleaseRequest } from "../../MutexStore.ts"
 import type { Instant } from "../lease/instant.ts"
 import * as leaseRenewer from "../lease/leaseRenewer.ts"
 import { LeaseTable } from "../lease/leaseTable.ts"
 import * as metricsRecorder from "../lease/metricsRecorder.ts"
 import { storeTimeout } from "../lease/replyTimeout.ts"
+import { reply } from "../lease/storeFailure.ts"
 import * as timerQueue from "../lease/timerQueue.ts"
 import { type SlicedTasks, slicedTasks } from "../lease/workSlices.ts"
 import * as log from "../log.ts"
@@ -249,7 +250,7 @@ export const make = Effect.fnUntraced(function*(
     confirm: (lease) => {
       const { id, mutex, options, token } = lease
       const sent = deadlines.now()
-      store.confirm({ mutex, id, token, lease: options.lease }, (exit) => {
+      reply<AcquireResult>((done) => store.confirm({ mutex, id, token, lease: options.lease }, done), (exit) => {
         if (!lease.isOpen()) return
         if (Exit.isSuccess(exit) && exit.value._tag === "Refused") return loseTo(lease, exit.value.ownership)
         // The confirmation counts unless a renewal has already extended the lease

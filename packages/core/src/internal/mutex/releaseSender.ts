@@ -15,7 +15,7 @@ import type { MutexConfig } from "../../MutexConfig.ts"
 import { type MutexStore, release, type Released, type ReleaseRequest } from "../../MutexStore.ts"
 import type { StoreError } from "../../SimbaError.ts"
 import { instant } from "../lease/instant.ts"
-import { isTransient, toFailure } from "../lease/storeFailure.ts"
+import { isTransient, reply, toFailure } from "../lease/storeFailure.ts"
 import * as log from "../log.ts"
 import type { Parting } from "./heldLease.ts"
 
@@ -135,7 +135,7 @@ export const make = Effect.fnUntraced(function*(
     if (!store.isReady()) return false
     const until = instant(clock).monotonic + within
     sent++
-    store.release(requestOf(request), (exit) => {
+    reply<Released>((done) => store.release(requestOf(request), done), (exit) => {
       if (Exit.isFailure(exit)) inBackground(request, settle(request, exit, until, held))
       else request.settled?.(exit.value)
       if (--sent === 0) onDrained?.()
