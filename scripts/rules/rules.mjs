@@ -107,8 +107,8 @@ export const rules = [
   mutex(
     "L1: a renewed lease counts from before the request",
     `${core}/lease/leaseRenewer.ts`,
-    "lease.extend(sent)",
-    "lease.extend(now)",
+    "extend(renewed, sent)",
+    "extend(renewed, now)",
     [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")],
     ["renewed"]
   ),
@@ -123,7 +123,7 @@ export const rules = [
   mutex(
     "L2: a failed renewal is retried",
     `${core}/lease/leaseRenewer.ts`,
-    "if (lease.isOpen()) retryAfter(lease, now, delay)",
+    "if (group.isOpen()) retryAfter(group, now, delay)",
     "",
     [...unit("lease", "leaseRenewer"), ...unit("mutex", "heldLease", "withLock")],
     ["renewed"]

@@ -1,4 +1,5 @@
 /** The order in which leases are renewed and ended, and when the renewal loop wakes up. */
+import { SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -13,7 +14,7 @@ class TestLease extends TrackedLease<Periods> {
   isOver = false
   constructor(name: string, periods: Partial<Periods>, deadlines: DueLeases<TestLease>) {
     super(
-      { usable: 1000, margin: 100, renewAfter: 500, early: 0, maxHold: Infinity, ...periods },
+      { usable: 1000, margin: 100, renewAfter: 500, early: 0, maxHold: Infinity, isGroupable: true, ...periods },
       deadlines.now()
     )
     this.name = name
@@ -26,6 +27,9 @@ class TestLease extends TrackedLease<Periods> {
   }
 }
 
+/** All groups fit into a request. */
+const all = () => true
+
 const names = (leases: ReadonlyArray<TestLease>) => leases.map(({ name }) => name)
 
 /** Creates a `DueLeases` and records which leases it ends. `ends` contains one list of names per batch. */
@@ -37,12 +41,14 @@ const make = (clock: Clock.Clock) => {
   })
   const add = (name: string, periods: Partial<Periods> = {}) => {
     const lease = new TestLease(name, periods, deadlines)
-    deadlines.place(lease)
+    deadlines.place(lease.group)
     return lease
   }
   const take = () => {
     const taken: Array<string> = []
-    for (let lease = deadlines.takeDue(); lease !== undefined; lease = deadlines.takeDue()) taken.push(lease.name)
+    for (let group = deadlines.takeDue(all); group !== undefined; group = deadlines.takeDue(all)) {
+      taken.push(...names(deadlines.leasesOf(group)))
+    }
     return taken
   }
   return { add, deadlines, ends, take }
@@ -78,23 +84,23 @@ describe("a sweep", () => {
     Effect.gen(function*() {
       const { add, deadlines, take } = yield* setup
       const lease = add("a")
-      assert.strictEqual(lease.key, 500)
+      assert.strictEqual(lease.group.key, 500)
       yield* TestClock.adjust(500)
       deadlines.sweep(deadlines.now())
-      assert.deepStrictEqual([lease.isDue, lease.nextRenewal, lease.key, deadlines.hasDue], [
+      assert.deepStrictEqual([lease.group.isDue, lease.group.nextRenewal, lease.group.key, deadlines.hasDue], [
         true,
         Infinity,
         1000,
         true
       ])
       // If it is placed again before it is processed, it stays due, but only once
-      lease.nextRenewal = 500
-      deadlines.place(lease)
+      lease.group.nextRenewal = 500
+      deadlines.place(lease.group)
       deadlines.sweep(deadlines.now())
       assert.deepStrictEqual(take(), ["a"])
-      assert.deepStrictEqual([lease.isDue, deadlines.hasDue], [false, false])
-      lease.nextRenewal = 500
-      deadlines.place(lease)
+      assert.deepStrictEqual([lease.group.isDue, deadlines.hasDue], [false, false])
+      lease.group.nextRenewal = 500
+      deadlines.place(lease.group)
       deadlines.sweep(deadlines.now())
       assert.deepStrictEqual(take(), ["a"])
     }))
@@ -106,7 +112,7 @@ describe("a sweep", () => {
       yield* TestClock.adjust(500)
       deadlines.sweep(deadlines.now())
       a.isOver = true
-      b!.renewing = true
+      b!.group.renewing = true
       assert.deepStrictEqual(take(), ["c"])
     }))
 
@@ -121,13 +127,13 @@ describe("a sweep", () => {
       })
       const leases = ["a", "b"].map((name) => new TestLease(name, {}, deadlines))
       for (const lease of leases) {
-        lease.nextRenewal = Infinity
-        deadlines.place(lease)
+        lease.group.nextRenewal = Infinity
+        deadlines.place(lease.group)
       }
       yield* TestClock.adjust(1000)
       assert.throws(() => deadlines.sweep(deadlines.now()), "mistake")
       const left = deadlines.all()
-      assert.deepStrictEqual([left.length, left[0]!.isOver, left[0]!.key], [1, false, 1010])
+      assert.deepStrictEqual([left.length, left[0]!.isOver, left[0]!.group.key], [1, false, 1010])
     }))
 })
 
@@ -139,10 +145,10 @@ describe("the loop", () => {
       late: (millis) => void noted.late.push(millis),
       renew: (from) => {
         noted.turns++
-        for (let lease = deadlines.takeDue(); lease !== undefined; lease = deadlines.takeDue()) {
-          noted.renewed.push(`${lease.name}@${from}`)
-          lease.extend(deadlines.now())
-          deadlines.place(lease)
+        for (let group = deadlines.takeDue(all); group !== undefined; group = deadlines.takeDue(all)) {
+          for (const name of names(deadlines.leasesOf(group))) noted.renewed.push(`${name}@${from}`)
+          group.extend(deadlines.now())
+          deadlines.place(group)
         }
         return false
       }
@@ -201,10 +207,10 @@ describe("the loop", () => {
           stall.millis = late
           yield* TestClock.adjust(10)
           assert.deepStrictEqual(noted.late[0], late, String(late))
-          early.extend({ ...layer.deadlines.now() })
-          early.nextRenewal = layer.deadlines.now().monotonic + 500
-          layer.deadlines.place(early)
-          assert.strictEqual(early.nextRenewal - early.key, lead, String(late))
+          early.group.extend({ ...layer.deadlines.now() })
+          early.group.nextRenewal = layer.deadlines.now().monotonic + 500
+          layer.deadlines.place(early.group)
+          assert.strictEqual(early.group.nextRenewal - early.group.key, lead, String(late))
         }))
       }
     }))
@@ -218,7 +224,90 @@ describe("the loop", () => {
       for (const [millis, key] of [[10, 50_000], [11, 49_989], [511, 49_489], [511, 49_489]] as const) {
         suspension.millis = millis
         yield* TestClock.adjust("1 second")
-        assert.strictEqual(lease.key, key, String(millis))
+        assert.strictEqual(lease.group.key, key, String(millis))
       }
+    }))
+})
+
+describe("leases that share a group", () => {
+  const sharing = Effect.gen(function*() {
+    const layer = yield* setup
+    const leases = ["a", "b", "c"].map((name) => layer.add(name)) as [TestLease, TestLease, TestLease]
+    const [{ group }, ...others] = leases
+    return { ...layer, leases, group, join: () => others.map((other) => layer.deadlines.join(group, other.group)) }
+  })
+
+  it.effect("become due together, and end together", () =>
+    Effect.gen(function*() {
+      const { deadlines, ends, join, take, group } = yield* sharing
+      assert.deepStrictEqual(join(), [true, true])
+      assert.deepStrictEqual(names(deadlines.all()), ["a", "b", "c"])
+      yield* TestClock.adjust(500)
+      deadlines.sweep(deadlines.now())
+      assert.isUndefined(deadlines.takeDue(({ leases }) => leases.length < 3))
+      assert.deepStrictEqual([take(), deadlines.hasDue], [["a", "b", "c"], false])
+      assert.strictEqual(deadlines.first, group)
+      yield* TestClock.adjust(500)
+      deadlines.sweep(deadlines.now())
+      assert.deepStrictEqual(ends, [["a", "b", "c"]])
+    }))
+
+  it.effect("are due once, even if they were due separately before", () =>
+    Effect.gen(function*() {
+      const { deadlines, join, take } = yield* sharing
+      yield* TestClock.adjust(500)
+      deadlines.sweep(deadlines.now())
+      join()
+      assert.deepStrictEqual(take(), ["a", "b", "c"])
+      assert.isFalse(deadlines.hasDue)
+    }))
+
+  it.effect("keep their deadline, the renewal in flight and its failure when they are separated, and can share again", () =>
+    Effect.gen(function*() {
+      const { deadlines, ends, join, leases, group } = yield* sharing
+      join()
+      // The wall clock is set forward by 400 ms
+      const ahead = deadlines.now()
+      assert.strictEqual(group.left({ ...ahead, wall: ahead.wall + 400 }), 600)
+      group.renewing = true
+      group.failure = new SimbaError.BackendError({ operation: "renew", isRetryable: true, cause: "outage" })
+      group.renewNow({ monotonic: 300, wall: 300 })
+      const groups = deadlines.separate(group)
+      assert.deepStrictEqual(groups.map(({ leases }) => leases.length), [1, 1, 1])
+      assert.sameMembers([...groups], leases.map(({ group }) => group))
+      for (const own of groups) {
+        assert.deepStrictEqual([own.endsAt(), own.renewing, own.failure], [600, true, group.failure])
+        // The renewal in flight was sent before the immediate one was requested
+        own.extend({ monotonic: 200, wall: 200 })
+        assert.strictEqual(own.nextRenewal, -Infinity)
+        own.extend({ monotonic: 0, wall: 0 })
+        own.nextRenewal = Infinity
+      }
+      const [a, b, c] = leases
+      assert.deepStrictEqual([deadlines.join(b.group, a.group), deadlines.join(b.group, c.group)], [true, true])
+      deadlines.remove(c)
+      deadlines.remove(b)
+      assert.deepStrictEqual(names(deadlines.all()), ["a"])
+      yield* TestClock.adjust(1000)
+      deadlines.sweep(deadlines.now())
+      assert.deepStrictEqual(ends, [["a"]])
+    }))
+
+  it.effect("are only those with equal periods whose next renewal is the same", () =>
+    Effect.gen(function*() {
+      const { add, deadlines } = yield* setup
+      const lease = add("a")
+      for (
+        const periods of [{ usable: 999 }, { margin: 99 }, { renewAfter: 499 }, { early: 1 }, { isGroupable: false }]
+      ) {
+        const other = add("other", periods)
+        // Otherwise another next renewal would keep them apart
+        other.group.nextRenewal = lease.group.nextRenewal
+        assert.isFalse(deadlines.join(lease.group, other.group), JSON.stringify(periods))
+        assert.isFalse(deadlines.join(other.group, lease.group), JSON.stringify(periods))
+      }
+      const suspected = add("suspected")
+      suspected.group.renewNow(deadlines.now())
+      assert.isFalse(deadlines.join(lease.group, suspected.group))
     }))
 })

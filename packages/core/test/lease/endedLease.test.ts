@@ -115,7 +115,7 @@ describe("a layer's deadlines", () => {
       const deadlines = new DueLeases<TestLease>(yield* Clock.Clock, () => {})
       const ended = lease(deadlines)
       ended.isOver = true
-      assert.throws(() => deadlines.place(ended), "a lease that has ended")
+      assert.throws(() => deadlines.place(ended.group), "a lease that has ended")
       assert.isUndefined(deadlines.first)
     }))
 
@@ -132,8 +132,8 @@ describe("a layer's deadlines", () => {
       })
       const leases = Array.from({ length: 5 }, () => lease(deadlines))
       for (const each of leases) {
-        each.nextRenewal = Infinity
-        deadlines.place(each)
+        each.group.nextRenewal = Infinity
+        deadlines.place(each.group)
       }
       let turns = 0
       const loop = deadlines.loop({ renew: () => ++turns > 1000, late: () => {} })
@@ -167,8 +167,8 @@ describe("a layer's deadlines", () => {
         }
       })
       const over = lease(deadlines)
-      over.nextRenewal = Infinity
-      deadlines.place(over)
+      over.group.nextRenewal = Infinity
+      deadlines.place(over.group)
       yield* start(
         deadlines.loop({ renew: () => false, late: () => {} }).pipe(
           Effect.provideService(Clock.Clock, clock),
@@ -193,9 +193,9 @@ describe("a layer's deadlines", () => {
         }
       })
       const [due, closed] = [lease(deadlines), lease(deadlines)]
-      deadlines.place(closed)
+      deadlines.place(closed.group)
       closed.isOver = true
-      deadlines.place(due)
+      deadlines.place(due.group)
       let turns = 0
       yield* start(deadlines.loop({
         renew: () => {
@@ -205,9 +205,9 @@ describe("a layer's deadlines", () => {
         late: () => {}
       }))
       yield* TestClock.adjust("520 millis")
-      assert.strictEqual(closed.position, -1)
-      assert.strictEqual(deadlines.takeDue(), due)
-      assert.isUndefined(deadlines.takeDue())
+      assert.strictEqual(closed.group.position, -1)
+      assert.strictEqual(deadlines.takeDue(() => true), due.group)
+      assert.isUndefined(deadlines.takeDue(() => true))
       assert.deepStrictEqual(ended, [])
       yield* TestClock.adjust("480 millis")
       assert.deepStrictEqual(ended, [due])

@@ -139,6 +139,29 @@ describe("renewing many leases", () => {
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
+  it.effect("abandons a call that got no reply in time", () => {
+    const interrupted: Array<number> = []
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        guard: () =>
+          Effect.onInterrupt(
+            Effect.never,
+            () => Effect.map(Clock.currentTimeMillis, (now) => void interrupted.push(now))
+          )
+      }))
+    )
+    return Effect.gen(function*() {
+      yield* Mutex.acquire("m")
+      yield* TestClock.adjust("11 seconds")
+      assert.deepStrictEqual(interrupted, [11_000])
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
+    )
+  })
+
   it.effect("ignores a call's timeout once the call has got its reply", () =>
     Effect.gen(function*() {
       yield* acquireMany(3)

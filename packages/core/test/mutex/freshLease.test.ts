@@ -23,11 +23,11 @@ const leaseOf = (token = 100) => {
 it("after a reported forced release, a lease is handed on only once a renewal sent after the report has succeeded", () => {
   const lease = leaseOf()
   assert.isTrue(lease.isFresh(at(200)))
-  lease.forcedAt = 100
+  lease.suspect(at(100))
   assert.isFalse(lease.isFresh(at(200)))
-  lease.extend(at(50))
+  lease.group.extend(at(50))
   assert.isFalse(lease.isFresh(at(200)))
-  lease.extend(at(150))
+  lease.group.extend(at(150))
   assert.isTrue(lease.isFresh(at(200)))
 })
 
@@ -39,17 +39,17 @@ it("after a suspension, a lease is handed on only if more than the margin is lef
 
 it("a lease is not handed on while its renewal is in flight, because the reply may be a loss", () => {
   const lease = leaseOf()
-  lease.renewing = true
+  lease.group.renewing = true
   assert.isFalse(lease.isFresh(at(9500)))
-  lease.renewing = false
+  lease.group.renewing = false
   assert.isTrue(lease.isFresh(at(9500)))
 })
 
 it("a retried renewal is not sent early, however long the process's turns are", () => {
   const lease = leaseOf()
-  assert.strictEqual(lease.lead(1000), 2000)
-  lease.failure = outage
-  assert.strictEqual(lease.lead(1000), 0)
+  assert.strictEqual(lease.group.lead(1000), 2000)
+  lease.group.failure = outage
+  assert.strictEqual(lease.group.lead(1000), 0)
 })
 
 it("a lease is handed on only if it is certain and has an unused token", () => {
@@ -64,7 +64,7 @@ it("a lease is handed on only if it is certain and has an unused token", () => {
   assert.isFalse(fresh(() => {}, 5000, 101), "its grant has one token")
   assert.isFalse(fresh((lease) => lease.grantedFor(1500, 1400)), "its grant is not confirmed")
   assert.isTrue(fresh((lease) => lease.grantedFor(16_000, 15_000)))
-  assert.isFalse(fresh((lease) => lease.failure = outage), "a renewal failed")
+  assert.isFalse(fresh((lease) => lease.group.failure = outage), "a renewal failed")
   assert.isFalse(fresh((lease) => lease.dead = true), "its holder is not alive")
   assert.isFalse(fresh((lease) => lease.probe = "asking"), "its holder is probed")
   // Each hand-off uses one token of the grant
@@ -88,10 +88,10 @@ it("a lease granted by a message is renewed within its period if that is short, 
     return lease
   }
   const [short, whole] = [granted(1500, 1400), granted(16_000, 15_000)]
-  assert.deepStrictEqual([short.nextRenewal, short.endsAt()], [1000 + 1050, 2400])
-  assert.deepStrictEqual([whole.nextRenewal, whole.endsAt()], [15_000, 16_000])
+  assert.deepStrictEqual([short.group.nextRenewal, short.endsAt()], [1000 + 1050, 2400])
+  assert.deepStrictEqual([whole.group.nextRenewal, whole.endsAt()], [15_000, 16_000])
   assert.deepStrictEqual([short.expiry(), whole.expiry()], ["BackendGone", "Expired"])
-  whole.failure = outage
+  whole.group.failure = outage
   assert.strictEqual(whole.expiry(), "BackendGone")
   whole.dead = short.dead = true
   assert.deepStrictEqual([short.expiry(), whole.expiry()], ["Expired", "Expired"])

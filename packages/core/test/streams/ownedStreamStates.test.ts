@@ -48,6 +48,7 @@ describe("an owned data stream", () => {
       usable: 1000,
       margin: 100,
       renewAfter: 500,
+      isGroupable: false,
       early: 250,
       maxHold: Infinity,
       progressTimeout: Infinity
@@ -124,7 +125,7 @@ describe("an owned data stream", () => {
     one.attempted = { how: "done", at: 100 }
     assert.isTrue(one.isEnding)
     for (const [sent, isEnding] of [[99, true], [100, true], [101, false]] as const) {
-      one.extend({ monotonic: sent, wall: sent })
+      one.group.extend({ monotonic: sent, wall: sent })
       assert.strictEqual(one.isEnding, isEnding)
     }
     one.endings++

@@ -1,7 +1,7 @@
 /**
- * The open leases in a layer or a stream client, ordered by their next renewal or end, and the loop that renews and
- * ends them. `leaseTable` creates it, and `leaseRenewer` runs the loop. `leaseDeadline` computes when a single lease
- * ends.
+ * The open leases in a layer or a stream client, by renewal group, ordered by their next renewal or end, and the loop
+ * that renews and ends them. `leaseTable` creates it, and `leaseRenewer` runs the loop. `leaseDeadline` computes when a
+ * group ends.
  *
  * Timers in a `timerQueue` run in slices. This loop is separate because it must end all overdue leases before it
  * yields: their work may keep the process busy.
@@ -13,7 +13,7 @@ import * as Scheduler from "effect/Scheduler"
 import { sleepUntil } from "./backgroundLoop.ts"
 import { IndexedHeap } from "./indexedHeap.ts"
 import { ClockComparison, comparePeriodMillis, type Instant, instant } from "./instant.ts"
-import type { Periods, TrackedLease } from "./leaseDeadline.ts"
+import type { Periods, RenewalGroup, TrackedLease } from "./leaseDeadline.ts"
 import { Slice } from "./workSlices.ts"
 
 /** `mutex` is the label on the lease's metrics, if they have one. */
@@ -40,12 +40,12 @@ interface LoopHandlers {
 }
 
 export class DueLeases<L extends AnyLease> {
-  private readonly heap = new IndexedHeap<L>()
+  private readonly heap = new IndexedHeap<RenewalGroup>()
   /**
-   * The leases due for renewal; `takeDue` has already returned the first `taken` of them. They stay in the heap until
+   * The groups due for renewal; `takeDue` has already returned the first `taken` of them. They stay in the heap until
    * they end.
    */
-  private due: Array<L> = []
+  private due: Array<RenewalGroup> = []
   private taken = 0
   private readonly changed = Latch.makeUnsafe(false)
   private readonly clock: Clock.Clock
@@ -72,64 +72,88 @@ export class DueLeases<L extends AnyLease> {
     return new Slice(this.clock, previous)
   }
 
-  get first(): L | undefined {
+  get first(): RenewalGroup | undefined {
     return this.heap.first
   }
 
+  /** The leases in one of this table's groups. */
+  readonly leasesOf = (group: RenewalGroup): ReadonlyArray<L> =>
+    group.leases as ReadonlyArray<TrackedLease<Periods>> as ReadonlyArray<L>
+
   all(): Array<L> {
-    return this.heap.all()
+    return this.heap.all().flatMap((group) => this.leasesOf(group))
   }
 
   /**
-   * Adds an open lease, or moves it after its next renewal or its end has changed. The longer the turns of the event
-   * loop, the earlier it is renewed.
+   * Adds the group of an open lease, or moves it after its next renewal or its end has changed. The longer the turns of
+   * the event loop, the earlier it is renewed.
    */
-  place(lease: L): void {
-    if (!lease.isOpen()) throw new Error("a lease that has ended cannot be renewed")
-    const key = Math.min(lease.nextRenewal - lease.lead(this.turnMillis), lease.endsAt())
-    this.heap.place(lease, key)
+  place(group: RenewalGroup): void {
+    if (!group.isOpen()) throw new Error("a lease that has ended cannot be renewed")
+    const key = Math.min(group.nextRenewal - group.lead(this.turnMillis), group.endsAt())
+    this.heap.place(group, key)
     if (this.wakesAt !== undefined && key < this.wakesAt) this.changed.openUnsafe()
   }
 
+  /** Stops renewing the lease. */
   remove(lease: L): void {
-    this.heap.remove(lease)
+    if (lease.group.leases.length > 1) lease.group.separate(lease)
+    else this.heap.remove(lease.group)
+  }
+
+  /** Merges two groups that were extended by the same renewal, if their leases allow it. Returns whether they do. */
+  join(group: RenewalGroup, other: RenewalGroup): boolean {
+    if (!group.join(other)) return false
+    this.heap.remove(other)
+    return true
+  }
+
+  /** Moves each of the leases into a group of its own. */
+  readonly separate = (group: RenewalGroup): ReadonlyArray<RenewalGroup> => {
+    const groups = [group]
+    while (group.leases.length > 1) {
+      const own = group.separate(group.leases[0]!)
+      this.heap.place(own, own.endsAt())
+      groups.push(own)
+    }
+    return groups
   }
 
   private noteTurn(late: number): void {
     const before = this.turnMillis
     const turn = Math.max(Math.min(late, longestTurnMillis), before * memory)
     this.turnMillis = turn < punctualMillis ? 0 : turn
-    // Move all leases, because they were placed for shorter turns
-    if (this.turnMillis > before) { for (const lease of this.all()) if (lease.isOpen()) this.place(lease) }
+    // Move all groups, because they were placed for shorter turns
+    if (this.turnMillis > before) { for (const group of this.heap.all()) if (group.isOpen()) this.place(group) }
   }
 
   /**
    * Ends all leases whose deadlines have passed before anything else runs, because their work may keep the process
-   * busy. Also collects the leases that are due for renewal, which only the loop renews. Called by the loop in each
-   * turn and, because timers may be late, by `leaseTable` before it relies on a lease. Terminates: a lease that returns
+   * busy. Also collects the groups that are due for renewal, which only the loop renews. Called by the loop in each
+   * turn and, because timers may be late, by `leaseTable` before it relies on a lease. Terminates: a group that returns
    * to the heap ends after `now`.
    */
   sweep(now: Instant): void {
     const over: Array<L> = []
-    for (let lease = this.heap.first; lease !== undefined && lease.key <= now.monotonic; lease = this.heap.first) {
-      this.heap.remove(lease)
-      if (!lease.isOpen()) continue
-      if (lease.left(now) <= 0 || lease.endsAt() <= now.monotonic) {
-        over.push(lease)
+    for (let group = this.heap.first; group !== undefined && group.key <= now.monotonic; group = this.heap.first) {
+      this.heap.remove(group)
+      if (!group.isOpen()) continue
+      if (group.left(now) <= 0 || group.endsAt() <= now.monotonic) {
+        over.push(...this.leasesOf(group))
         continue
       }
       // `leaseRenewer` sets `nextRenewal` when the renewal has succeeded or failed
-      lease.nextRenewal = Infinity
-      this.heap.place(lease, lease.endsAt())
-      if (lease.isDue) continue
-      lease.isDue = true
-      this.due.push(lease)
+      group.nextRenewal = Infinity
+      this.heap.place(group, group.endsAt())
+      if (group.isDue) continue
+      group.isDue = true
+      this.due.push(group)
     }
     try {
       if (over.length > 0) this.end(over, now)
     } finally {
       // If `end` threw, some leases are still open
-      for (const lease of over) if (lease.isOpen()) this.heap.place(lease, now.monotonic + retryEndMillis)
+      for (const lease of over) if (lease.isOpen()) this.heap.place(lease.group, now.monotonic + retryEndMillis)
     }
     if (this.hasDue && this.wakesAt !== undefined) this.changed.openUnsafe()
   }
@@ -138,12 +162,15 @@ export class DueLeases<L extends AnyLease> {
     return this.taken < this.due.length
   }
 
-  /** Returns the next lease to renew, if one is due. */
-  takeDue(): L | undefined {
+  /** Returns the next group to renew, if one is due and `fits`. */
+  takeDue(fits: (group: RenewalGroup) => boolean): RenewalGroup | undefined {
     while (this.hasDue) {
-      const lease = this.due[this.taken++]!
-      lease.isDue = false
-      if (lease.isOpen() && !lease.renewing) return lease
+      const group = this.due[this.taken]!
+      const isWaiting = group.isOpen() && !group.renewing
+      if (isWaiting && !fits(group)) return undefined
+      this.taken++
+      group.isDue = false
+      if (isWaiting) return group
     }
     this.due = []
     this.taken = 0
@@ -179,13 +206,13 @@ export class DueLeases<L extends AnyLease> {
   }
 
   /**
-   * Adjusts all leases after a suspension or a clock change, which shifts deadlines and renewals but keeps their order.
+   * Adjusts all groups after a suspension or a clock change, which shifts deadlines and renewals but keeps their order.
    */
   private recompute(now: Instant): void {
-    for (const lease of this.all()) {
-      // `left` adjusts the lease's deadlines to the clocks
-      lease.left(now)
-      this.place(lease)
+    for (const group of this.heap.all()) {
+      // `left` adjusts the group's deadlines to the clocks
+      group.left(now)
+      this.place(group)
     }
   }
 }

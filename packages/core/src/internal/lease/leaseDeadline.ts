@@ -1,6 +1,6 @@
 /**
- * Computes when a mutex or data-stream lease ends locally, by two clocks, and when to renew it. `dueLeases` orders the
- * leases and sleeps until the next one is due.
+ * Computes when mutex and data-stream leases end locally, by two clocks, and when to renew them. `dueLeases` orders
+ * them and sleeps until the next one is due.
  */
 import type * as Duration from "effect/Duration"
 import type * as Pull from "effect/Pull"
@@ -19,22 +19,26 @@ export interface Periods {
   readonly early: number
   /** Maximum time from `since` to the end, regardless of renewals. */
   readonly maxHold: number
+  /** Whether leases with these periods may share a renewal group. */
+  readonly isGroupable: boolean
 }
 
 type Step = (now: number, renewal: Renewal) => Pull.Pull<[unknown, Duration.Duration], never, unknown>
 
-export abstract class TrackedLease<P extends Periods> implements Item {
-  readonly options: P
+/**
+ * Leases with the same deadline and the same next renewal. Each lease begins in a group of its own. Leases that were
+ * renewed by the same request then share a group: otherwise, a process with thousands of leases would spend most of
+ * each renewal on updating them one by one.
+ */
+export class RenewalGroup implements Item {
+  /** If there are several, all are open. A single one may have ended. None if they have joined another group. */
+  readonly leases: Array<TrackedLease<Periods>>
+  readonly options: Periods
   /**
-   * When the lease began: just before the granting request was sent, when another fiber handed it on, or at the
-   * earliest possible time of a grant by message.
+   * Initially `since`, then the time just before the last successful renewal was sent. If another fiber
+   * handed the lease on, the previous lease's `adjustedRenewal`.
    */
-  readonly since: Instant
-  /**
-   * Initially `since`, then the time just before the last successful renewal was sent. If another fiber handed the
-   * lease on, the previous lease's `adjustedRenewal`.
-   */
-  protected renewed: Instant
+  renewed: Instant
   private monotonicDeadline = 0
   private wallDeadline = 0
   /**
@@ -46,9 +50,11 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   position = -1
   before: Item | undefined
   behind: Item | undefined
-  /** Whether the lease is due for renewal and waiting to be batched. */
+  /** Whether the group is due for renewal and waiting to be batched. */
   isDue = false
   renewing = false
+  /** When an immediate renewal was last requested. A renewal sent before then does not count as that renewal. */
+  private requestedAt = -Infinity
   /** The error from the last attempt to renew, if it failed. */
   failure: StoreError | undefined
   /** The running delay schedule. It starts with the first consecutive failure or, for a user's guard, at the grant. */
@@ -58,9 +64,10 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   /** `renewAfter`, or less if a message granted the lease for a shorter period. */
   private longestPace = 0
 
-  constructor(options: P, sent: Instant) {
-    this.options = options
-    this.since = this.renewed = sent
+  constructor(lease: TrackedLease<Periods>, sent: Instant) {
+    this.leases = [lease]
+    this.options = lease.options
+    this.renewed = sent
     this.extend(sent)
   }
 
@@ -68,24 +75,30 @@ export abstract class TrackedLease<P extends Periods> implements Item {
     return this.failure !== undefined
   }
 
-  /** Whether the lease is being renewed: it has neither been lost nor ended. */
-  abstract isOpen(): boolean
-  abstract get annotations(): Record<string, unknown>
+  isOpen(): boolean {
+    return this.leases.length > 0 && this.leases[0]!.isOpen()
+  }
 
   /** Sets the deadline, measured from just before the request was sent, never from its reply. */
   extend(sent: Instant): void {
     const { maxHold, renewAfter, usable } = this.options
     this.renewed = sent
     this.longestPace = renewAfter
-    // Read `since` only if necessary: with thousands of leases, it is not in the processor's cache
-    const { monotonic, wall } = maxHold < Infinity ? this.since : sent
+    // Read the lease only if necessary: with thousands of them, it is not in the processor's cache
+    const { monotonic, wall } = maxHold < Infinity ? this.leases[0]!.since : sent
     const longest = monotonic + maxHold
     this.monotonicDeadline = Math.min(sent.monotonic + usable, longest)
     this.wallDeadline = Math.min(sent.wall + usable, wall + maxHold)
+    if (this.requestedAt > sent.monotonic) this.nextRenewal = -Infinity
     // A renewal cannot extend a deadline that `maxHold` has set
-    this.nextRenewal = this.monotonicDeadline >= longest
-      ? Infinity
-      : sent.monotonic + Math.min(renewAfter, this.paceMillis ?? Infinity)
+    else if (this.monotonicDeadline >= longest) this.nextRenewal = Infinity
+    else this.nextRenewal = sent.monotonic + Math.min(renewAfter, this.paceMillis ?? Infinity)
+  }
+
+  /** Makes a renewal due immediately. */
+  renewNow(now: Instant): void {
+    this.requestedAt = now.monotonic
+    this.nextRenewal = -Infinity
   }
 
   /** Schedules the next renewal `paceMillis` after the last one, but no later than `longestPace`. */
@@ -107,7 +120,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
    * Makes the lease end no later than `usable` milliseconds after `renewed`, and be renewed no later than `renewAfter`
    * milliseconds after `renewed`.
    */
-  protected shorten(usable: number, renewAfter: number): void {
+  shorten(usable: number, renewAfter: number): void {
     const { monotonic, wall } = this.renewed
     this.monotonicDeadline = Math.min(this.monotonicDeadline, monotonic + usable)
     this.wallDeadline = Math.min(this.wallDeadline, wall + usable)
@@ -117,7 +130,7 @@ export abstract class TrackedLease<P extends Periods> implements Item {
 
   /**
    * Milliseconds until the deadline, by the clock that reaches it first. Setting a clock back does not extend the
-   * lease.
+   * leases.
    */
   left(now: Instant): number {
     const monotonic = this.monotonicDeadline - now.monotonic
@@ -132,27 +145,100 @@ export abstract class TrackedLease<P extends Periods> implements Item {
   }
 
   /** `renewed`, minus the time by which suspensions and clock changes have shortened the lease. */
-  protected get adjustedRenewal(): Instant {
-    const { renewed: { monotonic, wall }, since, options: { maxHold, usable } } = this
+  get adjustedRenewal(): Instant {
+    const { leases: [lease], options: { maxHold, usable }, renewed: { monotonic, wall } } = this
+    const { since } = lease!
     return {
       monotonic: monotonic + this.monotonicDeadline - Math.min(monotonic + usable, since.monotonic + maxHold),
       wall: wall + this.wallDeadline - Math.min(wall + usable, since.wall + maxHold)
     }
   }
 
-  /** When the lease ends unless it is renewed, in monotonic milliseconds. */
-  endsAt(): number {
+  get deadline(): number {
     return this.monotonicDeadline
   }
 
-  /** The `problem` field of a loss: the error message, if the backend refused the last renewal. */
-  protected problemOf(reason: LossReason["_tag"]): { readonly problem?: string } {
-    const { failure } = this
-    return reason === "BackendGone" && failure?.isRetryable === false ? { problem: failure.message } : {}
+  /** When the leases end unless they are renewed, in monotonic milliseconds. */
+  endsAt(): number {
+    return this.leases[0]!.endsAt()
   }
 
   /** Why the deadline passed. */
   expiry(): "BackendGone" | "Expired" {
     return this.isFailing || this.renewing ? "BackendGone" : "Expired"
+  }
+
+  /** Adds the leases of a group that was extended by the same renewal, if they have the same periods. */
+  join(other: RenewalGroup): boolean {
+    const { options } = this
+    const { early, isGroupable, margin, renewAfter, usable } = other.options
+    const isEqual = options.isGroupable && isGroupable && options.usable === usable && options.margin === margin &&
+      options.renewAfter === renewAfter && options.early === early && this.nextRenewal === other.nextRenewal
+    if (!isEqual) return false
+    for (const lease of other.leases.splice(0)) {
+      lease.group = this
+      lease.index = this.leases.push(lease) - 1
+    }
+    return true
+  }
+
+  /** Moves one of several leases into a group of its own, with the same deadline. */
+  separate(lease: TrackedLease<Periods>): RenewalGroup {
+    const last = this.leases.pop()!
+    last.index = lease.index
+    if (last !== lease) this.leases[lease.index] = last
+    const own = lease.group = new RenewalGroup(lease, this.renewed)
+    lease.index = 0
+    own.monotonicDeadline = this.monotonicDeadline
+    own.wallDeadline = this.wallDeadline
+    own.nextRenewal = this.nextRenewal
+    own.requestedAt = this.requestedAt
+    own.renewing = this.renewing
+    own.failure = this.failure
+    return own
+  }
+}
+
+/** A lease in a renewal group. */
+export abstract class TrackedLease<P extends Periods> {
+  readonly options: P
+  /**
+   * When the lease began: just before the granting request was sent, when another fiber handed it on, or at the
+   * earliest possible time of a grant by message.
+   */
+  readonly since: Instant
+  group: RenewalGroup
+  /** The lease's position in its group. */
+  index = 0
+
+  constructor(options: P, sent: Instant) {
+    this.options = options
+    this.since = sent
+    this.group = new RenewalGroup(this, sent)
+  }
+
+  /** Whether the lease is being renewed: it has neither been lost nor ended. */
+  abstract isOpen(): boolean
+  abstract get annotations(): Record<string, unknown>
+
+  /** Milliseconds until the deadline. */
+  left(now: Instant): number {
+    return this.group.left(now)
+  }
+
+  /** When the lease ends unless it is renewed, in monotonic milliseconds. */
+  endsAt(): number {
+    return this.group.deadline
+  }
+
+  /** Why the deadline passed. */
+  expiry(): "BackendGone" | "Expired" {
+    return this.group.expiry()
+  }
+
+  /** The `problem` field of a loss: the error message, if the backend refused the last renewal. */
+  protected problemOf(reason: LossReason["_tag"]): { readonly problem?: string } {
+    const { failure } = this.group
+    return reason === "BackendGone" && failure?.isRetryable === false ? { problem: failure.message } : {}
   }
 }

@@ -18,10 +18,18 @@ import * as tracing from "../tracing.ts"
 import { supervise } from "./backgroundLoop.ts"
 import type { AnyLease, DueLeases } from "./dueLeases.ts"
 import type { Instant } from "./instant.ts"
+import type { RenewalGroup } from "./leaseDeadline.ts"
 import type { Recorder } from "./metricsRecorder.ts"
-import { storeTimeout } from "./replyTimeout.ts"
-import { toFailure } from "./storeFailure.ts"
+import { socketsRead } from "./replyTimeout.ts"
+import { noReply, toFailure } from "./storeFailure.ts"
+import type { TimerQueue } from "./timerQueue.ts"
 import type { Slice } from "./workSlices.ts"
+
+/** The groups that one request renews, and the leases that were in them when it was sent. */
+interface Batch<L> {
+  readonly leases: Array<L>
+  readonly groups: Array<RenewalGroup>
+}
 
 /** The reply for one lease. */
 type Reply = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {
@@ -30,7 +38,7 @@ type Reply = { readonly _tag: "Renewed" } | { readonly _tag: "Lost" } | {
 }
 
 interface Renewal<L extends AnyLease, A extends Reply> {
-  /** The open leases. `place` moves a lease whose `nextRenewal` has changed. */
+  /** The open leases. `place` moves a group whose `nextRenewal` has changed. */
   readonly deadlines: DueLeases<L>
   readonly recorder: Recorder
   /** The name of the request in errors, and the name of its span. */
@@ -38,6 +46,7 @@ interface Renewal<L extends AnyLease, A extends Reply> {
   readonly span: string
   /** A singular noun for log messages. */
   readonly what: string
+  readonly timers: TimerQueue
   readonly timeout: Duration.Duration
   /** Maximum number of leases per request: enough to share a round trip, too few to block the server. */
   readonly batchSize: number
@@ -84,10 +93,11 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
 ): Effect.fn.Return<{ readonly paced: (lease: L) => void }, never, Scope.Scope> {
   const { metrics, recorder, deadlines, what } = renewal
   const fork = yield* FiberSet.runtime(fibers)()
+  const timeoutMillis = Duration.toMillis(renewal.timeout)
 
   /** Never zero: if a store replied immediately, the loop would never yield to the event loop. */
-  const nextStep = Effect.fnUntraced(function*(lease: L, now: Instant, outcome: Outcome) {
-    const step = lease.step ??= yield* Schedule.toStep(renewal.schedule)
+  const nextStep = Effect.fnUntraced(function*(group: RenewalGroup, now: Instant, outcome: Outcome) {
+    const step = group.step ??= yield* Schedule.toStep(renewal.schedule)
     return yield* Pull.matchEffect(step(now.wall, outcome), {
       onSuccess: ([, delay]) => Effect.succeed(Math.max(1, Duration.toMillis(delay))),
       onFailure: Effect.failCause,
@@ -95,19 +105,19 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     })
   })
 
-  const nextDelay = (lease: L, now: Instant) =>
+  const nextDelay = (group: RenewalGroup, now: Instant) =>
     Effect.map(
-      nextStep(lease, now, { _tag: "Failed" }),
+      nextStep(group, now, { _tag: "Failed" }),
       (delay) => Number.isFinite(delay) ? delay : pauseMillis
     )
 
   /** Asks the user's `guard` schedule, after the grant and after each renewal, when to renew next. */
-  const setPace = Effect.fnUntraced(function*(lease: L, ttl: Duration.Duration) {
-    const pace = yield* nextStep(lease, deadlines.now(), { _tag: "Renewed", ttl })
+  const setPace = Effect.fnUntraced(function*({ group }: L, ttl: Duration.Duration) {
+    const pace = yield* nextStep(group, deadlines.now(), { _tag: "Renewed", ttl })
     // The reply to a renewal in flight decides when the next one is due
-    if (!lease.isOpen() || lease.renewing) return
-    lease.paceAt(pace)
-    deadlines.place(lease)
+    if (!group.isOpen() || group.renewing) return
+    group.paceAt(pace)
+    deadlines.place(group)
   })
 
   const paced = (lease: L) => {
@@ -118,112 +128,158 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     ))
   }
 
-  const retryAfter = (lease: L, now: Instant, delay: number) => {
+  const retryAfter = (group: RenewalGroup, now: Instant, delay: number) => {
     // An outage may end shortly before the deadline. A user's schedule is followed unchanged
-    const longest = renewal.pace === undefined ? Math.max(leastRetryMillis, lease.left(now) / 2) : Infinity
+    const longest = renewal.pace === undefined ? Math.max(leastRetryMillis, group.left(now) / 2) : Infinity
     // Timers have a resolution of one millisecond
-    lease.nextRenewal = Math.min(lease.nextRenewal, Math.ceil(now.monotonic + Math.min(delay, longest)))
-    deadlines.place(lease)
+    group.nextRenewal = Math.min(group.nextRenewal, Math.ceil(now.monotonic + Math.min(delay, longest)))
+    deadlines.place(group)
   }
 
-  /** Forks an attempt. If it crashes, its leases are retried after a pause. */
-  const watch = (leases: ReadonlyArray<L>, renewing: boolean, attempt: Effect.Effect<void>) =>
-    fork(Effect.catchCause(attempt, (cause) => {
-      const soon = deadlines.now().monotonic + pauseMillis
-      for (const lease of leases) {
-        // Another attempt has taken over this lease
-        if (!lease.isOpen() || lease.renewing !== renewing) continue
-        lease.renewing = false
-        lease.nextRenewal = Math.min(lease.nextRenewal, soon)
-        deadlines.place(lease)
-      }
-      return Cause.hasInterruptsOnly(cause)
-        ? Effect.void
-        : log.error(`The renewal of a ${what} crashed; retrying`, cause)
-    }))
+  /** Retries groups after a pause, because an attempt for them crashed. */
+  const recover = (
+    groups: ReadonlyArray<RenewalGroup>,
+    renewing: boolean,
+    cause: Cause.Cause<never>
+  ): Effect.Effect<void> => {
+    const soon = deadlines.now().monotonic + pauseMillis
+    for (const group of groups) {
+      // Another attempt has taken over this group
+      if (!group.isOpen() || group.renewing !== renewing) continue
+      group.renewing = false
+      group.nextRenewal = Math.min(group.nextRenewal, soon)
+      deadlines.place(group)
+    }
+    return Cause.hasInterruptsOnly(cause)
+      ? Effect.void
+      : log.error(`The renewal of a ${what} crashed; retrying`, cause)
+  }
 
-  const settle = Effect.fnUntraced(function*(
-    batch: ReadonlyArray<L>,
+  const watch = (groups: ReadonlyArray<RenewalGroup>, renewing: boolean, attempt: Effect.Effect<void>) =>
+    fork(Effect.catchCause(attempt, (cause) => recover(groups, renewing, cause)))
+
+  /** Returns the reply for each group. If the replies for their leases differ, the groups are separated first. */
+  const repliesOf = (
+    { leases, groups }: Batch<L>,
+    exit: Exit.Exit<ReadonlyArray<A>, StoreError>,
+    replies: ReadonlyArray<A | undefined>
+  ): ReadonlyArray<readonly [RenewalGroup, Reply]> => {
+    const failed: Reply | undefined = Exit.isFailure(exit)
+      ? { _tag: "Failed", error: toFailure(renewal.operation, exit.cause) }
+      : undefined
+    const all = leases.map((_, i): Reply => replies[i] ?? failed ?? (exit as Exit.Success<ReadonlyArray<A>>).value[i]!)
+    const [reply] = all as [Reply]
+    const isShared = reply._tag === "Renewed"
+      ? all.every(({ _tag }) => _tag === "Renewed")
+      : reply._tag === "Failed" && all.every((other) => other === reply)
+    if (isShared) return groups.map((group) => [group, reply])
+    const byLease = new Map(leases.map((lease, i) => [lease, all[i]!]))
+    return groups.flatMap(deadlines.separate).map((group) => [group, byLease.get(deadlines.leasesOf(group)[0]!)!])
+  }
+
+  /** Extends groups that were renewed by the same request, and merges them if their leases allow it. */
+  const extend = (groups: ReadonlyArray<RenewalGroup>, sent: Instant) => {
+    let shared: RenewalGroup | undefined
+    for (const group of groups) {
+      group.renewing = false
+      group.failure = undefined
+      if (renewal.pace === undefined) group.step = undefined
+      group.extend(sent)
+      if (renewal.pace === undefined && shared !== undefined && deadlines.join(shared, group)) continue
+      deadlines.place(shared = group)
+    }
+  }
+
+  const settle = (
+    batch: Batch<L>,
     exit: Exit.Exit<ReadonlyArray<A>, StoreError>,
     replies: ReadonlyArray<A | undefined>,
     sent: Instant
-  ) {
+  ): void => {
     const now = deadlines.now()
-    const failure = Exit.isFailure(exit) ? toFailure(renewal.operation, exit.cause) : undefined
-    const renewed: Array<L> = []
-    const timesLeft: Array<number> = []
-    const failed: Array<L> = []
-    let failing: L | undefined
-    let newlyFailing = 0
-    let error: StoreError | undefined
-    for (let i = 0; i < batch.length; i++) {
-      const lease = batch[i]!
+    const renewed: Array<RenewalGroup> = []
+    const lost: Array<readonly [RenewalGroup, Extract<A, { readonly _tag: "Lost" }>]> = []
+    const failed: Array<RenewalGroup> = []
+    const newlyFailing: Array<L> = []
+    for (const [group, reply] of repliesOf(batch, exit, replies)) {
       // The lease has ended in the meantime, so the reply no longer matters
-      if (!lease.isOpen()) continue
-      const reply: Reply = replies[i] ?? (Exit.isSuccess(exit) ? exit.value[i]! : { _tag: "Failed", error: failure! })
-      if (reply._tag === "Failed") {
-        recorder.update(metrics.failed, 1, lease.mutex)
-        failed.push(lease)
-        const wasFailing = lease.isFailing
-        lease.failure = reply.error
-        if (wasFailing) continue
-        newlyFailing++
-        failing ??= lease
-        error = reply.error
-        continue
-      }
-      lease.renewing = false
-      if (reply._tag === "Renewed") {
-        renewed.push(lease)
-        timesLeft.push(Math.max(0, lease.left(now)))
-        lease.failure = undefined
-        if (renewal.pace === undefined) lease.step = undefined
-        lease.extend(sent)
-        deadlines.place(lease)
-      } else {
-        recorder.update(metrics.lost, 1, lease.mutex)
-        renewal.lost(lease, reply as Extract<A, { readonly _tag: "Lost" }>)
+      if (!group.isOpen()) continue
+      if (reply._tag === "Renewed") renewed.push(group)
+      else if (reply._tag === "Lost") lost.push([group, reply as Extract<A, { readonly _tag: "Lost" }>])
+      else {
+        failed.push(group)
+        if (!group.isFailing) newlyFailing.push(...deadlines.leasesOf(group))
+        group.failure = reply.error
       }
     }
-    for (const lease of renewed) paced(lease)
-    recorder.count(metrics.renewed, renewed)
-    recorder.least(metrics.timeLeft, timesLeft, renewed)
-    if (error !== undefined) {
-      yield* log.warning(
-        `${newlyFailing} ${what}(s) could not be renewed; retrying until their deadlines: ${error.message}`
-      ).pipe(Effect.annotateLogs(failing!.annotations))
+    const leases = renewed.map(deadlines.leasesOf)
+    const extended = leases.flat()
+    recorder.count(metrics.renewed, extended)
+    recorder.least(metrics.timeLeft, renewed.map((group) => Math.max(0, group.left(now))), leases)
+    extend(renewed, sent)
+    for (const lease of extended) paced(lease)
+    for (const [group, reply] of lost) {
+      const [lease] = deadlines.leasesOf(group) as [L]
+      group.renewing = false
+      recorder.update(metrics.lost, 1, lease.mutex)
+      renewal.lost(lease, reply)
     }
-    // A failed lease stays marked as renewing until its delay is known, and may end before then. A user's schedule may
-    // be slow, so the steps for several leases run concurrently
-    yield* Effect.forEach(
+    if (failed.length === 0) return
+    recorder.count(metrics.failed, failed.flatMap(deadlines.leasesOf))
+    const [first] = newlyFailing
+    const warning = first === undefined ? Effect.void : Effect.annotateLogs(
+      log.warning(
+        `${newlyFailing.length} ${what}(s) could not be renewed; retrying until their deadlines: ` +
+          first.group.failure!.message
+      ),
+      first.annotations
+    )
+    // A failed group stays marked as renewing until its delay is known, and may end before then. A user's schedule may
+    // be slow, so the steps for several groups run concurrently
+    const pauses = Effect.forEach(
       failed,
-      (lease) =>
-        Effect.map(nextDelay(lease, now), (delay) => {
-          lease.renewing = false
-          if (lease.isOpen()) retryAfter(lease, now, delay)
+      (group) =>
+        Effect.map(nextDelay(group, now), (delay) => {
+          group.renewing = false
+          if (group.isOpen()) retryAfter(group, now, delay)
         }),
       { concurrency: renewal.pace === undefined ? 1 : "unbounded", discard: true }
     )
-  })
+    watch(failed, true, Effect.andThen(warning, pauses))
+  }
 
-  const renew = (batch: ReadonlyArray<L>) =>
-    Effect.suspend(() => {
-      const sent = deadlines.now()
-      const replies: Array<A | undefined> = []
-      const request = tracing.span(renewal.span, () => ({
-        root: true,
-        attributes: { "simba.leases": batch.length, ...(batch.length === 1 ? renewal.attributes(batch[0]!) : {}) }
-      }), Effect.suspend(() => renewal.send(batch, (index, reply) => void (replies[index] = reply))))
-      return Effect.flatMap(
-        Effect.exit(storeTimeout(request, renewal.operation, renewal.timeout)),
-        (exit) => settle(batch, exit, replies, sent)
-      )
+  /** Sends a batch in a fiber of its own, because a store's request is an effect. */
+  const renew = (batch: Batch<L>): void => {
+    const { leases, groups } = batch
+    const sent = deadlines.now()
+    const replies: Array<A | undefined> = []
+    let isOver = false
+    const end = (exit: Exit.Exit<ReadonlyArray<A>, StoreError>) => {
+      if (isOver || renewal.timers.isClosed()) return
+      isOver = true
+      unset()
+      try {
+        settle(batch, exit, replies, sent)
+      } catch (error) {
+        fork(recover(groups, true, Cause.die(error)))
+      }
+    }
+    const unset = renewal.timers.at(sent.monotonic + timeoutMillis, () => fork(Effect.andThen(socketsRead, timeOut)))
+    const timeOut = Effect.sync(() => {
+      end(Exit.fail(noReply(renewal.operation, renewal.timeout)))
+      fiber.interruptUnsafe()
     })
+    const fiber = fork(tracing.span(renewal.span, () => ({
+      root: true,
+      attributes: { "simba.leases": leases.length, ...(leases.length === 1 ? renewal.attributes(leases[0]!) : {}) }
+    }), Effect.suspend(() => renewal.send(leases, (index, reply) => void (replies[index] = reply)))))
+    fiber.addObserver(end)
+  }
 
-  const ask = Effect.fnUntraced(function*(lease: L, probe: Effect.Effect<boolean>) {
-    const delay = (yield* probe) ? 0 : yield* nextDelay(lease, deadlines.now())
+  const ask = Effect.fnUntraced(function*(group: RenewalGroup, probe: Effect.Effect<boolean>) {
+    const delay = (yield* probe) ? 0 : yield* nextDelay(group, deadlines.now())
     // If a renewal has started without waiting for the probe, that renewal decides when the next one is due
-    if (lease.isOpen() && !lease.renewing) retryAfter(lease, deadlines.now(), delay)
+    if (group.isOpen() && !group.renewing) retryAfter(group, deadlines.now(), delay)
   })
 
   /**
@@ -231,33 +287,42 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
    * batch or follow a full one. Returns whether the batch of healthy leases is full.
    */
   const renewSome = (from: number, slice: Slice, isFollowing: boolean): boolean => {
-    const healthy: Array<L> = []
-    const failing: Array<L> = []
-    const probes: Array<readonly [L, Effect.Effect<boolean>]> = []
-    const take = (lease: L) => {
-      lease.nextRenewal = Infinity
-      const probe = renewal.probe?.(lease)
-      if (probe !== undefined) return probes.push([lease, probe])
-      lease.renewing = true
-      return (lease.isFailing ? failing : healthy).push(lease)
+    const healthy: Batch<L> = { leases: [], groups: [] }
+    const failing: Batch<L> = { leases: [], groups: [] }
+    const probes: Array<readonly [RenewalGroup, Effect.Effect<boolean>]> = []
+    let isFull = false
+    const fits = ({ isFailing, leases: { length } }: RenewalGroup) => {
+      const hasRoom = (isFailing ? failing : healthy).leases.length + length <= renewal.batchSize
+      if (!hasRoom && !isFailing) isFull = true
+      return hasRoom && (probes.length === 0 || slice.hasRoom())
     }
-    const hasRoom = () =>
-      healthy.length < renewal.batchSize && failing.length < renewal.batchSize &&
-      (probes.length === 0 || slice.hasRoom())
-    let lease: L | undefined
-    while (hasRoom() && (lease = deadlines.takeDue()) !== undefined) take(lease)
-    for (let next = deadlines.first; next !== undefined && hasRoom(); next = deadlines.first) {
+    const take = (group: RenewalGroup) => {
+      group.nextRenewal = Infinity
+      const leases = deadlines.leasesOf(group)
+      // Leases with a probe do not share groups
+      const probe = renewal.probe?.(leases[0]!)
+      if (probe !== undefined) return probes.push([group, probe])
+      group.renewing = true
+      const batch = group.isFailing ? failing : healthy
+      batch.groups.push(group)
+      return batch.leases.push(...leases)
+    }
+    let group: RenewalGroup | undefined
+    while ((group = deadlines.takeDue(fits)) !== undefined) take(group)
+    for (let next = deadlines.first; next !== undefined; next = deadlines.first) {
       const [own, other] = next.isFailing ? [failing, healthy] : [healthy, failing]
-      const isJoined = own.length > 0 || (isFollowing && !next.isFailing) || (other.length === 0 && probes.length > 0)
+      const isJoined = own.groups.length > 0 || (isFollowing && !next.isFailing) ||
+        (other.groups.length === 0 && probes.length > 0)
       if (!isJoined || next.nextRenewal > from + (next.isFailing ? earlyRetryMillis : next.options.early)) break
-      // The heap now orders the lease by its end
+      if (!fits(next)) break
+      // The heap now orders the group by its end
       take(next)
       deadlines.place(next)
     }
-    for (const batch of [healthy, failing]) if (batch.length > 0) watch(batch, true, renew(batch))
+    for (const batch of [healthy, failing]) if (batch.groups.length > 0) renew(batch)
     // An earlier probe, a user's effect, may have ended this lease
-    for (const [lease, probe] of probes) if (lease.isOpen()) watch([lease], false, ask(lease, probe))
-    return healthy.length === renewal.batchSize
+    for (const [group, probe] of probes) if (group.isOpen()) watch([group], false, ask(group, probe))
+    return isFull
   }
 
   /** Sends as many requests as fit into the slice: if turns are long, leases may end before the next turn. */

@@ -18,11 +18,11 @@ export interface Recorder {
     counter: Metric.Metric<number, unknown>,
     subjects: ReadonlyArray<{ readonly mutex?: string }>
   ) => void
-  /** Records the smallest of the subjects' values or, if metrics are labelled by mutex, each value. */
+  /** Records the smallest value or, if metrics are labelled by mutex, the value of each of its subjects. */
   readonly least: (
     metric: Metric.Metric<number, unknown>,
     values: ReadonlyArray<number>,
-    subjects: ReadonlyArray<{ readonly mutex?: string }>
+    subjects: ReadonlyArray<ReadonlyArray<{ readonly mutex?: string }>>
   ) => void
   /** Runs effects such as logging from synchronous code. */
   readonly run: (effect: Effect.Effect<void>) => void
@@ -59,8 +59,11 @@ export const make = (
       else if (subjects.length > 0) counter.updateUnsafe(subjects.length, context)
     },
     least: (metric, values, subjects) => {
-      if (byMutex) subjects.forEach(({ mutex }, index) => metric.updateUnsafe(values[index]!, contextOf(mutex)))
-      else if (values.length > 0) metric.updateUnsafe(Math.min(...values), context)
+      if (byMutex) {
+        subjects.forEach((own, index) => {
+          for (const { mutex } of own) metric.updateUnsafe(values[index]!, contextOf(mutex))
+        })
+      } else if (values.length > 0) metric.updateUnsafe(Math.min(...values), context)
     },
     run: (effect) => void fork(effect)
   }

@@ -37,11 +37,11 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
    * When a message last reported a forced release of the lease. The reply to the next renewal decides whether the
    * report is true.
    */
-  forcedAt: number | undefined
+  private forced: { readonly at: number; readonly renewed: Instant } | undefined
   /** The grant's remaining tokens, for the next holders in this process. */
   private spare: number
-  /** How long the server's lease lasts from `renewed`, in milliseconds. */
-  private serverMillis = this.options.leaseMillis
+  /** How long a grant by message lasts, in milliseconds. */
+  private grantedMillis = this.options.leaseMillis
 
   constructor(
     mutex: MutexName,
@@ -74,6 +74,11 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     return this.serverMillis !== this.options.leaseMillis
   }
 
+  /** How long the server's lease lasts from `renewed`, in milliseconds. */
+  private get serverMillis(): number {
+    return this.group.renewed === this.since ? this.grantedMillis : this.options.leaseMillis
+  }
+
   get annotations() {
     return { mutex: this.mutex, lease: this.id, token: this.token }
   }
@@ -83,16 +88,20 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
    * `period` is not a whole lease, `localQueue` confirms the grant before work starts.
    */
   grantedFor(period: number, usable: number): void {
-    this.serverMillis = period
-    this.shorten(usable, this.isUnconfirmed ? usable * 0.75 : Infinity)
+    this.grantedMillis = period
+    this.group.shorten(usable, this.isUnconfirmed ? usable * 0.75 : Infinity)
   }
 
-  override extend(sent: Instant): void {
-    super.extend(sent)
-    this.serverMillis = this.options.leaseMillis
-    // A renewal sent before the report may have been executed before the forced release
-    if (this.forcedAt !== undefined && this.forcedAt > sent.monotonic) this.nextRenewal = -Infinity
-    else this.forcedAt = undefined
+  /** Records a report of a forced release. */
+  suspect(now: Instant): void {
+    this.forced = { at: now.monotonic, renewed: this.group.renewed }
+    this.group.renewNow(now)
+  }
+
+  /** A renewal sent before the report may have been executed before the forced release, so it decides nothing. */
+  get isSuspected(): boolean {
+    const { forced, group: { renewed } } = this
+    return forced !== undefined && (forced.renewed === renewed || forced.at > renewed.monotonic)
   }
 
   override expiry() {
@@ -105,9 +114,9 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
    */
   isFresh(now: Instant): boolean {
     const { margin, renewAfter } = this.options
-    return this.spare > 0 && !this.isUnconfirmed && !this.renewing && !this.isFailing && !this.dead &&
-      this.forcedAt === undefined && this.probe === "unasked" &&
-      now.monotonic < this.renewed.monotonic + renewAfter && this.left(now) > margin
+    const { isFailing, renewed, renewing } = this.group
+    return this.spare > 0 && !this.isUnconfirmed && !renewing && !isFailing && !this.dead && !this.isSuspected &&
+      this.probe === "unasked" && now.monotonic < renewed.monotonic + renewAfter && this.left(now) > margin
   }
 
   fits({ lease, ttl }: LeaseSettings): boolean {
@@ -117,16 +126,13 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
   /** Takes over the server's lease from `previous`. The new lease is renewed no later and ends no later. */
   inherit(previous: HeldLease): void {
     this.spare = previous.spare - 1
-    this.extend(previous.adjustedRenewal)
+    this.group.extend(previous.group.adjustedRenewal)
   }
 
   /** Milliseconds until the server's lease ends if it is not renewed. */
   serverLeft(now: Instant): number {
-    const { renewed, serverMillis } = this
-    return Math.min(
-      renewed.monotonic + serverMillis - now.monotonic,
-      renewed.wall + serverMillis - now.wall
-    )
+    const { group: { renewed }, serverMillis } = this
+    return Math.min(renewed.monotonic + serverMillis - now.monotonic, renewed.wall + serverMillis - now.wall)
   }
 
   override lose(reason: LossReason["_tag"], owner?: string): void {

@@ -115,7 +115,7 @@ export const make = Effect.fnUntraced(function*(
 
   const loseTo = (lease: HeldLease, ownership: Ownership) => {
     const owner = ownership._tag === "Held" ? ownership.owner : undefined
-    const reason = lease.forcedAt !== undefined ? "ForcedRelease" : owner === undefined ? "Vanished" : "TakenOver"
+    const reason = lease.isSuspected ? "ForcedRelease" : owner === undefined ? "Vanished" : "TakenOver"
     table.lose(lease, reason, owner)
   }
 
@@ -147,7 +147,7 @@ export const make = Effect.fnUntraced(function*(
    */
   const probe = (lease: HeldLease) => {
     const { isAlive } = lease.options
-    const hasReply = lease.probe === "alive" || lease.forcedAt !== undefined
+    const hasReply = lease.probe === "alive" || lease.isSuspected
     lease.probe = "unasked"
     if (isAlive === undefined || hasReply) return undefined
     lease.probe = "asking"
@@ -170,6 +170,7 @@ export const make = Effect.fnUntraced(function*(
   const renewer = yield* leaseRenewer.start<HeldLease, GuardResult>({
     deadlines,
     recorder,
+    timers,
     operation: "guard",
     span: "simba.renew",
     what: "lease",
@@ -223,9 +224,8 @@ export const make = Effect.fnUntraced(function*(
 
   /** Renews the lease immediately. The reply decides whether the mutex was taken by force. */
   const renewNow = (lease: HeldLease) => {
-    lease.forcedAt = deadlines.now().monotonic
-    lease.nextRenewal = -Infinity
-    deadlines.place(lease)
+    lease.suspect(deadlines.now())
+    deadlines.place(lease.group)
   }
 
   return {
@@ -237,7 +237,7 @@ export const make = Effect.fnUntraced(function*(
     timers,
     tasks,
     add: (lease) => {
-      deadlines.place(lease)
+      deadlines.place(lease.group)
       recorder.modify(MutexMetrics.mutex.held, 1, lease.mutex)
       if (timers.isClosed()) {
         table.lose(lease, "BackendGone")
@@ -254,9 +254,10 @@ export const make = Effect.fnUntraced(function*(
         if (!lease.isOpen()) return
         if (Exit.isSuccess(exit) && exit.value._tag === "Refused") return loseTo(lease, exit.value.ownership)
         // The confirmation counts unless a renewal has already extended the lease
-        if (Exit.isSuccess(exit)) { if (lease.isUnconfirmed) lease.extend(sent) }
-        else if (!lease.renewing) lease.nextRenewal = deadlines.now().monotonic
-        deadlines.place(lease)
+        const { group } = lease
+        if (Exit.isSuccess(exit)) { if (lease.isUnconfirmed) group.extend(sent) }
+        else if (!group.renewing) group.nextRenewal = deadlines.now().monotonic
+        deadlines.place(group)
       })
     },
     suspect: (id) => {

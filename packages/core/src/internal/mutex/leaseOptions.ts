@@ -54,7 +54,9 @@ export const settingsOf = (options: {
     usable: leaseMillis - margin,
     renewAfter,
     early: Math.min(renewAfter / 8, 1000),
-    maxHold: maxHold === undefined ? Infinity : Duration.toMillis(maxHold)
+    maxHold: maxHold === undefined ? Infinity : Duration.toMillis(maxHold),
+    // Each lease has an own `since` for `maxHold`, and an own probe
+    isGroupable: maxHold === undefined && isAlive === undefined
   }
 }
 

@@ -126,7 +126,7 @@ export const make = (table: StreamTable, store: Service, config: StreamConfig): 
     // An earlier attempt without a reply may have ended the lease. The store itself recognizes a repeated `done`
     const reply = Effect.map(
       call,
-      (reply) => reply === "NotOwner" && how !== "done" && owned.attempted?.how === how ? how : reply
+      (reply) => reply === "NotOwner" && how !== "done" && owned.mayHaveEnded === how ? how : reply
     )
     return owned.afterWork(attempt(owned, how, reply, how)).pipe(
       Effect.andThen(

@@ -5,7 +5,6 @@
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { FencingToken } from "../../FencingToken.ts"
-import type { Instant } from "../../internal/lease/instant.ts"
 import type { Periods } from "../../internal/lease/leaseDeadline.ts"
 import { Listeners } from "../../internal/lease/observers.ts"
 import { OwnedLease } from "../../internal/lease/ownedLease.ts"
@@ -159,13 +158,14 @@ export class OwnedStream extends OwnedLease<StreamPeriods> implements Ownership 
   }
 
   get isEnding(): boolean {
-    return this.endings > 0 || this.attempted !== undefined
+    return this.endings > 0 || this.mayHaveEnded !== undefined
   }
 
-  override extend(sent: Instant): void {
-    super.extend(sent)
-    // This renewal was sent after the request without a reply, so that request did not end the lease
-    if (this.attempted !== undefined && this.attempted.at < sent.monotonic) this.attempted = undefined
+  /** How `attempted` may have ended the lease. Undefined if a renewal that was sent later has succeeded. */
+  get mayHaveEnded(): EndOutcome | undefined {
+    return this.attempted !== undefined && this.attempted.at >= this.group.renewed.monotonic
+      ? this.attempted.how
+      : undefined
   }
 
   override endsAt(): number {

@@ -13,6 +13,7 @@ import * as leaseRenewer from "../../internal/lease/leaseRenewer.ts"
 import { LeaseTable } from "../../internal/lease/leaseTable.ts"
 import type { Recorder } from "../../internal/lease/metricsRecorder.ts"
 import { retrySchedule } from "../../internal/lease/storeRetries.ts"
+import * as timerQueue from "../../internal/lease/timerQueue.ts"
 import type { Slice, SlicedTasks } from "../../internal/lease/workSlices.ts"
 import * as log from "../../internal/log.ts"
 import { margin as marginOf } from "../../internal/optionChecks.ts"
@@ -37,6 +38,8 @@ const periodsOf = ({ heartbeatInterval, leaseDuration, progressTimeout }: Stream
     renewAfter: heartbeat,
     early: heartbeat / 2,
     maxHold: Infinity,
+    // Each handler may stall at a different time
+    isGroupable: false,
     progressTimeout: progressTimeout === undefined ? Infinity : Duration.toMillis(progressTimeout)
   }
 }
@@ -72,6 +75,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     yield* leaseRenewer.start<OwnedStream, RenewResult>({
       deadlines,
       recorder: metrics,
+      timers: yield* timerQueue.make,
       operation: "renew",
       span: "simba.streams.renew",
       what: "data stream",
@@ -168,13 +172,13 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
     this.roomChanged()
     this.metrics.modify(StreamMetrics.stream.owned, 1)
     this.metrics.update(StreamMetrics.stream.acquisitions[owned.source], 1)
-    this.deadlines.place(owned)
+    this.deadlines.place(owned.group)
     return true
   }
 
   /** Starts watching the handler's progress. */
   watch(owned: OwnedStream): void {
-    if (owned.isOpen() && owned.progressedAt !== undefined) this.deadlines.place(owned)
+    if (owned.isOpen() && owned.progressedAt !== undefined) this.deadlines.place(owned.group)
   }
 
   /** Removes this lease, but not a newer lease of the same data stream. Returns whether it was in the table. */
