@@ -3,7 +3,7 @@ import { FencingToken, type Lease, Mutex, MutexName, SimbaError } from "@effect-
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Layer, Schema, Scope } from "effect"
+import { Duration, Effect, Exit, Layer, Logger, Schema, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import * as heldLeases from "../../src/internal/mutex/heldLeases.ts"
@@ -131,6 +131,19 @@ describe("leases that were renewed by the same request", () => {
       Effect.provide(withGuard(() => (requests) => Effect.succeed(requests.map(() => reply))))
     )
   })
+
+  it.effect("are not extended by a reply that does not contain all of them", () =>
+    Effect.gen(function*() {
+      const leases = yield* Effect.forEach(names(3), (name) => Mutex.acquire(name))
+      yield* TestClock.adjust("30 seconds")
+      for (const lease of leases) assert.isFalse(yield* lease.isHeld)
+    }).pipe(
+      Effect.scoped,
+      Effect.provide([
+        withGuard(() => (requests) => Effect.succeed(requests.slice(1).map(() => renewed))),
+        Logger.layer([])
+      ])
+    ))
 
   it.effect("are all lost at their deadline in an outage, and are all kept if it ends before", () =>
     Effect.gen(function*() {

@@ -20,10 +20,12 @@ export const supervise = <R>(what: string, loop: Effect.Effect<unknown, never, R
 
 /** Sleeps until `at`, in monotonic milliseconds, or until the latch opens. Close the latch before computing `at`. */
 export const sleepUntil = (at: number, changed: Latch.Latch) =>
-  Clock.clockWith((clock) => {
-    const millis = at - instant(clock).monotonic
+  Effect.withFiber<void>((fiber) => {
+    const millis = at - instant(fiber.getRef(Clock.Clock)).monotonic
     if (millis <= 0) return Effect.void
-    return millis === Infinity
-      ? changed.await
-      : Effect.raceFirst(Effect.sleep(Duration.millis(Math.ceil(millis * 1e6) / 1e6)), changed.await)
+    if (millis === Infinity) return changed.await
+    // Cheaper than a race: the loops of a layer sleep several times a second
+    const sleep = Effect.runForkWith(fiber.context)(Effect.sleep(Duration.millis(Math.ceil(millis * 1e6) / 1e6)))
+    sleep.addObserver(() => changed.openUnsafe())
+    return Effect.ensuring(changed.await, Effect.sync(() => sleep.interruptUnsafe()))
   })

@@ -164,15 +164,19 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     exit: Exit.Exit<ReadonlyArray<A>, StoreError>,
     replies: ReadonlyArray<A | undefined>
   ): ReadonlyArray<readonly [RenewalGroup, Reply]> => {
-    const failed: Reply | undefined = Exit.isFailure(exit)
-      ? { _tag: "Failed", error: toFailure(renewal.operation, exit.cause) }
-      : undefined
-    const all = leases.map((_, i): Reply => replies[i] ?? failed ?? (exit as Exit.Success<ReadonlyArray<A>>).value[i]!)
+    const all: ReadonlyArray<Reply> = Exit.match(exit, {
+      onSuccess: (all) => all,
+      onFailure: (cause) => {
+        const failed: Reply = { _tag: "Failed", error: toFailure(renewal.operation, cause) }
+        return leases.map((_, i) => replies[i] ?? failed)
+      }
+    })
     const [reply] = all as [Reply]
     const isShared = reply._tag === "Renewed"
       ? all.every(({ _tag }) => _tag === "Renewed")
       : reply._tag === "Failed" && all.every((other) => other === reply)
-    if (isShared) return groups.map((group) => [group, reply])
+    // With too few replies, the attempt crashes below
+    if (isShared && all.length === leases.length) return groups.map((group) => [group, reply])
     const byLease = new Map(leases.map((lease, i) => [lease, all[i]!]))
     return groups.flatMap(deadlines.separate).map((group) => [group, byLease.get(deadlines.leasesOf(group)[0]!)!])
   }
@@ -188,6 +192,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
       if (renewal.pace === undefined && shared !== undefined && deadlines.join(shared, group)) continue
       deadlines.place(shared = group)
     }
+    if (renewal.pace !== undefined) { for (const group of groups) paced(deadlines.leasesOf(group)[0]!) }
   }
 
   const settle = (
@@ -213,11 +218,9 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
       }
     }
     const leases = renewed.map(deadlines.leasesOf)
-    const extended = leases.flat()
-    recorder.count(metrics.renewed, extended)
+    recorder.count(metrics.renewed, leases.flat())
     recorder.least(metrics.timeLeft, renewed.map((group) => Math.max(0, group.left(now))), leases)
     extend(renewed, sent)
-    for (const lease of extended) paced(lease)
     for (const [group, reply] of lost) {
       const [lease] = deadlines.leasesOf(group) as [L]
       group.renewing = false
