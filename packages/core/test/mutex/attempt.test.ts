@@ -4,7 +4,7 @@ import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
 import type { AcquireResult, MutexStore } from "@effect-simba/core/MutexStore"
 import type { StoreError } from "@effect-simba/core/SimbaError"
 import { assert, it } from "@effect/vitest"
-import { Duration, Exit } from "effect"
+import { Duration, Effect, Exit } from "effect"
 import { type AttemptContext, type Refused, Request } from "../../src/internal/mutex/attempt.ts"
 import type { HeldLease } from "../../src/internal/mutex/heldLease.ts"
 import type { LeaseSettings } from "../../src/internal/mutex/leaseOptions.ts"
@@ -23,6 +23,7 @@ const stage = () => {
     return () => void timers.delete(ring)
   }
   const nothing = () => undefined
+  const forked: Array<Effect.Effect<unknown>> = []
   const context = {
     store: {
       acquire: (_request: unknown, done: Done) => {
@@ -33,12 +34,18 @@ const stage = () => {
     confirmTimeout: Duration.seconds(1),
     now: () => ({ monotonic: state.now, wall: state.now }),
     recorder: { update: nothing },
+    fork: (effect: Effect.Effect<unknown>) => forked.push(effect),
     timers: { at, pollAt: at, isClosed: () => state.isClosed }
   } as unknown as AttemptContext
   const settings = { lease: Duration.seconds(10), leaseMillis: 10_000, margin: 500 } as LeaseSettings
   const attempt = { mutex: MutexName.make("m"), id: "1-aaaaaaaaaaaa:us" as LeaseId, settings }
   const request = new Request(context, attempt, { mode: "try" }, (exit) => replies.push(exit))
-  const ring = () => [...timers.keys()].forEach((timer) => timer())
+  /** Rings the timers. Then reads the sockets, and continues what waited for that. */
+  const ring = (read = nothing as () => void) => {
+    for (const timer of [...timers.keys()]) timer()
+    read()
+    for (const effect of forked.splice(0)) Effect.runSync(effect)
+  }
   const messages = () => replies.map((exit) => Exit.isFailure(exit) ? String(Exit.getCause(exit)) : "granted")
   return { asked, messages, replies, request, ring, state, timers }
 }
@@ -54,6 +61,13 @@ it("without a reply, it fails as in an outage, is abandoned, and ignores a late 
   assert.strictEqual(messages().length, 1)
   assert.include(messages()[0], "no reply within 10s")
   assert.deepStrictEqual([state.abandoned, timers.size], [1, 0])
+})
+
+it("a reply that is read just after the timer has rung counts", () => {
+  const { asked, messages, request, ring, state, timers } = stage()
+  request.start(10_000)
+  ring(() => asked[0]!(granted))
+  assert.deepStrictEqual([messages(), state.abandoned, timers.size], [["granted"], 0, 0])
 })
 
 it("a cancelled request is abandoned and ignores its reply", () => {

@@ -1,7 +1,7 @@
 /**
  * Request timeouts that are fair in a busy process, where one turn of the event loop may take longer than the timeout.
- * Used by renewals, data-stream requests and stores. Each timeout costs a fiber and a sleep; an acquire
- * (`attempt`) uses a timer from `timerQueue` instead, because there may be thousands.
+ * Used by data-stream requests and stores. Each timeout costs a fiber and a sleep; acquires (`attempt`) and renewals
+ * use a timer from `timerQueue` and `socketsRead` instead, because there may be thousands.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

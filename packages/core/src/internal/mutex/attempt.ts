@@ -3,7 +3,7 @@
  * it during outages.
  */
 import type * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as MutexMetrics from "../../MutexMetrics.ts"
@@ -12,6 +12,7 @@ import type { AcquireRequest, AcquireResult, MutexStore } from "../../MutexStore
 import { BackendError, type StoreError } from "../../SimbaError.ts"
 import type { Instant } from "../lease/instant.ts"
 import type { Recorder } from "../lease/metricsRecorder.ts"
+import { socketsRead } from "../lease/replyTimeout.ts"
 import { noReply } from "../lease/storeFailure.ts"
 import type { TimerQueue } from "../lease/timerQueue.ts"
 import type { SlicedTasks } from "../lease/workSlices.ts"
@@ -86,13 +87,18 @@ export class Request {
 
   /**
    * Sends the request. If there is no reply by `until`, in monotonic milliseconds, fails as in an outage, because the
-   * store may never reply.
+   * store may never reply. If the timer is late, a reply that has arrived still counts.
    */
   start(until: number): void {
-    const { timers } = this.context
-    this.unset = timers.at(until, () => {
+    const { fork, timers } = this.context
+    const expire = () => {
+      if (this.isOver) return
       this.cancel()
       this.done(Exit.fail(timers.isClosed() ? closed() : noReply("acquire", this.attempt.settings.lease)))
+    }
+    this.unset = timers.at(until, () => {
+      if (timers.isClosed()) expire()
+      else fork(Effect.andThen(socketsRead, Effect.sync(expire)))
     })
     if (!this.isOver) this.send()
   }
