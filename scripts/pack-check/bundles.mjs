@@ -20,25 +20,25 @@ const bundles = [
   {
     name: "a program that only locks",
     code: `${operations}\nexport { layer } from "@effect-simba/redis/RedisMutex"`,
-    most: 40_700,
+    most: 41_500,
     without: [...leadership, ...streams, ...cluster, ...doctor]
   },
   {
     name: "one on another provider of Redis",
     code: `${operations}\nexport { layerRedis } from "@effect-simba/redis/RedisMutex"`,
-    most: 32_700,
+    most: 33_700,
     without: [...leadership, ...streams, ...cluster, ...doctor, "connectTimeout"]
   },
   {
     name: "one in memory",
     code: `export { acquire, layerMemory, withLock } from "@effect-simba/core/Mutex"`,
-    most: 22_400,
+    most: 23_300,
     without: [...leadership, ...streams]
   },
   {
     name: "core and redis without streams",
     code: `export * as core from "@effect-simba/core"\nexport * as redis from "@effect-simba/redis"`,
-    most: 60_600,
+    most: 61_700,
     // `RedisDoctor` knows the keys of streams
     without: ["simba_stream"]
   }

@@ -155,7 +155,6 @@ describe("leases that were renewed by the same request", () => {
       yield* TestClock.adjust("15 seconds")
       faults.guard = "work"
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual([...new Set(faults.calls)], ["guard 20"])
       for (const lease of leases) assert.isTrue(yield* lease.isHeld)
       faults.calls.length = 0
       yield* TestClock.adjust("10 seconds")

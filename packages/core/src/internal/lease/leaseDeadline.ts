@@ -168,12 +168,10 @@ export class RenewalGroup implements Item {
     return this.isFailing || this.renewing ? "BackendGone" : "Expired"
   }
 
-  /** Adds the leases of a group that was extended by the same renewal, if they have the same periods. */
+  /** Adds the leases of a group that was extended by the same renewal, if that made both groups equal. */
   join(other: RenewalGroup): boolean {
-    const { options } = this
-    const { early, isGroupable, margin, renewAfter, usable } = other.options
-    const isEqual = options.isGroupable && isGroupable && options.usable === usable && options.margin === margin &&
-      options.renewAfter === renewAfter && options.early === early && this.nextRenewal === other.nextRenewal
+    const isEqual = this.options.isGroupable && other.options.isGroupable && this.nextRenewal === other.nextRenewal &&
+      this.monotonicDeadline === other.monotonicDeadline
     if (!isEqual) return false
     for (const lease of other.leases.splice(0)) {
       lease.group = this

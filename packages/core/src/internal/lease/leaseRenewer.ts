@@ -158,7 +158,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
   const watch = (groups: ReadonlyArray<RenewalGroup>, renewing: boolean, attempt: Effect.Effect<void>) =>
     fork(Effect.catchCause(attempt, (cause) => recover(groups, renewing, cause)))
 
-  /** Returns the reply for each group. If the replies for their leases differ, the groups are separated first. */
+  /** Returns the reply for each group. Unless all leases were renewed, the groups are separated first. */
   const repliesOf = (
     { leases, groups }: Batch<L>,
     exit: Exit.Exit<ReadonlyArray<A>, StoreError>,
@@ -171,12 +171,11 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
         return leases.map((_, i) => replies[i] ?? failed)
       }
     })
-    const [reply] = all as [Reply]
-    const isShared = reply._tag === "Renewed"
-      ? all.every(({ _tag }) => _tag === "Renewed")
-      : reply._tag === "Failed" && all.every((other) => other === reply)
+    const [reply] = all
     // With too few replies, the attempt crashes below
-    if (isShared && all.length === leases.length) return groups.map((group) => [group, reply])
+    if (reply !== undefined && all.length === leases.length && all.every(({ _tag }) => _tag === "Renewed")) {
+      return groups.map((group) => [group, reply])
+    }
     const byLease = new Map(leases.map((lease, i) => [lease, all[i]!]))
     return groups.flatMap(deadlines.separate).map((group) => [group, byLease.get(deadlines.leasesOf(group)[0]!)!])
   }
