@@ -302,9 +302,10 @@ describe("leases that share a group", () => {
         assert.isFalse(deadlines.join(lease.group, other.group), JSON.stringify(periods))
         assert.isFalse(deadlines.join(other.group, lease.group), JSON.stringify(periods))
       }
-      const suspected = add("suspected")
-      suspected.group.renewNow(deadlines.now())
-      assert.isFalse(deadlines.join(lease.group, suspected.group))
+      const suspected = [add("suspected"), add("suspected", { renewAfter: 499 })] as const
+      for (const { group } of suspected) group.renewNow(deadlines.now())
+      assert.isFalse(deadlines.join(lease.group, suspected[0].group))
+      assert.isFalse(deadlines.join(suspected[0].group, suspected[1].group))
       assert.isTrue(deadlines.join(lease.group, add("b").group))
     }))
 })

@@ -1,7 +1,7 @@
 /** Compares the table of owned data streams with a small model in all sequences of four operations. */
 import { StreamMetrics, StreamName } from "@effect-simba/core/streams"
 import { assert, it } from "@effect/vitest"
-import { Clock, Effect, Exit } from "effect"
+import { Clock, Effect, Exit, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { Recorder } from "../../src/internal/lease/metricsRecorder.ts"
 import { slicedTasks } from "../../src/internal/lease/workSlices.ts"
@@ -233,6 +233,18 @@ it.effect("one request renews at most 200 data streams", () =>
     for (let n = 1; n <= 201; n++) add(n)
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(sizes, [200, 1])
+  }))
+
+it.effect("a renewal that is in flight when the client closes has not failed", () =>
+  Effect.gen(function*() {
+    const { add, table } = yield* recordedTable()
+    const scope = yield* Scope.make()
+    yield* Scope.provide(table.renewing({ renew: () => Effect.never } as never), scope)
+    const lease = add(1)
+    yield* TestClock.adjust("1 second")
+    assert.isTrue(lease.group.renewing)
+    yield* Scope.close(scope, Exit.void)
+    assert.isFalse(lease.group.isFailing)
   }))
 
 it.effect("progress resets the count of failures only once a successful renewal has reported it", () =>

@@ -35,8 +35,8 @@ export class RenewalGroup implements Item {
   readonly leases: Array<TrackedLease<Periods>>
   readonly options: Periods
   /**
-   * Initially `since`, then the time just before the last successful renewal was sent. If another fiber
-   * handed the lease on, the previous lease's `adjustedRenewal`.
+   * Initially `since`, then the time just before the last successful renewal was sent. If another fiber handed the
+   * lease on, the previous lease's `adjustedRenewal`.
    */
   renewed: Instant
   private monotonicDeadline = 0
@@ -170,8 +170,9 @@ export class RenewalGroup implements Item {
 
   /** Adds the leases of a group that was extended by the same renewal, if that made both groups equal. */
   join(other: RenewalGroup): boolean {
-    const isEqual = this.options.isGroupable && other.options.isGroupable && this.nextRenewal === other.nextRenewal &&
-      this.monotonicDeadline === other.monotonicDeadline
+    const { isGroupable, renewAfter } = other.options
+    const isEqual = this.options.isGroupable && isGroupable && this.options.renewAfter === renewAfter &&
+      this.monotonicDeadline === other.monotonicDeadline && this.nextRenewal === other.nextRenewal
     if (!isEqual) return false
     for (const lease of other.leases.splice(0)) {
       lease.group = this

@@ -46,6 +46,7 @@ interface Renewal<L extends AnyLease, A extends Reply> {
   readonly span: string
   /** A singular noun for log messages. */
   readonly what: string
+  /** Must close before `fibers`: requests that are interrupted while the layer closes have not failed. */
   readonly timers: TimerQueue
   readonly timeout: Duration.Duration
   /** Maximum number of leases per request: enough to share a round trip, too few to block the server. */

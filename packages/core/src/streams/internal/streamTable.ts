@@ -72,6 +72,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
   /** Renews the leases while the scope is open. */
   readonly renewing = Effect.fnUntraced({ self: this }, function*(this: StreamTable, store: Service) {
     const { config, deadlines, metrics } = this
+    const fibers = yield* FiberSet.make()
     yield* leaseRenewer.start<OwnedStream, RenewResult>({
       deadlines,
       recorder: metrics,
@@ -100,7 +101,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
       lost: (owned, { reason }) => {
         if (!owned.isEnding) this.lose(owned, reason)
       }
-    }, yield* FiberSet.make())
+    }, fibers)
   })
 
   get size(): number {
