@@ -293,6 +293,30 @@ describe("leases that share a group", () => {
       assert.deepStrictEqual(ends, [["a"]])
     }))
 
+  it.effect("leave nothing behind when all of them have ended", () =>
+    Effect.gen(function*() {
+      const { deadlines, join, leases } = yield* sharing
+      join()
+      for (const lease of leases) deadlines.remove(lease)
+      assert.isUndefined(deadlines.first)
+    }))
+
+  it.effect("still end at their deadline, by both clocks, after they were separated", () =>
+    Effect.gen(function*() {
+      const { deadlines, ends, group, join } = yield* sharing
+      join()
+      const now = deadlines.now()
+      // The wall clock is set back by five seconds, then forward by 400 ms
+      assert.strictEqual(group.left({ ...now, wall: now.wall - 5000 }), 1000)
+      for (const own of deadlines.separate(group)) {
+        assert.strictEqual(own.left({ ...now, wall: now.wall - 4600 }), 600)
+        own.left(now)
+      }
+      yield* TestClock.adjust(1000)
+      deadlines.sweep(deadlines.now())
+      assert.deepStrictEqual(ends.flat().sort(), ["a", "b", "c"])
+    }))
+
   it.effect("are only those with the same deadline and the same next renewal", () =>
     Effect.gen(function*() {
       const { add, deadlines } = yield* setup
