@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Logger } from "effect"
+import { Clock, Effect, Exit, Fiber, Latch, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import { supervise } from "../../src/internal/lease/backgroundLoop.ts"
+import { sleepUntil, supervise } from "../../src/internal/lease/backgroundLoop.ts"
 
 it.effect("a loop that crashes is logged and restarted, and can still be interrupted", () =>
   Effect.gen(function*() {
@@ -16,4 +16,29 @@ it.effect("a loop that crashes is logged and restarted, and can still be interru
     assert.strictEqual(begun, 3)
     assert.strictEqual(notified.length, 2)
     yield* Fiber.interrupt(fiber)
+  }))
+
+it.effect("a loop sleeps until it is time, or until the latch opens", () =>
+  Effect.gen(function*() {
+    for (const [opens, at] of [[400, 400], [undefined, 1000]] as const) {
+      const began = yield* Clock.currentTimeMillis
+      const changed = Latch.makeUnsafe(false)
+      const sleeping = yield* Effect.forkChild(
+        Effect.andThen(sleepUntil(began + 1000, changed), Clock.currentTimeMillis),
+        { startImmediately: true }
+      )
+      yield* TestClock.adjust(400)
+      if (opens !== undefined) changed.openUnsafe()
+      yield* TestClock.adjust(600)
+      assert.strictEqual((yield* Fiber.join(sleeping)) - began, at)
+    }
+  }))
+
+it.effect("a loop whose sleep crashes does not wake up as if it were time", () =>
+  Effect.gen(function*() {
+    const clock = yield* Clock.Clock
+    const broken: Clock.Clock = Object.assign(Object.create(clock), { sleep: () => Effect.die("mistake") })
+    const sleeping = sleepUntil(1000, Latch.makeUnsafe(false))
+    const exit = yield* Effect.exit(Effect.provideService(sleeping, Clock.Clock, broken))
+    assert.deepStrictEqual(exit, Exit.die("mistake"))
   }))

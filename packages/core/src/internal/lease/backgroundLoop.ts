@@ -27,5 +27,7 @@ export const sleepUntil = (at: number, changed: Latch.Latch) =>
     // Cheaper than a race: the loops of a layer sleep several times a second
     const sleep = Effect.runForkWith(fiber.context)(Effect.sleep(Duration.millis(Math.ceil(millis * 1e6) / 1e6)))
     sleep.addObserver(() => changed.openUnsafe())
-    return Effect.ensuring(changed.await, Effect.sync(() => sleep.interruptUnsafe()))
+    // If the sleep crashed, the loop must crash too, because it would otherwise spin
+    const woken = Effect.flatMap(changed.await, () => sleep.pollUnsafe() ?? Effect.void)
+    return Effect.ensuring(woken, Effect.sync(() => sleep.interruptUnsafe()))
   })

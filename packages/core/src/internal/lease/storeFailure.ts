@@ -25,11 +25,19 @@ export const noReply = (operation: string, within: Duration.Duration): BackendEr
 
 type Done<A> = (exit: Exit.Exit<A, StoreError>) => void
 
-/** Sends a request, and calls `done` with the reply. An exception from the store counts as its reply. */
+/**
+ * Sends a request, and calls `done` once, with the reply. An exception from the store counts as its reply, but one from
+ * `done` does not.
+ */
 export const reply = <A>(send: (done: Done<A>) => void, done: Done<A>): void => {
+  let isDone = false
   try {
-    send(done)
+    send((exit) => {
+      isDone = true
+      done(exit)
+    })
   } catch (error) {
+    if (isDone) throw error
     done(Exit.die(error))
   }
 }

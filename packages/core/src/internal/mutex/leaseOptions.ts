@@ -55,7 +55,7 @@ export const settingsOf = (options: {
     renewAfter,
     early: Math.min(renewAfter / 8, 1000),
     maxHold: maxHold === undefined ? Infinity : Duration.toMillis(maxHold),
-    // Each lease has an own `since` for `maxHold`, and an own probe
+    // `maxHold` ends each lease at a different time, and each lease has its own probe
     isGroupable: maxHold === undefined && isAlive === undefined
   }
 }
