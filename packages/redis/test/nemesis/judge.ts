@@ -104,7 +104,7 @@ export const judge = (
     timers: () => 0,
     read: (key) => keyspace.live(now, key)?.value,
     hash: (key) => keyspace.hashes.get(key) ?? new Map(),
-    field: () => undefined,
+    field: (key, field) => keyspace.hashes.get(key)?.get(field),
     stream: (key) => ({ entries: keyspace.streams.get(key) ?? [], group: () => undefined }),
     follow: () => () => ({ added: [], removed: [] }),
     expiresAt: (key) => keyspace.live(now, key)?.until,

@@ -96,6 +96,11 @@ export class Keyspace {
         for (let i = 0; i < rest.length; i += 2) fields.set(rest[i]!, rest[i + 1]!)
         return
       }
+      case "HINCRBY": {
+        const [field = "", by = ""] = rest
+        const value = Number(this.hashes.get(key)?.get(field) ?? 0) + Number(by)
+        return this.apply(at, ["HSET", key, field, String(value)], begun)
+      }
       case "HDEL": {
         for (const field of rest) this.hashes.get(key)?.delete(field)
         return
