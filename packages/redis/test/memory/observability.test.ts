@@ -71,6 +71,9 @@ it("rules for events that may precede the first scrape match new series too", ()
   const rules = text("grafana/alerts.yml")
   for (
     const metric of [
+      // With `metricsByMutex`, a mutex's series start with its first loss
+      "simba_mutex_losses",
+      "simba_mutex_overruns",
       "simba_job_runs",
       "simba_job_missed",
       "simba_stream_gaps",
@@ -83,6 +86,21 @@ it("rules for events that may precede the first scrape match new series too", ()
     assert.include(rules, `or ${series} unless ${series} offset ${period}\n`, metric)
   }
 })
+
+it.effect("the monitoring guide names the labels of metrics, and their values", () =>
+  Effect.gen(function*() {
+    const { labels } = yield* exported
+    // The label `service` has no fixed values
+    const rows = [...text("monitoring.md").matchAll(/^\| `(simba_\w+)` .* by `(\w+)`(?:: ((?:`\w+`(?:, )?)+))?/gm)]
+    assert.isAtLeast(rows.length, 10)
+    for (const [, name, label, listed] of rows) {
+      const values = new Set(
+        [...labels].flatMap((text) => new RegExp(`^${name}(?:_\\w+)? ${label}=(.*)$`).exec(text)?.slice(1) ?? [])
+      )
+      assert.isNotEmpty(values, `${name} by ${label}`)
+      if (listed !== undefined) assert.sameMembers(listed.match(/\w+/g)!, [...values], name)
+    }
+  }))
 
 it.effect("the dashboard and the monitoring guide together name every metric, and no metric that does not exist", () =>
   Effect.gen(function*() {
