@@ -89,6 +89,6 @@ export const checks = (history: ReadonlyArray<Event>): ReadonlyArray<readonly [c
       `${plan.interruption.worker} was interrupted while it waited`,
       stateBefore(plan.interruption.worker, "Interrupted") === "waiting"
     ],
-    ["nobody failed or lost a lease", !history.some((event) => event._tag === "Failed" || event._tag === "Lost")]
+    ["nobody else failed or lost a lease", !history.some((event) => event._tag === "Failed" || event._tag === "Lost")]
   ]
 }

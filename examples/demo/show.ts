@@ -15,12 +15,17 @@ import * as view from "./view.ts"
 
 class Failed extends Schema.TaggedError<Failed>()("Failed", {}) {}
 
+const lease =
+  `If a leader dies, the others wait until its lease ends: ${plan.options.ttl} (ttl) plus ${plan.options.transition} ` +
+  "(transition) after its last renewal."
+
 const startFleet = Effect.gen(function*() {
   const forced = yield* Config.option(Config.Literals(["memory"], "SIMBA_DEMO"))
   if (Option.isSome(forced)) {
     yield* print([
       `Starting ${plan.workers.length} fibers in one process, on the in-process store (SIMBA_DEMO=memory).`,
       `The crash of ${plan.crash.worker} is simulated: its store stops replying, so nobody renews or releases its lease.`,
+      lease,
       ""
     ])
     return yield* memoryFleet.make
@@ -28,7 +33,8 @@ const startFleet = Effect.gen(function*() {
   const redis = yield* redisServer.find
   yield* print([
     `Starting ${plan.workers.length} processes, on ${redis.name}.`,
-    `The crash of ${plan.crash.worker} is a SIGKILL, the interruption of ${plan.interruption.worker} a SIGTERM.`,
+    `${plan.crash.worker} will be killed (SIGKILL) while it leads, and ${plan.interruption.worker} interrupted (SIGTERM) while it waits.`,
+    lease,
     ""
   ])
   return yield* processFleet.make(redis.url)
