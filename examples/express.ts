@@ -39,4 +39,5 @@ const server = app.listen(Number(process.env["PORT"] ?? 3000), "127.0.0.1", () =
 })
 
 // Let requests finish, then release the locks: other processes can acquire them immediately
-process.once("SIGTERM", () => server.close(() => void simba.close().then(() => process.exit())))
+const shutDown = () => server.close(() => void simba.close().then(() => process.exit()))
+process.once("SIGINT", shutDown).once("SIGTERM", shutDown)

@@ -34,4 +34,5 @@ app.get("/health", async () => ({ role: nightly.isLeader ? "leader" : "standby" 
 const address = await app.listen({ port: Number(process.env["PORT"] ?? 3000), host: "127.0.0.1" })
 console.log(`Listening on ${address}`)
 
-process.once("SIGTERM", () => void app.close().then(() => process.exit()))
+const shutDown = () => void app.close().then(() => process.exit())
+process.once("SIGINT", shutDown).once("SIGTERM", shutDown)
