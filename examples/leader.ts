@@ -46,8 +46,7 @@ const Health = HttpRouter.add(
 )
 
 /**
- * For rolling updates: moves this process to the end of the queue, so that the leadership moves only once, to a new
- * process.
+ * For rolling updates: takes this process out of the queue, so that the leadership moves only once, to a new process.
  */
 const Leave = HttpRouter.add("POST", "/leave", Effect.as(Leader.use(({ leave }) => leave), HttpServerResponse.empty()))
 
