@@ -34,8 +34,15 @@ const eventText = (at: string, event: OwnerEvent, paint: Paint): string => {
   return `${paint("dim", at.slice(11, 23))} ${event._tag.padEnd(10)} ${printable(what + more)}`
 }
 
-const eventsOf = (name: string, report: (at: string, event: OwnerEvent) => ReturnType<typeof print>) =>
-  Stream.runForEach(Mutex.events(name), (event) => Effect.flatMap(clockTime, (at) => report(at, event)))
+const eventsOf = (
+  name: string,
+  pollInterval: Duration.Duration,
+  report: (at: string, event: OwnerEvent) => ReturnType<typeof print>
+) =>
+  Stream.runForEach(
+    Mutex.events(name, { pollInterval }),
+    (event) => Effect.flatMap(clockTime, (at) => report(at, event))
+  )
 
 /** Polls all mutexes, and prints a line each time a mutex changes owner. */
 const changesOfAll = Effect.fnUntraced(function*(every: Duration.Duration) {
@@ -96,7 +103,7 @@ const live = Effect.fnUntraced(function*(name: string | undefined, every: Durati
   )
   const noted = name === undefined
     ? Effect.never
-    : eventsOf(name, (at, event) => Effect.sync(() => view.note(eventText(at, event, colours))))
+    : eventsOf(name, every, (at, event) => Effect.sync(() => view.note(eventText(at, event, colours))))
   yield* Effect.raceFirst(Effect.forever(frame), noted)
 }, Effect.scoped)
 
@@ -115,7 +122,7 @@ export const watch = Command.make(
     yield* Effect.gen(function*() {
       if (isLive) return yield* live(name, pause)
       if (name === undefined) return yield* changesOfAll(pause)
-      yield* eventsOf(name, (at, event) => print({ at, ...event }, (paint) => [eventText(at, event, paint)]))
+      yield* eventsOf(name, pause, (at, event) => print({ at, ...event }, (paint) => [eventText(at, event, paint)]))
     }).pipe(Effect.timeoutOption(duration))
   }, Effect.provide(mutexes))
 ).pipe(Command.withDescription("Follow owners, queues and events; draws a live timeline on a terminal"))

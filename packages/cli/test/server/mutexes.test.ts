@@ -1,7 +1,7 @@
 /** The `effect-simba` commands that inspect and release mutexes, both with pipes and in a pseudo-terminal. */
 import type { RedisDoctor } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Exit, Scope } from "effect"
+import { Duration, Effect, Exit, Scope } from "effect"
 import { freshName, openMutex, RedisServer, until } from "../../../redis/test/support/harness.ts"
 import * as commandLine from "../support/commandLine.ts"
 
@@ -233,6 +233,20 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
         "the watch of all mutexes shows a free mutex",
         Effect.sync(() => linesOf(all).some((line) => line.name === name && line.owner === null))
       )
+    }))
+
+  it.effect("--poll-interval also sets how often the events of one mutex are read", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer.start()
+      const polls = Effect.map(
+        server.send("INFO", "commandstats"),
+        (text) => Number(/cmdstat_evalsha:calls=(\d+)/.exec(String(text))?.[1] ?? 0)
+      )
+      yield* commandLine.start(["watch", "m", "--json", "--poll-interval", "50ms"], server)
+      yield* until("it polls", Effect.map(polls, (count) => count > 1))
+      const [took] = yield* Effect.timed(until("it polls 15 more times", Effect.map(polls, (count) => count > 16)))
+      // Without the option, `Mutex.events` polls once a second
+      assert.isBelow(Duration.toMillis(took), 10_000)
     }))
 
   it.effect("watch reports a server outage and continues", () =>
