@@ -57,6 +57,14 @@ describe("jobs run as scheduled", () => {
     assert.strictEqual(kept(twice, { lossAt: () => 40_000 }), "")
     assert.strictEqual(kept(twice, { serverStepAt: () => 40_000 }), "")
     assert.strictEqual(kept(twice, { lossAt: () => 39_999 }), "j of 1000, attempt 1 starts twice")
+    const requested = [claim(1, "a", 1000), run(50_000, 1000), ended(50_001)]
+    const [late, later] = [claim(2, "b", 1000), claim(2, "b", 1000, 0, { mode: "manual" })]
+    assert.strictEqual(kept([...requested, later, run(50_002, 1000)]), "")
+    assert.strictEqual(kept([...requested, late, run(50_002, 1000)]), "j of 1000, attempt 1 starts twice")
+    assert.strictEqual(
+      kept([...requested, later, run(50_002, 1000), ended(50_003), run(50_004, 1000)]),
+      "j of 1000, attempt 1 starts twice"
+    )
     assert.strictEqual(kept([run(0, 1000, { attempt: 2 })]), "")
     assert.strictEqual(kept([run(0, 1000, { attempt: 3 })]), "j of 1000, attempt 3 exceeds the job's attempts")
     assert.strictEqual(
@@ -251,6 +259,9 @@ describe("orders are followed", () => {
     assert.strictEqual(unstarted(), found)
     assert.strictEqual(unstarted({ outcome: "success" }), "")
     assert.strictEqual(unstarted({ claim: "b" }), "")
+    // The leader was lost, and the next one has started another run
+    assert.strictEqual(unstarted({ before: [claim(3, "b", 2000)] }), "")
+    assert.strictEqual(unstarted({ before: [claim(3, "b", 2000, 1, { mode: "miss" })] }), found)
     assert.strictEqual(unstarted({ lossAt: 2 }), "")
     assert.strictEqual(unstarted({ lossAt: 1 }), found)
     const forgotten = (at: number) => command(at, ["DEL", key], 1)

@@ -93,7 +93,10 @@ export const jobsRunAsScheduled = (
   name: "jobs run as scheduled",
   start: (view) => {
     const rules = new Map(jobs.map((rule) => [rule.job, rule]))
-    const begun = new Map<string, number>()
+    /** When each attempt started. There may be two: an operator may request a run at the instant of a scheduled one. */
+    const begun = new Map<string, ReadonlyArray<number>>()
+    /** The runs that were claimed, each with its mode. */
+    const granted = new Set<string>()
     const newest = new Map<string, { readonly token: number; readonly at: number }>()
     /** Each job's last scheduled time that was run, missed, or passed during a pause. */
     const decided = new Map<string, { readonly at: number; readonly when: number }>()
@@ -137,9 +140,10 @@ export const jobsRunAsScheduled = (
     const began = (job: string, fields: Readonly<Record<string, string | number>>, at: number, client: string) => {
       const [instant, attempt, token] = [Number(fields["instant"]), Number(fields["attempt"]), Number(fields["token"])]
       const run = `${job} of ${instant}, attempt ${attempt}`
-      const before = begun.get(run)
-      if (before !== undefined && !isExcused(before - excuseFor)) view.violated(`${run} starts twice`)
-      begun.set(run, at)
+      const before = begun.get(run) ?? []
+      const most = granted.has(`run ${run}`) && granted.has(`manual ${run}`) ? 2 : 1
+      if (before.length >= most && !isExcused(before.at(-1)! - excuseFor)) view.violated(`${run} starts twice`)
+      begun.set(run, [...before, at])
       if (attempt > rules.get(job)!.attempts) view.violated(`${run} exceeds the job's attempts`)
       const last = newest.get(job)
       if (last !== undefined && token < last.token) {
@@ -158,6 +162,7 @@ export const jobsRunAsScheduled = (
       // Ignore repeated requests
       if (claims.has(claim)) return
       claims.add(claim)
+      granted.add(`${mode} ${job} of ${at}, attempt 1`)
       const left = unstarted.get(job)
       unstarted.delete(job)
       const rule = rules.get(job)

@@ -42,6 +42,8 @@ export const ordersAreFollowed = (
       if (mode === "run" && (paused.has(job) || paused.has(""))) {
         view.violated(`a run of ${job} for ${at} is claimed while it is paused`)
       }
+      // A later leader starts another run only if the leader of the requested one is lost
+      if (mode === "run") claimed.delete(job)
       if (mode !== "manual") return
       const request = requested.get(job)
       if (request?.instant !== String(at) && view.lossAt() < 0) {

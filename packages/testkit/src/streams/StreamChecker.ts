@@ -106,7 +106,7 @@ const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUn
  *   `recovery`, unless a fault affected the consumer during that time.
  * - `only what is read is trimmed`: trimming does not remove messages after the checkpoint.
  * - `consumers are reaped`: after the faults have ended, a consumer whose name no process uses is removed from the
- *   group within `reaped` after its last pending entry.
+ *   group within `reaped` after its last command and its last pending entry.
  *
  * **Example** (For consumers with default durations)
  *

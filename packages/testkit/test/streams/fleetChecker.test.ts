@@ -153,7 +153,7 @@ describe("consumers are reaped", () => {
     for (const end of others) assert.deepStrictEqual(after(end, 20_000), none)
   })
 
-  it("measures from the end of the faults, and from when the consumer last had a pending entry", () => {
+  it("measures from the end of the faults, and from the consumer's last command and last pending entry", () => {
     const faults = (millis: number) =>
       reaped((history) => {
         leave(history)
@@ -177,6 +177,18 @@ describe("consumers are reaped", () => {
       })
     assert.deepStrictEqual(pending(3500), none)
     assert.strictEqual(pending(4500).text, found.text)
+    // A Go consumer sends commands under a name that no process has announced
+    const used = (millis: number) =>
+      reaped((history) => {
+        history.enter("liveness")
+        leave(history)
+        history.wait(3000)
+        history.send("XREADGROUP", "GROUP", "group", "b", "STREAMS", "input", ">")
+        history.wait(millis)
+        remove(history)
+      })
+    assert.deepStrictEqual(used(3500), none)
+    assert.strictEqual(used(4500).text, found.text)
   })
 
   it("has not converged while such a consumer exists, and reports it at the end if it is late", () => {

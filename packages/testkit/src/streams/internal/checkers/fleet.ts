@@ -93,7 +93,10 @@ export const deadLettersAreEarned = (model: StreamModel, maxFailures: number): C
 export const consumersAreReaped = (model: StreamModel, bound: number): Checker =>
   checker("consumers are reaped", (view) => {
     const present = new Map<string, string>()
-    /** Consumers whose name is not used by any process: since when, and when their last pending entry disappeared. */
+    /**
+     * Consumers whose name is not used by any process: since when, and when they were last used or had a pending entry.
+     * A Go consumer is not known to be a process, but its commands show that it is not silent.
+     */
     const absent = new Map<string, { readonly since: number; idleSince: number }>()
     let over = Infinity
     const check = () => {
@@ -115,6 +118,9 @@ export const consumersAreReaped = (model: StreamModel, bound: number): Checker =
     return {
       onEvent: (event) => {
         if (event._tag === "Phase" && event.phase === "liveness") over = event.at
+        if (event._tag === "Command") {
+          for (const [name, found] of absent) if (event.command.args.includes(name)) found.idleSince = event.at
+        }
         const gone = fallen(event)
         if (gone !== undefined) present.delete(gone)
         const note = named(event, "joined", "left")
