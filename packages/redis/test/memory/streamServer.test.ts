@@ -6,7 +6,7 @@ import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import * as RedisStreams from "@effect-simba/redis/streams/RedisStreams"
 import * as TestRedis from "@effect-simba/testkit/TestRedis"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Fiber, Layer, Option } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import { slot } from "../../src/internal/client/clusterSlot.ts"
@@ -228,6 +228,41 @@ describe("outages", () => {
       yield* server.flushScripts
       assert.strictEqual(yield* service.done(held), "Done")
     })))
+
+  it.effect("a handler's request does not wait forever if the provider of `Redis` loses a reply", () => {
+    const lost = new Set<string>()
+    const losing = Layer.effect(
+      Redis,
+      Effect.map(Redis, (redis) => ({
+        ...redis,
+        send: <A>(command: string, ...args: ReadonlyArray<string>) =>
+          Effect.suspend(() => {
+            const isLost = lost.delete(command)
+            return Effect.tap(redis.send<A>(command, ...args), () => isLost ? Effect.never : Effect.void)
+          })
+      }))
+    )
+    const layer = RedisStreams.layerStore.pipe(Layer.provideMerge(losing), Layer.provideMerge(TestRedis.layer()))
+    return Effect.gen(function*() {
+      const { own, send, service } = yield* setup()
+      const held = yield* own("one")
+      yield* service.renew([held], Duration.minutes(1))
+      const id = EntryId.make("1-0")
+      yield* send("XADD", held.stream, id, "n", "1")
+      lost.add("XRANGE")
+      const waiting = yield* Effect.forkChild(service.awaitMessages(held.stream, EntryId.make("0-0"), 1))
+      yield* TestClock.adjust("11 seconds")
+      assert.deepStrictEqual(waiting.pollUnsafe(), Exit.succeed([{ id, fields: [["n", "1"]] }]))
+      yield* service.commit(held, id)
+      lost.add("EVALSHA")
+      const committing = yield* Effect.forkChild(Effect.flip(service.commit(held, id)))
+      yield* TestClock.adjust("10 seconds")
+      const error = committing.pollUnsafe()
+      assert(error !== undefined && Exit.isSuccess(error) && error.value._tag === "BackendError")
+      assert.isTrue(error.value.isRetryable)
+      assert.strictEqual(yield* service.commit(held, id), "Behind")
+    }).pipe(Effect.provide(layer))
+  })
 
   it.effect(
     "a read fails immediately when its connection breaks, and the next read works",

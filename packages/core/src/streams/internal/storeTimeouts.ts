@@ -30,8 +30,7 @@ export const leaving = (
 
 /**
  * Adds timeouts to requests from background loops, and to `find`. Requests that claim a data stream, or renew or end
- * its lease, have separate timeouts. All other requests, such as subscriptions and those from handlers, have no
- * timeout.
+ * its lease, have separate timeouts. All other requests, such as those from handlers, have only the store's timeout.
  */
 export const make = (store: Service, config: StreamConfig): Service => {
   const within = <A>(operation: string, call: Effect.Effect<A, StoreError>, limit = config.commandTimeout) =>

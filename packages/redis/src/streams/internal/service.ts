@@ -36,7 +36,10 @@ export const make = (
   const group = keys.group(service)
   const own = slot(input)
 
-  const run = <Params, Reply>(operation: string, script: Script<Params, Reply>) => call(redis, operation, script)
+  const run = <Params, Reply>(operation: string, script: Script<Params, Reply>) => {
+    const [request, limit] = [call(redis, operation, script), withTimeout(operation, longest)]
+    return (params: Params) => limit(request(params))
+  }
 
   const send = <T>(
     operation: string,
@@ -44,7 +47,10 @@ export const make = (
     command: string,
     ...args: ReadonlyArray<string>
   ): Effect.Effect<T, StoreError> =>
-    Effect.flatMap(Effect.mapError(redis.send(command, ...args), fromRedis(operation)), read)
+    Effect.mapError(redis.send(command, ...args), fromRedis(operation)).pipe(
+      withTimeout(operation, longest),
+      Effect.flatMap(read)
+    )
 
   /** Returns why a data stream cannot be owned in this service; undefined if it can. */
   const problemWith = (stream: string) =>
@@ -91,10 +97,13 @@ export const make = (
 }
 
 /**
- * How late the reply to a blocking read may be. The read then fails, because the connection itself has no command
- * timeout.
+ * How late a reply may be. The request then fails, because not every `Redis` provider has timeouts, and a handler would
+ * wait forever while its lease is renewed.
  */
 const replyMargin = Duration.seconds(2)
+
+/** The maximum time that the server needs for a command that does not block. */
+const longest = Duration.seconds(8)
 
 /** `block` is how long the server may wait before it replies. */
 export const withTimeout = (operation: string, block = Duration.zero) => {
