@@ -6,8 +6,9 @@ import * as Effect from "effect/Effect"
 import { exitCodeOf, exitCodes } from "../internal/exitCodes.ts"
 import { main } from "../internal/main.ts"
 
-// When the terminal closes, shut down as on SIGTERM. This also ends the command that `run` started.
-process.once("SIGHUP", () => process.kill(process.pid, "SIGTERM"))
+// When the terminal closes, shut down as on SIGTERM. This also ends the command that `run` started. Both the shell and
+// the terminal may send this signal.
+process.on("SIGHUP", () => process.kill(process.pid, "SIGTERM"))
 
 // If the reader closes the pipe, as `head` does, exit silently, as if killed by SIGPIPE
 process.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) => {

@@ -1,7 +1,7 @@
 /** `effect-simba run`: a shell command under a lock. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { freshName, openMutex, RedisServer, until } from "../../../redis/test/support/harness.ts"
@@ -139,6 +139,23 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba run", (it)
       deaf.child.kill("SIGTERM")
       assert.strictEqual(yield* deaf.ended, 130)
       yield* until("the command has ended", Effect.sync(() => !isAlive(pidIn(`${path}/child`))))
+    }))
+
+  it.effect("a closing terminal may send SIGHUP twice", () =>
+    Effect.gen(function*() {
+      const server = yield* RedisServer
+      const name = freshName("hangup")
+      const path = yield* folder
+      const script =
+        `trap 'echo > ${path}/ending' TERM; echo > ${path}/started; while [ ! -e ${path}/end ]; do sleep 0.05; done`
+      const run = yield* commandLine.start(["run", name, "--", "sh", "-c", script], server)
+      yield* until("it runs", exists(`${path}/started`))
+      run.child.kill("SIGHUP")
+      yield* until("the command is ending", exists(`${path}/ending`))
+      run.child.kill("SIGHUP")
+      writeFileSync(`${path}/end`, "")
+      assert.strictEqual(yield* run.ended, 130)
+      assert.strictEqual((yield* commandLine.json(["inspect", name], server)).owner, null)
     }))
 
   it.effect("a loss ends the grace period", () =>
