@@ -26,8 +26,7 @@ import type { ClusterSettings } from "./internal/client/ioredis/connection.ts"
 import * as down from "./internal/client/ioredis/connectionsDown.ts"
 import type { Driver } from "./internal/client/ioredis/driver.ts"
 import type { ClientOptions } from "./internal/client/ioredis/forcedSettings.ts"
-import { defined, driverOptions, environmentBeside, partsOf } from "./internal/client/ioredis/options.ts"
-import type * as url from "./internal/client/ioredis/url.ts"
+import { defined, driverOptions, environmentBeside } from "./internal/client/ioredis/options.ts"
 import { onWallClock } from "./internal/client/ioredis/wallClock.ts"
 import { RedisTopology } from "./RedisTopology.ts"
 
@@ -167,15 +166,6 @@ export const health: Effect.Effect<void, BackendError, IoRedis> = Effect.flatMap
  */
 export const connectionsDown: { readonly [Role in "commands" | "subscriber"]: Metric.Gauge<number> } =
   down.connectionsDown
-
-/**
- * Combines a URL set in code with the environment. If the URL contains a password, the user and password from the
- * environment are ignored.
- */
-const besides = (environment: ClientOptions, { db, password, username }: url.Parts) => {
-  const { password: _, username: __, ...rest } = environment
-  return { ...(password === undefined ? environment : rest), ...defined({ db, password, username }) }
-}
 
 const provide = Effect.fnUntraced(function*(driver: Driver) {
   const { subscriptions } = driver
@@ -420,9 +410,6 @@ export const layerFromEnv = (
   layerOf(loadDriver, ({ single }) =>
     Effect.gen(function*() {
       const environment = yield* environmentBeside(options)
-      const client = {
-        ...besides(environment.client, yield* partsOf(options.url)),
-        ...yield* driverOptions(options.client)
-      }
+      const client = { ...environment.client, ...yield* driverOptions(options.client) }
       return yield* single({ ...environment, ...defined(options), client })
     }))

@@ -101,10 +101,11 @@ const clusterOptions = Effect.gen(function*() {
   if ((yield* Sentinel) !== undefined || (yield* Master) !== undefined) {
     return yield* new InvalidConfig({ option: "--cluster", problem: "a Cluster has no Sentinels: remove one of them" })
   }
-  const environment = yield* environmentBeside({})
-  const { host = "localhost", port = 6379, db: _, ...credentials } = yield* partsOf((yield* Url) ?? environment.url)
-  const { db: __, sentinelPassword: ___, ...client } = environment.client
-  return { ...environment, nodes: [{ host, port }], client: { ...client, ...credentials } }
+  const url = yield* Url
+  const environment = yield* environmentBeside({ url })
+  const { host = "localhost", port = 6379, ...parts } = yield* partsOf(url ?? environment.url)
+  const { db: _, sentinelPassword: __, ...client } = { ...parts, ...environment.client }
+  return { ...environment, nodes: [{ host, port }], client }
 })
 
 /** Connects to the Redis server given by the flags and the environment. */

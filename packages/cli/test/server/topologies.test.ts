@@ -46,6 +46,27 @@ it.live("--cluster finds each mutex on its node, and list commands search all no
     assert.include(yield* adviceOf({ url }), "use --cluster")
   })))
 
+it.live("with --cluster too, variables override REDIS_URL, and --url overrides variables", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const { nodes } = yield* RedisServer.cluster()
+    for (const { send } of nodes) {
+      yield* send("ACL", "SETUSER", "ann", "on", ">new", "+@all", "~*", "&*")
+      yield* send("CONFIG", "SET", "requirepass", "secret")
+    }
+    const listed = (url: string, env: Record<string, string>, ...flags: ReadonlyArray<string>) =>
+      commandLine.run(["list", "--cluster", ...flags], { url, env })
+    const at = `@127.0.0.1:${nodes[0]!.port}`
+    const overridden = yield* listed(`redis://ann:old${at}`, { REDIS_PASSWORD: "new" })
+    assert.strictEqual(overridden.code, 0, overridden.errors)
+    const passed = yield* listed(
+      "redis://127.0.0.1:1",
+      { REDIS_USERNAME: "ann", REDIS_PASSWORD: "new" },
+      "--url",
+      `redis://:secret${at}`
+    )
+    assert.strictEqual(passed.code, 0, passed.errors)
+  })))
+
 it.live("--cluster refuses --sentinel and --master", () =>
   Effect.gen(function*() {
     for (const flags of [["--master", "m"], ["--sentinel", "127.0.0.1:1"]]) {

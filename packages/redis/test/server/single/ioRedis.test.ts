@@ -752,6 +752,16 @@ describe("building the layer", () => {
         "3",
         "the parts that a URL lacks come from the environment"
       )
+      assert.strictEqual(
+        yield* Effect.provide(
+          database,
+          Layer.fresh(IoRedis.layerFromEnv({ url: passed })).pipe(
+            Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: { REDIS_DB: "three" } })))
+          )
+        ),
+        "5",
+        "variables that the URL overrides are not read"
+      )
       const invalid = ConfigProvider.layer(ConfigProvider.fromEnv({ env: { ...env, REDIS_DB: "three" } }))
       const error = yield* Effect.flip(
         Effect.provide(database, Layer.fresh(IoRedis.layerFromEnv()).pipe(Layer.provide(invalid)))

@@ -104,22 +104,27 @@ export const partsOf = (text: SingleOptions["url"]): Effect.Effect<url.Parts, In
 const unless = <A>(defined: unknown, variable: Config.Config<A>): Config.Config<A | undefined> =>
   defined === undefined ? Config.withDefault(variable, undefined) : Config.succeed(undefined)
 
-/** Reads options from the environment if they are not set in code. */
-export const environmentBeside = ({ client, commandTimeout, connectTimeout, url }: SingleOptions) =>
-  Config.all({
-    url: unless(url, Config.Redacted("REDIS_URL")),
-    commandTimeout: unless(commandTimeout, durationVariable("REDIS_COMMAND_TIMEOUT")),
-    connectTimeout: unless(connectTimeout, durationVariable("REDIS_CONNECT_TIMEOUT")),
-    client: Config.map(
-      Config.all({
-        username: unless(client?.username, Config.String("REDIS_USERNAME")),
-        password: unless(client?.password, Config.map(Config.Redacted("REDIS_PASSWORD"), Redacted.value)),
-        db: unless(client?.db, Config.Int("REDIS_DB")),
+/**
+ * Reads options from the environment if they are not set in code, and adds the database and the credentials in a URL
+ * that is. If that URL contains a password, the user and password from the environment are ignored.
+ */
+export const environmentBeside = Effect.fnUntraced(
+  function*({ client, commandTimeout, connectTimeout, url }: SingleOptions) {
+    const { db, password, username } = yield* partsOf(url)
+    const environment = yield* Config.all({
+      url: unless(url, Config.Redacted("REDIS_URL")),
+      commandTimeout: unless(commandTimeout, durationVariable("REDIS_COMMAND_TIMEOUT")),
+      connectTimeout: unless(connectTimeout, durationVariable("REDIS_CONNECT_TIMEOUT")),
+      client: Config.all({
+        username: unless(client?.username ?? username ?? password, Config.String("REDIS_USERNAME")),
+        password: unless(client?.password ?? password, Config.map(Config.Redacted("REDIS_PASSWORD"), Redacted.value)),
+        db: unless(client?.db ?? db, Config.Int("REDIS_DB")),
         sentinelPassword: unless(
           client?.sentinelPassword,
           Config.map(Config.Redacted("REDIS_SENTINEL_PASSWORD"), Redacted.value)
         )
-      }),
-      defined
-    )
-  })
+      })
+    })
+    return { ...environment, client: { ...defined(environment.client), ...defined({ db, password, username }) } }
+  }
+)
