@@ -3,11 +3,11 @@ import { Clock, Effect, Exit, Fiber, Latch, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { sleepUntil, supervise } from "../../src/internal/lease/backgroundLoop.ts"
 
-it.effect("a loop that crashes is logged and restarted, and can still be interrupted", () =>
+it.effect("a loop that crashes or interrupts itself is logged and restarted, and can still be interrupted", () =>
   Effect.gen(function*() {
     const notified: Array<unknown> = []
     let begun = 0
-    const loop = Effect.suspend(() => ++begun < 3 ? Effect.die("mistake") : Effect.never)
+    const loop = Effect.suspend(() => [Effect.die("mistake"), Effect.interrupt, Effect.never][begun++]!)
     const logger = Logger.make(({ message }) => {
       notified.push(message)
     })
@@ -31,6 +31,17 @@ it.effect("a loop sleeps until it is time, or until the latch opens", () =>
       if (opens !== undefined) changed.openUnsafe()
       yield* TestClock.adjust(600)
       assert.strictEqual((yield* Fiber.join(sleeping)) - began, at)
+    }
+  }))
+
+it.effect("a loop does not sleep if it is already time", () =>
+  Effect.gen(function*() {
+    const clock = yield* Clock.Clock
+    const stuck: Clock.Clock = Object.assign(Object.create(clock), { sleep: () => Effect.never })
+    for (const at of [-1, 0]) {
+      const sleeping = Effect.provideService(sleepUntil(at, Latch.makeUnsafe(false)), Clock.Clock, stuck)
+      const fiber = yield* Effect.forkChild(sleeping, { startImmediately: true })
+      assert.deepStrictEqual(fiber.pollUnsafe(), Exit.void, String(at))
     }
   }))
 

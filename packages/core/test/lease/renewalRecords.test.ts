@@ -67,13 +67,24 @@ describe("a guard", () => {
       assert.deepStrictEqual(yield* renewals(10_500), [1000, 3000, 6000, 10_000])
     }).pipe(Effect.scoped))
 
-  it.effect("is logged if it crashes after a grant, and the lease is renewed at its ttl", () =>
+  it.effect("decides when failed renewals are retried if it is a user's schedule, even near the deadline", () =>
     Effect.gen(function*() {
-      const { errors, here, renewals } = yield* setup(Schedule.fromStep(Effect.die("boom")))
+      const { faults, here, renewals } = yield* setup(Schedule.spaced("3 seconds"))
       yield* here(Mutex.acquire("m"))
-      assert.deepStrictEqual(errors, ["The guard crashed; renewing at ttl"])
-      assert.deepStrictEqual(yield* renewals(21_000), [10_000, 20_000])
+      faults.guard = "fail"
+      assert.deepStrictEqual(yield* renewals(15_500), [3000, 6000, 9000, 12_000, 15_000])
     }).pipe(Effect.scoped))
+
+  it.effect.each([["crashes", Effect.die("boom")], ["interrupts itself", Effect.interrupt]] as const)(
+    "is logged if it %s after a grant, and the lease is renewed at its ttl",
+    ([, end]) =>
+      Effect.gen(function*() {
+        const { errors, here, renewals } = yield* setup(Schedule.fromStep(end))
+        yield* here(Mutex.acquire("m"))
+        assert.deepStrictEqual(errors, ["The guard crashed; renewing at ttl"])
+        assert.deepStrictEqual(yield* renewals(21_000), [10_000, 20_000])
+      }).pipe(Effect.scoped)
+  )
 
   it.effect("is logged if it crashes after a failure, and the lease is renewed a second later", () =>
     Effect.gen(function*() {

@@ -2,7 +2,6 @@
  * Helpers for a layer's background loops: sleeping, and restarting after a crash. Used by `timerQueue`, `leaseRenewer`
  * and the loops for data streams.
  */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -12,9 +11,8 @@ import { instant } from "./instant.ts"
 
 /** Runs the loop forever. If it crashes, logs the crash and restarts it. */
 export const supervise = <R>(what: string, loop: Effect.Effect<unknown, never, R>): Effect.Effect<never, never, R> =>
-  Effect.forever(Effect.catchCauseIf(
+  Effect.forever(Effect.catchCause(
     loop,
-    (cause) => !Cause.hasInterruptsOnly(cause),
     (cause) => Effect.andThen(log.error(`${what} crashed; restarting`, cause), Effect.sleep("100 millis"))
   ))
 

@@ -125,7 +125,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     if (renewal.pace === undefined) return
     fork(Effect.catchCause(
       setPace(lease, renewal.pace(lease)),
-      (cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : log.error("The guard crashed; renewing at ttl", cause)
+      (cause) => log.error("The guard crashed; renewing at ttl", cause)
     ))
   }
 
@@ -151,9 +151,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
       group.nextRenewal = Math.min(group.nextRenewal, soon)
       deadlines.place(group)
     }
-    return Cause.hasInterruptsOnly(cause)
-      ? Effect.void
-      : log.error(`The renewal of a ${what} crashed; retrying`, cause)
+    return log.error(`The renewal of a ${what} crashed; retrying`, cause)
   }
 
   const watch = (groups: ReadonlyArray<RenewalGroup>, renewing: boolean, attempt: Effect.Effect<void>) =>
