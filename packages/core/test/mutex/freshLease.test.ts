@@ -66,7 +66,6 @@ it("a lease is handed on only if it is certain and has an unused token", () => {
   assert.isTrue(fresh((lease) => lease.grantedFor(16_000, 15_000)))
   assert.isFalse(fresh((lease) => lease.group.failure = outage), "a renewal failed")
   assert.isFalse(fresh((lease) => lease.dead = true), "its holder is not alive")
-  assert.isFalse(fresh((lease) => lease.probe = "asking"), "its holder is probed")
   // Each hand-off uses one token of the grant
   let lease = leaseOf(100)
   let heirs = 0

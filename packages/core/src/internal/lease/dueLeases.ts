@@ -119,12 +119,12 @@ export class DueLeases<L extends AnyLease> {
     return groups
   }
 
-  private noteTurn(late: number): void {
+  private noteTurn(late: number, now: Instant): void {
     const before = this.turnMillis
     const turn = Math.max(Math.min(late, longestTurnMillis), before * memory)
     this.turnMillis = turn < punctualMillis ? 0 : turn
     // Move all groups, because they were placed for shorter turns
-    if (this.turnMillis > before) { for (const group of this.heap.all()) if (group.isOpen()) this.place(group) }
+    if (this.turnMillis > before) this.recompute(now)
   }
 
   /**
@@ -188,13 +188,12 @@ export class DueLeases<L extends AnyLease> {
         this.wakesAt = undefined
         if (wokenLate !== undefined) {
           late(wokenLate)
-          this.noteTurn(wokenLate)
+          this.noteTurn(wokenLate, now)
         }
         if (this.clocks.shift(now) !== 0) this.recompute(now)
         this.sweep(now)
         const slice = previous = this.slice(previous)
         if (renew(now.monotonic, slice)) return Effect.yieldNow
-        previous = undefined
         const { first } = this.heap
         this.wakesAt = first === undefined ? Infinity : Math.min(first.key, now.monotonic + comparePeriodMillis)
         return sleepUntil(this.wakesAt, this.changed)

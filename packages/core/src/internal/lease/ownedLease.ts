@@ -68,6 +68,6 @@ export abstract class OwnedLease<P extends Periods = Periods> extends TrackedLea
   }
 
   notifyLoss(): void {
-    if (this.loss !== undefined) this.onLoss.notify(this.loss)
+    this.onLoss.notify(this.loss!)
   }
 }

@@ -109,8 +109,7 @@ export const settle = <A, E>(
 }
 
 /** Finalizer failures in work that was interrupted from outside. */
-export const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> => {
-  if (Exit.isSuccess(exit)) return Effect.void
-  const reasons = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
-  return reasons.length === 0 ? Effect.void : Effect.failCause(Cause.fromReasons(reasons))
-}
+export const remains = <E>(exit: Exit.Exit<unknown, E>): Effect.Effect<void, E> =>
+  Exit.isSuccess(exit)
+    ? Effect.void
+    : Effect.failCause(Cause.fromReasons(exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))))

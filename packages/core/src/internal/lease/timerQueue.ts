@@ -52,14 +52,13 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
   const loop = Effect.suspend(() => {
     changed.closeUnsafe()
     const now = instant(clock)
-    const slice = new Slice(clock, previous)
+    const slice = previous = new Slice(clock, previous)
     const suspended = clocks.shift(now)
     // If the clock was set back, leave the polls unchanged
     if (suspended > 0) { for (const poll of polls.all()) polls.place(poll, poll.key - suspended) }
     ring(now.monotonic, slice)
     const poll = polls.first === undefined ? Infinity : Math.min(polls.first.key, now.monotonic + comparePeriodMillis)
     next = Math.min(exact.first?.key ?? Infinity, poll)
-    previous = next <= now.monotonic ? slice : undefined
     return sleepUntil(next, changed)
   })
   const ringAll: Effect.Effect<void> = Effect.catchCause(
@@ -82,10 +81,7 @@ export const make: Effect.Effect<TimerQueue, never, Scope.Scope> = Effect.gen(fu
     }
     const timer: Timer = { key: monotonic, position: -1, before: undefined, behind: undefined, ring }
     heap.place(timer, monotonic)
-    if (monotonic < next) {
-      next = monotonic
-      changed.openUnsafe()
-    }
+    if (monotonic < next) changed.openUnsafe()
     return () => heap.remove(timer)
   }
 

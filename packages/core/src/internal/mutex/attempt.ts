@@ -126,12 +126,10 @@ export class Request {
 
   private replied(exit: Exit.Exit<AcquireResult, StoreError>, sent: Instant): void {
     if (Exit.isFailure(exit)) return this.end(Exit.failCause(exit.cause))
-    const { attempt: { id, mutex, settings }, context: { now, recorder, timers } } = this
+    const { attempt: { id, mutex, settings }, context: { now, recorder } } = this
     const repliedAt = now()
     recorder.update(MutexMetrics.mutex.acquireLatency, repliedAt.monotonic - sent.monotonic, mutex)
     if (exit.value._tag === "Refused") return this.end(Exit.succeed({ ...exit.value, sent }))
-    // A closed layer would neither renew the lease nor watch its deadline
-    if (timers.isClosed()) return this.end(Exit.fail(closed()))
     const granted = new HeldLease(mutex, id, exit.value.token, settings, sent)
     if (granted.serverLeft(repliedAt) > settings.margin) this.end(Exit.succeed(granted))
     else this.send()

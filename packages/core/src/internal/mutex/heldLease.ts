@@ -29,8 +29,8 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
    * new work.
    */
   state: "held" | "ending" | "lost" | "released" = "held"
-  /** The state of the `isAlive` probe. The result applies to one renewal. */
-  probe: "unasked" | "asking" | "alive" = "unasked"
+  /** Whether the `isAlive` probe has returned `true` for the next renewal. */
+  isProbed = false
   /** Whether the last probe did not return `true`. */
   dead = false
   /**
@@ -116,7 +116,7 @@ export class HeldLease extends OwnedLease<LeaseSettings> implements GuardRequest
     const { margin, renewAfter } = this.options
     const { isFailing, renewed, renewing } = this.group
     return this.spare > 0 && !this.isUnconfirmed && !renewing && !isFailing && !this.dead && !this.isSuspected &&
-      this.probe === "unasked" && now.monotonic < renewed.monotonic + renewAfter && this.left(now) > margin
+      now.monotonic < renewed.monotonic + renewAfter && this.left(now) > margin
   }
 
   fits({ lease, ttl }: LeaseSettings): boolean {

@@ -147,15 +147,14 @@ export const make = Effect.fnUntraced(function*(
    */
   const probe = (lease: HeldLease) => {
     const { isAlive } = lease.options
-    const hasReply = lease.probe === "alive" || lease.isSuspected
-    lease.probe = "unasked"
-    if (isAlive === undefined || hasReply) return undefined
-    lease.probe = "asking"
+    const isReady = lease.isProbed || lease.isSuspected
+    lease.isProbed = false
+    if (isAlive === undefined || isReady) return undefined
     return Effect.flatMap(Effect.exit(storeTimeout(isAlive, "isAlive", config.commandTimeout)), (exit) => {
       const wasDead = lease.dead
-      lease.dead = !(Exit.isSuccess(exit) && exit.value === true)
-      lease.probe = lease.dead ? "unasked" : "alive"
-      if (!lease.dead || !lease.isOpen()) return Effect.succeed(!lease.dead)
+      const isProbed = lease.isProbed = Exit.isSuccess(exit) && exit.value === true
+      lease.dead = !isProbed
+      if (isProbed || !lease.isOpen()) return Effect.succeed(isProbed)
       recorder.update(MutexMetrics.mutex.renewals.notAlive, 1, lease.mutex)
       return wasDead ? Effect.succeed(false) : Effect.as(
         log.warning(
@@ -256,7 +255,7 @@ export const make = Effect.fnUntraced(function*(
         // The confirmation counts unless a renewal has already extended the lease
         const { group } = lease
         if (Exit.isSuccess(exit)) { if (lease.isUnconfirmed) group.extend(sent) }
-        else if (!group.renewing) group.nextRenewal = deadlines.now().monotonic
+        else group.nextRenewal = deadlines.now().monotonic
         deadlines.place(group)
       })
     },

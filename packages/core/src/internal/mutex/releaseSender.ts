@@ -99,31 +99,30 @@ export const make = Effect.fnUntraced(function*(
     }
   })
 
-  /** Handles the result of the first attempt. */
+  /** Handles the result of the first attempt. The caller waits only for this attempt. */
   const settle = (
     request: Request,
     exit: Exit.Exit<Released, StoreError | Cause.TimeoutError>,
     until: number,
     held: boolean
-  ): Effect.Effect<void> => {
-    request.settled?.(Exit.isSuccess(exit) ? exit.value : undefined)
-    if (Exit.isSuccess(exit)) return Effect.void
-    return closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
-      ? report(exit.cause, held)
-      // Later attempts do not requeue, because the `FleetPlace` sends a request after the first attempt
-      : retry({ ...request, requeue: undefined }, until, held)
+  ): void => {
+    if (Exit.isSuccess(exit)) return request.settled?.(exit.value)
+    request.settled?.(undefined)
+    inBackground(
+      request,
+      closed || instant(clock).monotonic >= until || !mayPass(exit.cause)
+        ? report(exit.cause, held)
+        // Later attempts do not requeue, because the `FleetPlace` sends a request after the first attempt
+        : retry({ ...request, requeue: undefined }, until, held)
+    )
   }
 
   const run = (request: Request, within: number, held: boolean) =>
     Effect.suspend(() => {
       const until = instant(clock).monotonic + within
-      return Effect.flatMap(attempt(request, Duration.millis(within)), (exit) => {
+      return Effect.map(attempt(request, Duration.millis(within)), (exit) => {
         isSilent = Exit.isFailure(exit) && isTimeout(exit.cause)
-        const settling = settle(request, exit, until, held)
-        // The caller waits only for this attempt
-        return Exit.isSuccess(exit)
-          ? settling
-          : Effect.sync(() => void inBackground(request, settling))
+        settle(request, exit, until, held)
       })
     })
 
@@ -136,8 +135,7 @@ export const make = Effect.fnUntraced(function*(
     const until = instant(clock).monotonic + within
     sent++
     reply<Released>((done) => store.release(requestOf(request), done), (exit) => {
-      if (Exit.isFailure(exit)) inBackground(request, settle(request, exit, until, held))
-      else request.settled?.(exit.value)
+      settle(request, exit, until, held)
       if (--sent === 0) onDrained?.()
     })
     return true
