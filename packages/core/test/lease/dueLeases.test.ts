@@ -71,6 +71,19 @@ describe("a sweep", () => {
       assert.deepStrictEqual(names(deadlines.all()), ["c"])
     }))
 
+  it.effect("ends a lease that has reached its deadline by either clock", () =>
+    Effect.gen(function*() {
+      for (
+        const [monotonic, wall, isOver] of [[999.5, 999.5, false], [999.5, 1000, true], [1000, 999.5, true]] as const
+      ) {
+        const { add, deadlines } = yield* setup
+        const lease = add("a")
+        const now = deadlines.now()
+        deadlines.sweep({ monotonic: now.monotonic + monotonic, wall: now.wall + wall })
+        assert.strictEqual(lease.isOver, isOver)
+      }
+    }))
+
   it.effect("forgets a lease that has already ended", () =>
     Effect.gen(function*() {
       const { add, deadlines, ends } = yield* setup
@@ -200,8 +213,6 @@ describe("the loop", () => {
         const layer = make(clock)
         layer.add("timer", { renewAfter: 10, usable: 1e6 })
         const early = layer.add("a", { usable: 1e6, renewAfter: 30_000 + 500 })
-        const ended = layer.add("ended", { usable: 1e6, renewAfter: 30_000 })
-        ended.isOver = true
         yield* Effect.scoped(Effect.gen(function*() {
           const noted = yield* Effect.forkScoped(Effect.never).pipe(Effect.andThen(running(layer, clock)))
           stall.millis = late

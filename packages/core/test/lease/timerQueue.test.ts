@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Logger, Schema, Scope } from "effect"
+import { Clock, type Duration, Effect, Exit, Fiber, Logger, Schema, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { IndexedHeap, type Item } from "../../src/internal/lease/indexedHeap.ts"
 import { instant } from "../../src/internal/lease/instant.ts"
@@ -137,8 +137,25 @@ describe("the timer queue", () => {
       alarms.pollAt((yield* now) + 60_000, () => rung++)
       yield* TestClock.adjust(100)
       suspension.millis = 60_000
+      alarms.pollAt((yield* now) + 120_000, () => {})
       yield* TestClock.adjust(1000)
       assert.strictEqual(rung, 1)
+    }).pipe(Effect.scoped))
+
+  it.effect("sleeps once, and again only if a timer is set for an earlier time", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      let sleeps = 0
+      const counting: Clock.Clock = Object.assign(Object.create(clock), {
+        sleep: (duration: Duration.Duration) => Effect.andThen(Effect.sync(() => sleeps++), clock.sleep(duration))
+      })
+      const alarms = yield* Effect.provideService(alarmsOf.make, Clock.Clock, counting)
+      const start = yield* now
+      for (const [millis, expected] of [[200, 1], [300, 1], [100, 2], [150, 2]] as const) {
+        alarms.at(start + millis, () => {})
+        yield* TestClock.adjust(0)
+        assert.strictEqual(sleeps, expected, String(millis))
+      }
     }).pipe(Effect.scoped))
 
   it.effect("timers keep up when turns are long, because later slices are larger", () =>
@@ -159,11 +176,12 @@ describe("the timer queue", () => {
       }))
       yield* TestClock.adjust(100)
       yield* Fiber.join(busy)
+      assert.isAtLeast(counted.turns, 3)
       assert.isAtMost(counted.turns, 6)
     }).pipe(Effect.scoped))
 })
 
-it.effect("when the queue closes, it calls all timers even if one of them throws", () =>
+it.effect("when the queue closes, it calls all timers even if one of them throws, and later timers immediately", () =>
   Effect.gen(function*() {
     const scope = yield* Scope.make()
     const alarms = yield* Scope.provide(alarmsOf.make, scope)
@@ -176,4 +194,6 @@ it.effect("when the queue closes, it calls all timers even if one of them throws
     }
     assert.isTrue(Exit.isSuccess(yield* Effect.exit(Scope.close(scope, Exit.void))))
     assert.deepStrictEqual(rung, [0, 1, 2, 3])
+    alarms.at(1000, () => rung.push(4))
+    assert.deepStrictEqual(rung, [0, 1, 2, 3, 4])
   }).pipe(Effect.provide(Logger.layer([]))))

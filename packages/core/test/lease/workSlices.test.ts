@@ -123,30 +123,37 @@ describe("a thousand tasks at once", () => {
       assert.deepStrictEqual(thrown.map(String), ["Error: task 0", "Error: task 40", "Error: task 80"])
     }).pipe(Effect.scoped))
 
-  it.effect("leases that are due together are renewed in one turn, with up to 500 leases per request", () =>
-    Effect.gen(function*() {
-      const { note, take } = yield* perTurn
-      const store = yield* MutexStore.MutexStore
-      const sizes: Array<number> = []
-      const counted = MutexStore.MutexStore.of({
-        ...store,
-        guard: (requests, notified) =>
-          Effect.suspend(() => {
-            note()
-            sizes.push(requests.length)
-            return store.guard(requests, notified)
-          })
-      })
-      const layer = Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, counted)))
-      yield* Effect.forEach([...names, ...names.map((name) => `second ${name}`)], (name) => Mutex.acquire(name)).pipe(
-        Effect.provide(yield* Layer.build(layer))
-      )
-      take()
-      yield* TestClock.adjust("10 seconds")
-      yield* turns
-      assert.deepStrictEqual(sizes, [500, 500, 500, 500])
-      assert.strictEqual(take().most, 4)
-    }).pipe(Effect.scoped, Effect.provide(HandsLive)))
+  it.effect.each(
+    [{ millis: 0, requests: 4 }, { millis: 10, requests: 2 }]
+  )(
+    "leases that are due together are renewed in requests of up to 500 leases, $requests in a turn if each takes $millis ms",
+    ({ millis, requests: most }) =>
+      Effect.gen(function*() {
+        const { clock, stall } = yield* stalling
+        const { note, take } = yield* perTurn
+        const store = yield* MutexStore.MutexStore
+        const sizes: Array<number> = []
+        const counted = MutexStore.MutexStore.of({
+          ...store,
+          guard: (requests, notified) =>
+            Effect.suspend(() => {
+              note()
+              stall.millis += millis
+              sizes.push(requests.length)
+              return store.guard(requests, notified)
+            })
+        })
+        const layer = Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, counted)))
+        yield* Effect.forEach([...names, ...names.map((name) => `second ${name}`)], (name) => Mutex.acquire(name)).pipe(
+          Effect.provide(yield* Effect.provideService(Layer.build(layer), Clock.Clock, clock))
+        )
+        take()
+        yield* TestClock.adjust("10 seconds")
+        yield* turns
+        assert.deepStrictEqual(sizes, [500, 500, 500, 500])
+        assert.strictEqual(take().most, most)
+      }).pipe(Effect.scoped, Effect.provide(HandsLive))
+  )
 
   it.effect("all leases end in one turn, and their fibers continue in slices", () =>
     Effect.gen(function*() {

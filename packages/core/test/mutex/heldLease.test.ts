@@ -278,6 +278,31 @@ describe("a busy process", { tags: ["L1"] }, () => {
       )
     })
   })
+
+  it.effect("is warned about timers that are late by half of the smallest margin of its leases", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ message }) => void lines.push(String(message)))
+    return Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      yield* Effect.gen(function*() {
+        yield* Mutex.acquire("first")
+        yield* Mutex.acquire("shorter", { ttl: "500 millis", transition: "1500 millis" })
+        yield* Mutex.acquire("last")
+        yield* TestClock.adjust("2500 millis")
+        for (const [millis, warnings] of [[49, 0], [50, 1]] as const) {
+          stall.millis += millis
+          yield* TestClock.adjust("1 second")
+          assert.lengthOf(lines.splice(0).filter((line) => line.includes("Leases have a margin of 100 ms")), warnings)
+        }
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(
+          Mutex.layer().pipe(Layer.provide(MutexStore.layerMemory), Layer.provide(Logger.layer([logger])))
+        ),
+        Effect.provideService(Clock.Clock, clock)
+      )
+    })
+  })
 })
 
 describe("a wall clock that is set back", { tags: ["L1"] }, () => {

@@ -1,9 +1,10 @@
 import { Mutex, type SimbaError } from "@effect-simba/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Context, Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { Cause, Clock, Context, Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { start, TestLive } from "../support/setup.ts"
+import { stalling } from "../support/stalling.ts"
 
 const isLost = (reason: SimbaError.LossReason["_tag"]) => (error: unknown) =>
   assert.deepInclude(error as object, { _tag: "LeaseLost", reason: { _tag: reason } })
@@ -115,6 +116,33 @@ describe("withLock", () => {
       yield* TestClock.adjust("16 seconds")
       assert.strictEqual(yield* Fiber.join(fiber), "BackendGone")
     }).pipe(Effect.provide(TestLive)), { tags: ["L4"] })
+
+  it.effect("fails with the body's error even if the lease was lost, and with its defect if that came before the interruption", () =>
+    Effect.gen(function*() {
+      const { clock, stall } = yield* stalling
+      const lateBy = (millis: number, end: Effect.Effect<never, string>) =>
+        Effect.exit(Effect.sync(() => stall.millis += millis).pipe(Effect.andThen(end), Mutex.withLock("m")))
+      yield* Effect.gen(function*() {
+        const faults = yield* Faults
+        faults.guard = "hang"
+        assert.deepStrictEqual(yield* lateBy(20_000, Effect.die("bug")), Exit.die("bug"))
+        assert.deepStrictEqual(yield* lateBy(20_000, Effect.fail("no")), Exit.fail("no"))
+        const failing = yield* start(lateBy(0, Effect.uninterruptible(Effect.delay(Effect.fail("no"), "20 seconds"))))
+        yield* TestClock.adjust("20 seconds")
+        const exit = yield* Fiber.join(failing)
+        assert.strictEqual(Exit.isFailure(exit) && Cause.squash(exit.cause), "no")
+      }).pipe(Effect.provide(TestLive), Effect.provideService(Clock.Clock, clock))
+    }))
+
+  it.effect("is only interrupted, without a defect, if its body succeeds in spite of the interruption", () =>
+    Effect.gen(function*() {
+      const fiber = yield* start(Effect.sleep("1 second").pipe(Effect.uninterruptible, Mutex.withLock("m")))
+      const interrupting = yield* start(Fiber.interrupt(fiber))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(interrupting)
+      const exit = yield* Fiber.await(fiber)
+      assert.isTrue(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause))
+    }).pipe(Effect.provide(TestLive)))
 
   it.effect("can be interrupted from outside like any effect", () =>
     Effect.gen(function*() {
@@ -290,6 +318,15 @@ describe("protected work that closes the scope of its own lease", () => {
       assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
     }).pipe(Effect.provide(TestLive)))
 })
+
+it.effect("protected work that releases its lease and ends in its first step returns its result", () =>
+  Effect.gen(function*() {
+    const scope = yield* Scope.make()
+    const lease = yield* Scope.provide(Mutex.acquire("m"), scope)
+    const close = Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true })
+    assert.strictEqual(yield* lease.protect(Effect.as(close, "result")), "result")
+    assert.strictEqual((yield* Mutex.owner("m"))._tag, "Free")
+  }).pipe(Effect.provide(TestLive)))
 
 describe("a nested lock on the same name", () => {
   it.effect("fails immediately with AlreadyHeld, even in child fibers", () =>
