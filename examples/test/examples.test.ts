@@ -2,7 +2,7 @@
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Fiber, Layer, Option } from "effect"
+import { ConfigProvider, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
 import * as mutexExample from "../mutex.ts"
 import * as serviceExample from "../service.ts"
@@ -58,11 +58,11 @@ describe("with-lock.ts", () => {
             grants++
             done(exit)
           }),
-        guard: (requests) => {
+        guard: (requests, done) => {
           renewals++
-          return renewals === 1
-            ? Effect.succeed(requests.map(() => ({ _tag: "Lost" as const, ownership: { _tag: "Free" as const } })))
-            : store.guard(requests)
+          if (renewals > 1) return store.guard(requests, done)
+          done(Exit.succeed(requests.map(() => ({ _tag: "Lost", ownership: { _tag: "Free" } }))))
+          return () => {}
         }
       }))
     ).pipe(Layer.provide(MutexStore.layerMemory))

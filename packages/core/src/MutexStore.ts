@@ -273,14 +273,18 @@ export class MutexStore extends Context.Service<MutexStore, {
     done: (exit: Exit.Exit<AcquireResult, StoreError>) => void
   ) => () => void
   /**
-   * Renews many leases in a few round trips, and returns the results in the order of the requests. A renewed lease
-   * lasts its full duration from now, even if it then ends sooner than before. A store with several servers passes each
-   * result to `onResult` as soon as it arrives. That result counts even if the whole call is abandoned.
+   * Renews many leases in a few round trips. Calls `done` once, with the results in the order of the requests. A
+   * renewed lease lasts its full duration from now, even if it then ends sooner than before. A store with several
+   * servers passes each result to `onResult` as soon as it arrives. The returned function abandons the call: the store
+   * does not send what it has not sent yet. Results that were passed to `onResult` before still count.
+   *
+   * @see {@link guard} for an Effect
    */
   readonly guard: (
     requests: ReadonlyArray<GuardRequest>,
+    done: (exit: Exit.Exit<ReadonlyArray<GuardResult>, StoreError>) => void,
     onResult?: (index: number, result: GuardResult) => void
-  ) => Effect.Effect<ReadonlyArray<GuardResult>, StoreError>
+  ) => () => void
   /** Sends a confirmation before it returns. Calls `done` once, with the reply. */
   readonly confirm: (request: ConfirmRequest, done: (exit: Exit.Exit<AcquireResult, StoreError>) => void) => void
   /**
@@ -427,6 +431,29 @@ export const acquire = (
   store: MutexStore["Service"],
   request: AcquireRequest
 ): Effect.Effect<AcquireResult, StoreError> => Effect.callback((resume) => Effect.sync(store.acquire(request, resume)))
+
+/**
+ * Renews leases and waits for the results. An interruption abandons the call.
+ *
+ * **Example** (Renewing a lease)
+ *
+ * ```ts
+ * import * as MutexStore from "@effect-simba/core/MutexStore"
+ * import { Duration, Effect } from "effect"
+ *
+ * const renew = (attempt: Pick<MutexStore.AcquireRequest, "id" | "mutex">) =>
+ *   Effect.flatMap(MutexStore.MutexStore, (store) =>
+ *     MutexStore.guard(store, [{ ...attempt, lease: Duration.seconds(16) }]))
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const guard = (
+  store: MutexStore["Service"],
+  requests: ReadonlyArray<GuardRequest>
+): Effect.Effect<ReadonlyArray<GuardResult>, StoreError> =>
+  Effect.callback((resume) => Effect.sync(store.guard(requests, resume)))
 
 /**
  * Releases a mutex and waits for the reply.
@@ -583,11 +610,14 @@ const make = Effect.gen(function*() {
       done(Exit.succeed(withMutex(request.mutex, (mutex) => mutex.acquire(request))))
       return () => {}
     },
-    guard: (requests) =>
-      Effect.forEach(
-        requests,
-        (request) => using(request.mutex, (mutex) => mutex.guard(request.id, Duration.toMillis(request.lease)))
-      ),
+    guard: (requests, done) => {
+      done(
+        Exit.succeed(
+          requests.map(({ id, lease, mutex }) => withMutex(mutex, (mutex) => mutex.guard(id, Duration.toMillis(lease))))
+        )
+      )
+      return () => {}
+    },
     confirm: (request, done) => done(Exit.succeed(withMutex(request.mutex, (mutex) => mutex.confirm(request)))),
     release: (request, done) => done(Exit.succeed(withMutex(request.mutex, (mutex) => mutex.release(request)))),
     isReady: () => true,

@@ -3,8 +3,8 @@ import * as MutexStore from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, References, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { acquiring } from "../support/acquiring.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
+import { acquiring } from "../support/requests.ts"
 import { start, TestLive } from "../support/setup.ts"
 
 /** Runs every fiber that can run, without moving the clock. */

@@ -6,9 +6,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Layer, Logger, References, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { jobHost } from "../../src/internal/leadership/jobHost.ts"
-import { acquiring } from "../support/acquiring.ts"
 import { outage, refusal, silentStore } from "../support/faultyStore.ts"
 import * as Fleet from "../support/fleet.ts"
+import { acquiring, guarding } from "../support/requests.ts"
 import { start, TestLive } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
@@ -34,7 +34,7 @@ const counting = () => {
       ...store,
       isReady: () => false,
       acquire: acquiring((request) => through("acquired", MutexStore.acquire(store, request))),
-      guard: (requests) => through(undefined, store.guard(requests)),
+      guard: guarding((requests) => through(undefined, MutexStore.guard(store, requests))),
       owner: (name) => through("owners", store.owner(name)),
       inspect: (name, limit) => through(undefined, store.inspect(name, limit))
     }))

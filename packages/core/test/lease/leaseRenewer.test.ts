@@ -140,26 +140,39 @@ describe("renewing many leases", () => {
     }).pipe(Effect.scoped, Effect.provide(TestLive)))
 
   it.effect("abandons a call that got no reply in time", () => {
-    const interrupted: Array<number> = []
+    const abandoned: Array<number> = []
     const store = Layer.effect(
       MutexStore.MutexStore,
-      Effect.map(MutexStore.MutexStore, (store) => ({
+      Effect.map(Effect.all([MutexStore.MutexStore, Clock.Clock]), ([store, clock]) => ({
         ...store,
-        guard: () =>
-          Effect.onInterrupt(
-            Effect.never,
-            () => Effect.map(Clock.currentTimeMillis, (now) => void interrupted.push(now))
-          )
+        guard: () => () => void abandoned.push(clock.currentTimeMillisUnsafe())
       }))
     )
     return Effect.gen(function*() {
       yield* Mutex.acquire("m")
       yield* TestClock.adjust("11 seconds")
-      assert.deepStrictEqual(interrupted, [11_000])
+      assert.deepStrictEqual(abandoned, [11_000])
     }).pipe(
       Effect.scoped,
       Effect.provide(Mutex.layer().pipe(Layer.provide(store), Layer.provide(MutexStore.layerMemory)))
     )
+  })
+
+  it.effect("abandons a call that is in flight when its layer closes", () => {
+    let abandoned = 0
+    const store = Layer.effect(
+      MutexStore.MutexStore,
+      Effect.map(MutexStore.MutexStore, (store) => ({ ...store, guard: () => () => void abandoned++ }))
+    )
+    return Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const service = yield* Scope.provide(Layer.build(Layer.fresh(Mutex.layer())), scope)
+      yield* Effect.provide(Mutex.acquire("m"), service)
+      yield* TestClock.adjust("10500 millis")
+      assert.strictEqual(abandoned, 0)
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual(abandoned, 1)
+    }).pipe(Effect.scoped, Effect.provide(store.pipe(Layer.provide(MutexStore.layerMemory))))
   })
 
   it.effect("ignores a call's timeout once the call has got its reply", () =>
@@ -233,7 +246,7 @@ describe("renewing many leases", () => {
       MutexStore.MutexStore,
       Effect.map(MutexStore.MutexStore, (store) => ({
         ...store,
-        guard: (requests) => isShort ? Effect.succeed([]) : store.guard(requests)
+        guard: (requests, done) => store.guard(isShort ? [] : requests, done)
       }))
     )
     return Effect.gen(function*() {
@@ -254,12 +267,14 @@ describe("renewing many leases", () => {
       MutexStore.MutexStore,
       Effect.map(MutexStore.MutexStore, (store) => ({
         ...store,
-        guard: (requests, notified) =>
-          Effect.forEach(requests, (request, index) =>
-            isStuck && request.mutex.startsWith("slow")
-              ? Effect.never
-              : Effect.tap(Effect.map(store.guard([request]), ([result]) => result!), (result) =>
-                Effect.sync(() => notified?.(index, result))), { concurrency: "unbounded" })
+        guard: (requests, done, onResult) =>
+          store.guard(requests, (exit) => {
+            const hasReply = ({ mutex }: MutexStore.GuardRequest) => !isStuck || !mutex.startsWith("slow")
+            if (Exit.isSuccess(exit)) {
+              exit.value.forEach((result, index) => hasReply(requests[index]!) ? onResult?.(index, result) : undefined)
+            }
+            if (requests.every(hasReply)) done(exit)
+          })
       }))
     )
     return Effect.gen(function*() {
@@ -302,13 +317,13 @@ describe("renewing many leases", () => {
     const asked: Array<number> = []
     const store = Layer.effect(
       MutexStore.MutexStore,
-      Effect.map(MutexStore.MutexStore, (store) => ({
+      Effect.map(Effect.all([MutexStore.MutexStore, Clock.Clock]), ([store, clock]) => ({
         ...store,
-        guard: (requests) =>
-          Effect.flatMap(Clock.currentTimeMillis, (now) => {
-            if (requests.some(({ mutex }) => mutex === "first")) asked.push(now)
-            return Effect.fail(new SimbaError.BackendError({ operation: "guard", isRetryable: true, cause: "down" }))
-          })
+        guard: (requests, done) => {
+          if (requests.some(({ mutex }) => mutex === "first")) asked.push(clock.currentTimeMillisUnsafe())
+          done(Exit.fail(new SimbaError.BackendError({ operation: "guard", isRetryable: true, cause: "down" })))
+          return () => {}
+        }
       }))
     )
     return Effect.gen(function*() {
@@ -339,11 +354,11 @@ describe("renewing many leases", () => {
             store.inbox(key, onForced),
             Effect.forkScoped(Effect.delay(Effect.sync(() => onForced(forced)), 500))
           ),
-        guard: (requests) => {
+        guard: (requests, done) => {
           guarded++
-          return isVanished
-            ? Effect.succeed(requests.map(() => ({ _tag: "Lost", ownership: { _tag: "Free" } })))
-            : store.guard(requests)
+          if (!isVanished) return store.guard(requests, done)
+          done(Exit.succeed(requests.map(() => ({ _tag: "Lost", ownership: { _tag: "Free" } }))))
+          return () => {}
         }
       }))
     )

@@ -11,14 +11,20 @@ import { settingsOf } from "../../src/internal/mutex/leaseOptions.ts"
 import { Faults } from "../support/faultyStore.ts"
 import { TestLive, timeLeft } from "../support/setup.ts"
 
-type Guard = MutexStore.MutexStore["Service"]["guard"]
-
-/** A layer whose renewals are decided by `guard`. */
-const withGuard = (guard: (store: MutexStore.MutexStore["Service"]) => Guard) =>
+/** A layer whose renewals get the replies that `results` returns. */
+const withResults = (
+  results: (requests: ReadonlyArray<MutexStore.GuardRequest>) => ReadonlyArray<MutexStore.GuardResult>
+) =>
   Mutex.layer().pipe(
     Layer.provide(Layer.effect(
       MutexStore.MutexStore,
-      Effect.map(MutexStore.MutexStore, (store) => ({ ...store, guard: guard(store) }))
+      Effect.map(MutexStore.MutexStore, (store) => ({
+        ...store,
+        guard: (requests, done) => {
+          done(Exit.succeed(results(requests)))
+          return () => {}
+        }
+      }))
     )),
     Layer.provide(MutexStore.layerMemory)
   )
@@ -114,9 +120,9 @@ describe("leases that were renewed by the same request", () => {
       for (const lease of [a, c, d]) assert.isTrue(yield* lease.isHeld)
     }).pipe(
       Effect.scoped,
-      Effect.provide(withGuard(() => (requests) => {
+      Effect.provide(withResults((requests) => {
         sent.push(requests.map(({ mutex }) => mutex))
-        return Effect.succeed(replies)
+        return replies
       }))
     )
   })
@@ -131,7 +137,7 @@ describe("leases that were renewed by the same request", () => {
       for (const lease of leases) assert.strictEqual((yield* lease.lost).reason._tag, "Vanished")
     }).pipe(
       Effect.scoped,
-      Effect.provide(withGuard(() => (requests) => Effect.succeed(requests.map(() => reply))))
+      Effect.provide(withResults((requests) => requests.map(() => reply)))
     )
   })
 
@@ -143,7 +149,7 @@ describe("leases that were renewed by the same request", () => {
     }).pipe(
       Effect.scoped,
       Effect.provide([
-        withGuard(() => (requests) => Effect.succeed(requests.slice(1).map(() => renewed))),
+        withResults((requests) => requests.slice(1).map(() => renewed)),
         Logger.layer([])
       ])
     ))

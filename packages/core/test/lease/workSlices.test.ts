@@ -135,13 +135,12 @@ describe("a thousand tasks at once", () => {
         const sizes: Array<number> = []
         const counted = MutexStore.MutexStore.of({
           ...store,
-          guard: (requests, notified) =>
-            Effect.suspend(() => {
-              note()
-              stall.millis += millis
-              sizes.push(requests.length)
-              return store.guard(requests, notified)
-            })
+          guard: (requests, done) => {
+            note()
+            stall.millis += millis
+            sizes.push(requests.length)
+            return store.guard(requests, done)
+          }
         })
         const layer = Layer.fresh(Mutex.layer()).pipe(Layer.provide(Layer.succeed(MutexStore.MutexStore, counted)))
         yield* Effect.forEach([...names, ...names.map((name) => `second ${name}`)], (name) => Mutex.acquire(name)).pipe(

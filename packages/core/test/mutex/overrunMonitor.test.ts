@@ -7,6 +7,7 @@ import { Faults } from "../support/faultyStore.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import * as grantingStore from "../support/grantingStore.ts"
 import { Backend, GrantingLive, outage, turn } from "../support/grantingStore.ts"
+import { guarding } from "../support/requests.ts"
 import { start } from "../support/setup.ts"
 import { stalling } from "../support/stalling.ts"
 
@@ -114,7 +115,7 @@ describe("onOverrun", { tags: ["B26"] }, () => {
     return Effect.gen(function*() {
       const store = yield* MutexStore.MutexStore
       const { micros, notify, reply } = yield* Backend
-      const unrenewed = MutexStore.MutexStore.of({ ...store, guard: () => Effect.fail(outage) })
+      const unrenewed = MutexStore.MutexStore.of({ ...store, guard: guarding(() => Effect.fail(outage)) })
       const mutex = yield* Layer.build(
         Layer.fresh(Mutex.layer({ onOverrun: (loss) => Effect.sync(() => void overruns.push(loss)) })).pipe(
           Layer.provide(Layer.succeed(MutexStore.MutexStore, unrenewed))

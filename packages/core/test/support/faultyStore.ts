@@ -3,7 +3,7 @@ import type { ClaimResult } from "@effect-simba/core/JobStore"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import * as SimbaError from "@effect-simba/core/SimbaError"
 import { Clock, Context, type Duration, Effect, Layer } from "effect"
-import { acquiring } from "./acquiring.ts"
+import { acquiring, guarding } from "./requests.ts"
 
 export interface Switches {
   /**
@@ -88,11 +88,10 @@ export const layer: Layer.Layer<MutexStore.MutexStore | Faults> = Layer.effectCo
       }
       return through(faults.acquire, MutexStore.acquire(store, request))
     }, run),
-    guard: (requests) =>
-      Effect.suspend(() => {
-        faults.calls.push(`guard ${requests.length}`)
-        return through(faults.guard, store.guard(requests))
-      }),
+    guard: guarding((requests) => {
+      faults.calls.push(`guard ${requests.length}`)
+      return through(faults.guard, MutexStore.guard(store, requests))
+    }, run),
     release: (request, done) => {
       faults.calls.push("release")
       run(through(faults.release, MutexStore.release(store, request))).addObserver(done)

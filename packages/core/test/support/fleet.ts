@@ -2,8 +2,8 @@
 import { Mutex } from "@effect-simba/core"
 import * as MutexStore from "@effect-simba/core/MutexStore"
 import { Clock, Context, Effect, Exit, type Fiber, Layer, Logger, Scope } from "effect"
-import { acquiring } from "./acquiring.ts"
 import * as FaultyStore from "./faultyStore.ts"
+import { acquiring, guarding } from "./requests.ts"
 
 type Store = MutexStore.MutexStore["Service"]
 
@@ -14,7 +14,7 @@ const wrap = (
 ): Store => ({
   ...store,
   acquire: acquiring((request) => through(MutexStore.acquire(store, request)), run),
-  guard: (requests) => through(store.guard(requests)),
+  guard: guarding((requests) => through(MutexStore.guard(store, requests)), run),
   release: (request, done) => void run(through(Effect.sync(() => store.release(request, done)))),
   owner: (mutex) => through(store.owner(mutex)),
   inspect: (mutex, limit) => through(store.inspect(mutex, limit)),

@@ -71,11 +71,11 @@ const store = Layer.effectContext(Effect.gen(function*() {
         calls.push("confirm")
         confirmations.push({ request, done })
       },
-      guard: (requests) =>
-        Effect.sync(() => {
-          calls.push("renew")
-          return requests.map(() => ({ _tag: "Renewed" }) as const)
-        }),
+      guard: (requests, done) => {
+        calls.push("renew")
+        done(Exit.succeed(requests.map(() => ({ _tag: "Renewed" }))))
+        return () => {}
+      },
       release: (request, done) => {
         calls.push("release")
         releases.push(request)

@@ -35,14 +35,13 @@ const handsOn = Layer.effectContext(Effect.gen(function*() {
   const lines: Array<Line> = []
   const changes = yield* Queue.unbounded<Change>()
   const stuck = new Set<string>()
-  const unless = <A, E>(mutexes: ReadonlyArray<string>, effect: Effect.Effect<A, E>) =>
-    Effect.suspend(() => mutexes.some((mutex) => stuck.has(mutex)) ? Effect.never : effect)
   return Context.make(
     MutexStore,
     MutexStore.of({
       ...store,
       acquire: (request, done) => stuck.has(request.mutex) ? () => {} : store.acquire(request, done),
-      guard: (requests) => unless(requests.map(({ mutex }) => mutex), store.guard(requests)),
+      guard: (requests, done) =>
+        requests.some(({ mutex }) => stuck.has(mutex)) ? () => {} : store.guard(requests, done),
       inbox: (key, onForced) =>
         Effect.map(store.inbox(key, onForced), (inbox) => ({
           ...inbox,

@@ -512,7 +512,7 @@ describe("the store fails with a ProtocolError for a malformed reply to", () => 
 
   it.effect.each([["x"], [[1, "owner", "x@@"]], [[1, "what", ""]]].map((reply) => ({ reply })))(
     "guard: $reply",
-    ({ reply }) => readingFails(reply, (store) => store.guard([{ mutex, id, lease: period }]))
+    ({ reply }) => readingFails(reply, (store) => MutexStore.guard(store, [{ mutex, id, lease: period }]))
   )
 
   it.effect.each(badInspects.map((reply) => ({ reply })))(

@@ -2,7 +2,7 @@
 import { FencingToken } from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import { type LeaseId, MutexName } from "@effect-simba/core/MutexName"
-import { acquire, MutexStore, release, wakeUps } from "@effect-simba/core/MutexStore"
+import { acquire, guard, MutexStore, release, wakeUps } from "@effect-simba/core/MutexStore"
 import { BackendError, ProtocolError } from "@effect-simba/core/SimbaError"
 import { RedisMutex } from "@effect-simba/redis"
 import { FakeRedis } from "@effect-simba/testkit"
@@ -188,7 +188,7 @@ describe("requests from one event-loop turn", () => {
     }).pipe(Effect.provide(FakeLive)))
 
   it.effect.each<readonly [string, (store: MutexStore["Service"], held: Held) => Effect.Effect<unknown, unknown>]>([
-    ["a renewal", (store, held) => store.guard([held])],
+    ["a renewal", (store, held) => guard(store, [held])],
     ["asking for the owner", (store, { mutex }) => store.owner(mutex)],
     ["a forced release", (store, { confirm, mutex }) => store.forceRelease(mutex, confirm)]
   ])("%s is sent after the batch from the same turn", ([, ask]) =>

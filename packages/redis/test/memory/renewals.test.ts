@@ -1,11 +1,11 @@
 /** How lease renewals share calls to the server. */
 import { type Lease, Mutex, MutexName } from "@effect-simba/core"
-import { acquire, MutexStore } from "@effect-simba/core/MutexStore"
+import { acquire, guard, MutexStore } from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { TestRedis } from "@effect-simba/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
 import { type CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
@@ -14,7 +14,7 @@ import * as renewals from "../../src/internal/mutex/renewalBatch.ts"
 import { freshId, requestOf } from "../support/harness.ts"
 
 describe("renewals through Effect's Redis service", () => {
-  it.effect("are interrupted with their caller", () =>
+  it.effect("are interrupted if their caller abandons them", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
       const send = (command: string) =>
@@ -23,15 +23,15 @@ describe("renewals through Effect's Redis service", () => {
           () => Effect.sync(() => log.push(`${command} ends`))
         )
       const direct = yield* overRedis({ send } as unknown as Redis["Service"])
-      const renew = renewals.make(direct, { lua: "", sha: "sha" })
+      const renew = renewals.make(direct, { lua: "", sha: "sha" }, { perLease: false })
       const request = { mutex: MutexName.MutexName.make("m"), id: freshId(), lease: Duration.seconds(16) }
-      const renewing = yield* Effect.forkChild(renew([request]), { startImmediately: true })
+      const abandon = renew([request], () => {})
       assert.deepStrictEqual(log, ["EVALSHA begins"])
-      yield* Fiber.interrupt(renewing)
+      abandon()
       assert.deepStrictEqual(log, ["EVALSHA begins", "EVALSHA ends"])
     }))
 
-  it.effect("are not resent with the script's text if their caller has given up", () =>
+  it.effect("are not resent with the script's text if their caller has abandoned them", () =>
     Effect.gen(function*() {
       const sent: Array<string> = []
       const replies: Array<Parameters<CommandSink["Service"]["send"]>[2]> = []
@@ -44,10 +44,10 @@ describe("renewals through Effect's Redis service", () => {
           return undefined
         }
       }
-      const renew = renewals.make(sink, { lua: "", sha: "sha" })
+      const renew = renewals.make(sink, { lua: "", sha: "sha" }, { perLease: false })
       const request = { mutex: MutexName.MutexName.make("m"), id: freshId(), lease: Duration.seconds(16) }
-      const renewing = yield* Effect.forkChild(renew([request]), { startImmediately: true })
-      yield* Fiber.interrupt(renewing)
+      const abandon = renew([request], () => {})
+      abandon()
       replies[0]!({ cause: new Error("NOSCRIPT") }, undefined)
       assert.deepStrictEqual(sent, ["EVALSHA"])
     }))
@@ -59,7 +59,7 @@ it.effect("one call renews leases of different lengths", () =>
     for (const lengths of [[16, 30, 7], [16, 16, 7], [30, 16, 16], [16, 16, 16]]) {
       const requests = lengths.map((seconds) => ({ ...requestOf("length"), lease: Duration.seconds(seconds) }))
       for (const request of requests) yield* acquire(store, { ...request, lease: Duration.seconds(5) })
-      const renewed = yield* store.guard(requests)
+      const renewed = yield* guard(store, requests)
       assert.deepStrictEqual(renewed.map(({ _tag }) => _tag), ["Renewed", "Renewed", "Renewed"])
       const left = yield* Effect.forEach(requests, ({ mutex }) => store.owner(mutex))
       assert.deepStrictEqual(

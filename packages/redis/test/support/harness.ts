@@ -8,6 +8,7 @@ import {
   acquire,
   type AcquireRequest,
   type AcquireResult,
+  guard,
   inboxOf,
   MutexStore,
   release,
@@ -139,7 +140,7 @@ export const contender = (
     leave,
     /** Releases the mutex and returns the resulting ownership. */
     release: Effect.andThen(leave, store.owner(mutex)),
-    guard: Effect.map(store.guard([{ mutex, id, lease }]), (results) => results[0]!)
+    guard: Effect.map(guard(store, [{ mutex, id, lease }]), (results) => results[0]!)
   }
 }
 

@@ -21,7 +21,7 @@ import type { Instant } from "./instant.ts"
 import type { RenewalGroup } from "./leaseDeadline.ts"
 import type { Recorder } from "./metricsRecorder.ts"
 import { socketsRead } from "./replyTimeout.ts"
-import { noReply, toFailure } from "./storeFailure.ts"
+import { noReply, reply, toFailure } from "./storeFailure.ts"
 import type { TimerQueue } from "./timerQueue.ts"
 import type { Slice } from "./workSlices.ts"
 
@@ -61,11 +61,15 @@ interface Renewal<L extends AnyLease, A extends Reply> {
     readonly lost: Metric.Counter<number>
     readonly timeLeft: Metric.Histogram<number>
   }
-  /** Returns a reply for each lease. Replies passed to `onReply` count even if the request fails afterwards. */
+  /**
+   * Calls `done` once, with a reply for each lease. Replies passed to `onReply` count even if the request fails
+   * afterwards. Returns a function that abandons the request.
+   */
   readonly send: (
     batch: ReadonlyArray<L>,
+    done: (exit: Exit.Exit<ReadonlyArray<A>, StoreError>) => void,
     onReply: (index: number, reply: A) => void
-  ) => Effect.Effect<ReadonlyArray<A>, StoreError>
+  ) => () => void
   readonly attributes: (lease: L) => Record<string, unknown>
   readonly lost: (lease: L, reply: Extract<A, { readonly _tag: "Lost" }>) => void
   /** Returns an effect that decides whether to renew the lease, or undefined to renew it unconditionally. */
@@ -92,7 +96,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
   renewal: Renewal<L, A>,
   fibers: FiberSet.FiberSet
 ): Effect.fn.Return<{ readonly paced: (lease: L) => void }, never, Scope.Scope> {
-  const { metrics, recorder, deadlines, what } = renewal
+  const { metrics, recorder, deadlines, timers, what } = renewal
   const fork = yield* FiberSet.runtime(fibers)()
   const timeoutMillis = Duration.toMillis(renewal.timeout)
 
@@ -249,14 +253,30 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     watch(failed, true, Effect.andThen(warning, pauses))
   }
 
-  /** Sends a batch in a fiber of its own, because a store's request is an effect. */
+  const sendInSpan: typeof renewal.send = (leases, done, onReply) => {
+    const request = Effect.callback<ReadonlyArray<A>, StoreError>((resume) =>
+      Effect.sync(renewal.send(leases, resume, onReply))
+    )
+    const fiber = fork(tracing.span(renewal.span, () => ({
+      root: true,
+      attributes: { "simba.leases": leases.length, ...(leases.length === 1 ? renewal.attributes(leases[0]!) : {}) }
+    }), request))
+    fiber.addObserver(done)
+    return () => fiber.interruptUnsafe()
+  }
+  const send = (yield* Effect.withFiber((fiber) => Effect.succeed(tracing.isTracing(fiber))))
+    ? sendInSpan
+    : renewal.send
+
+  /** Sends a batch without a fiber, unless it has a span. */
   const renew = (batch: Batch<L>): void => {
     const { leases, groups } = batch
     const sent = deadlines.now()
     const replies: Array<A | undefined> = []
     let isOver = false
+    let abandon: () => void = () => {}
     const end = (exit: Exit.Exit<ReadonlyArray<A>, StoreError>) => {
-      if (isOver || renewal.timers.isClosed()) return
+      if (isOver || timers.isClosed()) return
       isOver = true
       unset()
       try {
@@ -265,16 +285,16 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
         fork(recover(groups, true, Cause.die(error)))
       }
     }
-    const unset = renewal.timers.at(sent.monotonic + timeoutMillis, () => fork(Effect.andThen(socketsRead, timeOut)))
-    const timeOut = Effect.sync(() => {
+    const timeOut = () => {
       end(Exit.fail(noReply(renewal.operation, renewal.timeout)))
-      fiber.interruptUnsafe()
-    })
-    const fiber = fork(tracing.span(renewal.span, () => ({
-      root: true,
-      attributes: { "simba.leases": leases.length, ...(leases.length === 1 ? renewal.attributes(leases[0]!) : {}) }
-    }), Effect.suspend(() => renewal.send(leases, (index, reply) => void (replies[index] = reply)))))
-    fiber.addObserver(end)
+      abandon()
+    }
+    const unset = timers.at(
+      sent.monotonic + timeoutMillis,
+      () => timers.isClosed() ? timeOut() : fork(Effect.andThen(socketsRead, Effect.sync(timeOut)))
+    )
+    const onReply = (index: number, reply: A) => void (replies[index] = reply)
+    abandon = reply<ReadonlyArray<A>, () => void>((done) => send(leases, done, onReply), end) ?? abandon
   }
 
   const ask = Effect.fnUntraced(function*(group: RenewalGroup, probe: Effect.Effect<boolean>) {

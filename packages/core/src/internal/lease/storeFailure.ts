@@ -27,17 +27,18 @@ type Done<A> = (exit: Exit.Exit<A, StoreError>) => void
 
 /**
  * Sends a request, and calls `done` once, with the reply. An exception from the store counts as its reply, but one from
- * `done` does not.
+ * `done` does not. Returns what `send` returns.
  */
-export const reply = <A>(send: (done: Done<A>) => void, done: Done<A>): void => {
+export const reply = <A, B = void>(send: (done: Done<A>) => B, done: Done<A>): B | undefined => {
   let isDone = false
   try {
-    send((exit) => {
+    return send((exit) => {
       isDone = true
       done(exit)
     })
   } catch (error) {
     if (isDone) throw error
     done(Exit.die(error))
+    return undefined
   }
 }

@@ -73,6 +73,7 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
   readonly renewing = Effect.fnUntraced({ self: this }, function*(this: StreamTable, store: Service) {
     const { config, deadlines, metrics } = this
     const fibers = yield* FiberSet.make()
+    const fork = yield* FiberSet.runtime(fibers)()
     yield* leaseRenewer.start<OwnedStream, RenewResult>({
       deadlines,
       recorder: metrics,
@@ -84,18 +85,16 @@ export class StreamTable extends LeaseTable<OwnedStream, Lost> {
       batchSize: 200,
       schedule: retrySchedule("50 millis", Duration.divideUnsafe(config.heartbeatInterval, 8)),
       metrics: { ...StreamMetrics.stream.renewals, timeLeft: StreamMetrics.stream.timeLeftAtRenewal },
-      send: (batch) =>
-        Effect.suspend(() => {
-          const requests = batch.map((owned) => owned.renewal())
-          return Effect.tap(store.renew(requests, config.leaseDuration), (results) =>
-            Effect.sync(() =>
-              results.forEach(({ _tag }, i) => {
-                if (_tag === "Renewed") {
-                  batch[i]!.renewedBy(requests[i]!)
-                }
-              })
-            ))
-        }),
+      send: (batch, done) => {
+        const requests = batch.map((owned) => owned.renewal())
+        const renewing = Effect.map(store.renew(requests, config.leaseDuration), (results) => {
+          results.forEach(({ _tag }, i) => _tag === "Renewed" ? batch[i]!.renewedBy(requests[i]!) : undefined)
+          return results
+        })
+        const fiber = fork(renewing)
+        fiber.addObserver(done)
+        return () => fiber.interruptUnsafe()
+      },
       attributes: () => ({}),
       // An in-flight request to end the lease may have been processed before the renewal: wait for its reply
       lost: (owned, { reason }) => {

@@ -2,10 +2,10 @@
  * Sends renewals, with one call for all leases that are due together. `store` uses it for core's `leaseRenewer`.
  * `renewLeases.lua` executes the call.
  */
-import type { GuardRequest, GuardResult } from "@effect-simba/core/MutexStore"
+import type { GuardRequest, GuardResult, MutexStore } from "@effect-simba/core/MutexStore"
 import type { ProtocolError, StoreError } from "@effect-simba/core/SimbaError"
+import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { CommandSink } from "../client/commandSink.ts"
 import { reader } from "../client/decode.ts"
@@ -43,26 +43,46 @@ const resultsOf = (
   })
 }
 
-export const make = (sink: CommandSink["Service"], script: Loaded) =>
-(
-  requests: ReadonlyArray<GuardRequest>
-): Effect.Effect<ReadonlyArray<GuardResult>, StoreError> =>
-  Effect.callback((resume) => {
-    let isAbandoned = false
-    const cancel = send(
-      sink,
-      script,
-      (script) => isAbandoned ? undefined : argsOf(script, requests),
-      (failure, reply) =>
-        resume(
-          failure === undefined
-            ? resultsOf(requests, reply)
-            : Exit.fail(backendError("guard", failure.cause))
-        )
-    )
-    // Cancel the request. If it were sent late, it could extend a lease that its owner no longer uses
-    return Effect.sync(() => {
-      isAbandoned = true
-      cancel()
+type Guard = MutexStore["Service"]["guard"]
+
+const renewTogether = (sink: CommandSink["Service"], script: Loaded): Guard => (requests, done) => {
+  let isAbandoned = false
+  const cancel = send(
+    sink,
+    script,
+    (script) => isAbandoned ? undefined : argsOf(script, requests),
+    (failure, reply) =>
+      done(failure === undefined ? resultsOf(requests, reply) : Exit.fail(backendError("guard", failure.cause)))
+  )
+  // Cancel the request. If it were sent late, it could extend a lease that its owner no longer uses
+  return () => {
+    isAbandoned = true
+    cancel()
+  }
+}
+
+const renewEach = (renew: Guard): Guard => (requests, done, onResult) => {
+  const results: Array<GuardResult> = []
+  let missing = requests.length
+  if (missing === 0) done(Exit.succeed(results))
+  const cancels = requests.map((request, index) =>
+    renew([request], (exit) => {
+      const result: GuardResult = Exit.isSuccess(exit)
+        ? exit.value[0]!
+        : { _tag: "Failed", error: Cause.squash(exit.cause) as StoreError }
+      results[index] = result
+      // Report each result as it arrives, because a hanging node must not delay the others
+      onResult?.(index, result)
+      if (--missing === 0) done(Exit.succeed(results))
     })
-  })
+  )
+  return () => {
+    for (const cancel of cancels) cancel()
+  }
+}
+
+/** With `perLease`, each lease has a call of its own, because a Cluster's nodes share the leases. */
+export const make = (sink: CommandSink["Service"], script: Loaded, { perLease }: { readonly perLease: boolean }) => {
+  const renew = renewTogether(sink, script)
+  return perLease ? renewEach(renew) : renew
+}

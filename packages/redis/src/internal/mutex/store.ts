@@ -1,6 +1,6 @@
 /** The mutex store on Effect's `Redis` service. Provided by `RedisMutex`. */
 import { MutexName } from "@effect-simba/core/MutexName"
-import { type Change, type GuardRequest, type GuardResult, MutexStore } from "@effect-simba/core/MutexStore"
+import { type Change, MutexStore } from "@effect-simba/core/MutexStore"
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import type { Subscriber } from "@effect-simba/core/Subscriber"
 import * as Duration from "effect/Duration"
@@ -8,7 +8,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
-import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { RedisTopology } from "../../RedisTopology.ts"
@@ -85,8 +84,7 @@ const make = Effect.gen(function*() {
       return effect
     })
 
-  const sendRenewal = renewalBatch.make(sink, yield* load(redis, scripts.renewLeases))
-  const renew = (requests: ReadonlyArray<GuardRequest>) => behind(sendRenewal(requests))
+  const renew = renewalBatch.make(sink, yield* load(redis, scripts.renewLeases), { perLease: isCluster })
 
   return MutexStore.of({
     acquire: (request, done) => {
@@ -100,18 +98,10 @@ const make = Effect.gen(function*() {
       })
     },
     confirm,
-    guard: (requests, onResult) =>
-      topology._tag === "Single" ?
-        renew(requests) :
-        Effect.forEach(requests, (request, index) =>
-          Effect.map(Effect.result(renew([request])), (reply) => {
-            const result: GuardResult = Result.isSuccess(reply)
-              ? reply.success[0]!
-              : { _tag: "Failed", error: reply.failure }
-            // Report each result as it arrives, because a hanging node must not delay the others
-            onResult?.(index, result)
-            return result
-          }), { concurrency: "unbounded" }),
+    guard: (...request) => {
+      flush()
+      return renew(...request)
+    },
     release,
     isReady: sink.isReady,
     owner: (mutex) => behind(readOwner({ owner: mutexKeys.owner(mutex) })),

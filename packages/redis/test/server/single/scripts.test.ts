@@ -1,4 +1,4 @@
-import { acquire, MutexStore } from "@effect-simba/core/MutexStore"
+import { acquire, guard, MutexStore } from "@effect-simba/core/MutexStore"
 import { Subscriber } from "@effect-simba/core/Subscriber"
 import { IoRedis, RedisMutex } from "@effect-simba/redis"
 import { assert, layer } from "@effect/vitest"
@@ -442,7 +442,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         )
       }
       yield* reset
-      const results = yield* store.guard(leases)
+      const results = yield* guard(store, leases)
       assert.strictEqual((yield* calls).get("evalsha"), 1)
       assert.deepStrictEqual(results.map((result) => result._tag), ["Renewed", "Renewed", "Renewed"])
       for (const { lease, mutex } of leases) {
@@ -468,9 +468,9 @@ layer(RedisServer.layer, { excludeTestServices: true })("the mutex scripts", (it
         granted(yield* acquire(store, { ...request(index, 10_000), mode: "try", confirm: Duration.seconds(1) }))
       }
       yield* server.send("LPUSH", keysOf(names[1]!).owner, "x")
-      yield* store.guard([request(0, 10_000)])
+      yield* guard(store, [request(0, 10_000)])
       yield* reset
-      const results = yield* store.guard(names.map((_, index) => request(index, 60_000)))
+      const results = yield* guard(store, names.map((_, index) => request(index, 60_000)))
       assert.strictEqual((yield* calls).get("evalsha"), 1)
       assert.deepStrictEqual(results.map((result) => result._tag), ["Renewed", "Failed", "Renewed", "Lost", "Renewed"])
       const [, failed] = results

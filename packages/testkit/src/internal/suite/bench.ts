@@ -4,6 +4,7 @@ import type { Ownership } from "@effect-simba/core/MutexState"
 import {
   acquire,
   type AcquireResult,
+  guard,
   type GuardResult,
   inboxOf,
   MutexStore,
@@ -117,7 +118,7 @@ export class Party {
 
   renew(lease: Duration.Duration) {
     const { mutex, store } = this.bench
-    return Effect.map(store.guard([{ mutex, id: this.id, lease }]), (results) => results[0]!)
+    return Effect.map(guard(store, [{ mutex, id: this.id, lease }]), (results) => results[0]!)
   }
 
   /**

@@ -1,6 +1,6 @@
 /** Contract: what a store reports to observers. */
 import { MutexName } from "@effect-simba/core/MutexName"
-import { acquire, release, wakeUps } from "@effect-simba/core/MutexStore"
+import { acquire, guard, release, wakeUps } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -140,7 +140,7 @@ export const observing = ({ bench, it }: Cases): void => {
       const owner = newId()
       yield* ask("waited for", "try", owner)
       refused(yield* ask("waited for", "wait"))
-      yield* store.guard([{ mutex: MutexName.make(`${mutex} waited for`), id: owner, lease: instant }])
+      yield* guard(store, [{ mutex: MutexName.make(`${mutex} waited for`), id: owner, lease: instant }])
       yield* pass(instant)
       yield* ask("owned", "try")
       yield* ask("owned and waited for", "try")

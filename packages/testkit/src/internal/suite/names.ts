@@ -1,6 +1,6 @@
 /** Contract: mutexes with different names are independent. */
 import { MutexName } from "@effect-simba/core/MutexName"
-import { acquire, release } from "@effect-simba/core/MutexStore"
+import { acquire, guard, release } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Cases, granted, ownerOf, type Party, tagOf } from "./bench.ts"
@@ -54,7 +54,7 @@ export const naming = ({ bench, it }: Cases): void => {
       results.forEach(granted)
       const half = all.filter((_, index) => index % 2 === 0)
       yield* Effect.forEach(half, (one) => release(store, one), { concurrency: 50 })
-      const renewed = yield* store.guard(all)
+      const renewed = yield* guard(store, all)
       assert.deepStrictEqual(renewed.map(tagOf), all.map((_, index) => index % 2 === 0 ? "Lost" : "Renewed"))
       const owners = yield* Effect.forEach(all, (one) => store.owner(one.mutex), { concurrency: 50 })
       assert.deepStrictEqual(owners.map(ownerOf), all.map(({ id }, index) => index % 2 === 0 ? undefined : id))

@@ -1,5 +1,6 @@
 /** Contract: what a renewal may and may not change. */
 import { MutexName } from "@effect-simba/core/MutexName"
+import { guard } from "@effect-simba/core/MutexStore"
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -68,7 +69,7 @@ export const guarding = ({ bench, it }: Cases): void => {
         id: index % 3 === 0 ? a.id : other,
         lease
       }))
-      const results = yield* store.guard(requests)
+      const results = yield* guard(store, requests)
       assert.deepStrictEqual(
         results.map(tagOf),
         requests.map((_, index) => index % 3 === 0 ? "Renewed" : "Lost")
@@ -78,6 +79,6 @@ export const guarding = ({ bench, it }: Cases): void => {
         assert.strictEqual(ownerOf(result.ownership), index % 3 === 1 ? a.id : undefined)
       })
       assert.strictEqual(ownerOf(yield* owner), a.id)
-      assert.deepStrictEqual(yield* store.guard([]), [])
+      assert.deepStrictEqual(yield* guard(store, []), [])
     }))
 }
