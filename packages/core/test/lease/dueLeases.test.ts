@@ -189,6 +189,27 @@ describe("the loop", () => {
       assert.deepStrictEqual(noted.renewed, ["earlier@899", "a@900", "together@900"])
     }))
 
+  it.effect("after a sleep, allows no more renewals in a turn than before", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      const { add, deadlines } = make(clock)
+      add("a", { usable: 20_000, renewAfter: 10_000 })
+      const sizes: Array<number> = []
+      const loop = deadlines.loop({
+        late: () => {},
+        renew: (_from, slice) => {
+          let size = 0
+          while (slice.hasRoom()) size++
+          sizes.push(size)
+          return false
+        }
+      })
+      yield* start(loop)
+      yield* TestClock.adjust("10 seconds")
+      assert.isAtLeast(sizes.length, 2)
+      assert.strictEqual(new Set(sizes).size, 1)
+    }))
+
   it.effect("wakes up for leases that were made due outside the loop", () =>
     Effect.gen(function*() {
       const { clock, stall } = yield* stalling

@@ -194,6 +194,8 @@ export class DueLeases<L extends AnyLease> {
         this.sweep(now)
         const slice = previous = this.slice(previous)
         if (renew(now.monotonic, slice)) return Effect.yieldNow
+        // After a sleep, a slice does not grow
+        previous = undefined
         const { first } = this.heap
         this.wakesAt = first === undefined ? Infinity : Math.min(first.key, now.monotonic + comparePeriodMillis)
         return sleepUntil(this.wakesAt, this.changed)
