@@ -84,6 +84,27 @@ describe("blocked commands", () => {
     assert.deepStrictEqual(a.replies, [["l", "1"], "PONG"])
   })
 
+  it("serves all ready sessions before it runs the commands that a served session sent meanwhile", () => {
+    const { peer } = makeFixture()
+    const [a, b, c] = [peer(), peer(), peer()]
+    a.run("BLPOP", "l", "0")
+    a.run("LLEN", "l")
+    b.run("BLPOP", "l", "0")
+    c.run("RPUSH", "l", "1", "2")
+    assert.deepStrictEqual([a.replies, b.replies], [[["l", "1"], 0], [["l", "2"]]])
+  })
+
+  it("serves others after each command that a blocked session sent", () => {
+    const { peer } = makeFixture()
+    const [a, b, c] = [peer(), peer(), peer()]
+    a.run("BLPOP", "l", "0")
+    a.run("RPUSH", "m", "2")
+    a.run("DEL", "m")
+    b.run("BLPOP", "m", "0")
+    c.run("RPUSH", "l", "1")
+    assert.deepStrictEqual([a.replies, b.replies], [[["l", "1"], 1, 0], [["m", "2"]]])
+  })
+
   it("does not serve a blocked session after it has been closed", () => {
     const { engine, peer } = makeFixture()
     const [a, b] = [peer(), peer()]

@@ -76,6 +76,8 @@ export class Server implements KeyspaceHost {
   private outer: Pick<Queued, "args" | "spec"> = { spec: specOf("ping")!, args: [] }
   /** The clients to drop after the reply to the running command. */
   private readonly leaving: Array<Client> = []
+  /** The clients that may run the commands that they sent while they were blocked. */
+  private readonly unblocked: Array<Client> = []
 
   constructor(options: EngineOptions, commands: ReadonlyMap<string, Command>) {
     this.options = options
@@ -204,13 +206,18 @@ export class Server implements KeyspaceHost {
    */
   settle(): void {
     for (let next = this.pause.next(); next !== undefined; next = this.pause.next()) this.processWaiting(next)
+    this.serveReady()
+    for (let next; (next = this.unblocked.shift()) !== undefined;) this.processWaiting(next)
+  }
+
+  private serveReady(): void {
     while (this.blocked.pending) {
       this.blocked.serveReady((blocked, serve) => {
         this.undo.begin()
         let value: Value | undefined
         this.running = blocked.client
         try {
-          value = serve(this.contextFor(blocked.client))
+          value = serve(new Context(this, blocked.client, false, false))
         } catch (error) {
           if (!(error instanceof Fail)) throw error
           value = error
@@ -223,10 +230,11 @@ export class Server implements KeyspaceHost {
     }
   }
 
+  /** Replies to a blocked client. Its next commands run only after all ready clients have been served, as in Redis. */
   unblock(blocked: Blocked, value: Value): void {
     this.blocked.remove(blocked)
     blocked.reply(value)
-    this.processWaiting(blocked.client)
+    this.unblocked.push(blocked.client)
   }
 
   /** Runs the next slice of the script that keeps the server busy. */
@@ -256,6 +264,7 @@ export class Server implements KeyspaceHost {
       const next = client.waiting.shift()
       if (next === undefined) return
       this.process(client, next)
+      this.serveReady()
     }
   }
 
@@ -337,10 +346,6 @@ export class Server implements KeyspaceHost {
   /** Like `drop`, but first sends the queued output and the reply to the running command. */
   dropLater(client: Client): void {
     this.leaving.push(client)
-  }
-
-  contextFor(client: Client): Context {
-    return new Context(this, client, false, false)
   }
 }
 
