@@ -76,6 +76,8 @@ export const runCommand = Command.make(
       if (ifAvailable && timeout !== undefined) {
         return yield* stop("usage", "Use --timeout or --if-available, not both.")
       }
+      // A shell passes an unset variable in quotes as an empty command
+      if (command[0] === "") return yield* stop("usage", "The command is empty.")
       const lease = ifAvailable
         ? Option.getOrUndefined(yield* Mutex.acquireIfAvailable(name, { ttl, transition }))
         : yield* Mutex.acquire(name, { ttl, transition, timeout })

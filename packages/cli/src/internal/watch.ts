@@ -4,6 +4,7 @@ import type { OwnerEvent } from "@effect-simba/core/OwnerEvent"
 import type { BackendError } from "@effect-simba/core/SimbaError"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -111,7 +112,9 @@ export const watch = Command.make(
   "watch",
   {
     name: Argument.String("name").pipe(Argument.withDescription("One mutex (default: all)"), Argument.optional),
-    pollInterval: durationFlag("poll-interval", "Time between polls (default: 250ms for one mutex, 1s for all)"),
+    pollInterval: durationFlag("poll-interval", "Time between polls (default: 250ms for one mutex, 1s for all)").pipe(
+      Flag.filter((every) => every === undefined || Duration.isPositive(every), () => "more than zero")
+    ),
     duration: durationFlag("for", "Stop after this time (default: run until Ctrl-C)")
   },
   Effect.fnUntraced(function*({ duration = Duration.infinity, name: wanted, pollInterval }) {

@@ -291,6 +291,7 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
           ["list", "--no-such"],
           ["inspect", " "],
           ["watch", "--poll-interval", "fast"],
+          ["watch", "--poll-interval", "0s"],
           [
             "list",
             "--sentinel",
@@ -308,6 +309,8 @@ layer(RedisServer.layer, { excludeTestServices: true })("effect-simba: mutexes",
       }
       const both = yield* commandLine.run(["run", "x", "--timeout", "1s", "--if-available", "--", "true"], server)
       assert.strictEqual(both.code, 64)
+      const empty = yield* commandLine.run(["run", "x", "--", ""], server)
+      assert.deepStrictEqual([empty.code, empty.errors.trim()], [64, "effect-simba: The command is empty."])
       // The advice names the program's flags, not library options
       const single = yield* commandLine.run(["list", "--cluster"], server)
       assert.strictEqual(single.code, 69)

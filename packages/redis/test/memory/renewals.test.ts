@@ -31,26 +31,29 @@ describe("renewals through Effect's Redis service", () => {
       assert.deepStrictEqual(log, ["EVALSHA begins", "EVALSHA ends"])
     }))
 
-  it.effect("are not resent with the script's text if their caller has abandoned them", () =>
-    Effect.gen(function*() {
-      const sent: Array<string> = []
-      const replies: Array<Parameters<CommandSink["Service"]["send"]>[2]> = []
-      const sink: CommandSink["Service"] = {
-        isReady: () => true,
-        afterCurrentTask: (task) => task(),
-        send: (command, _args, done) => {
-          sent.push(command)
-          replies.push(done)
-          return undefined
+  it.effect.each([false, true])(
+    "are not resent with the script's text if their caller has abandoned them (one call per lease: %s)",
+    (perLease) =>
+      Effect.gen(function*() {
+        const sent: Array<string> = []
+        const replies: Array<Parameters<CommandSink["Service"]["send"]>[2]> = []
+        const sink: CommandSink["Service"] = {
+          isReady: () => true,
+          afterCurrentTask: (task) => task(),
+          send: (command, _args, done) => {
+            sent.push(command)
+            replies.push(done)
+            return undefined
+          }
         }
-      }
-      const renew = renewals.make(sink, { lua: "", sha: "sha" }, { perLease: false })
-      const request = { mutex: MutexName.MutexName.make("m"), id: freshId(), lease: Duration.seconds(16) }
-      const abandon = renew([request], () => {})
-      abandon()
-      replies[0]!({ cause: new Error("NOSCRIPT") }, undefined)
-      assert.deepStrictEqual(sent, ["EVALSHA"])
-    }))
+        const renew = renewals.make(sink, { lua: "", sha: "sha" }, { perLease })
+        const request = { mutex: MutexName.MutexName.make("m"), id: freshId(), lease: Duration.seconds(16) }
+        const abandon = renew([request, request], () => {})
+        abandon()
+        for (const reply of replies) reply({ cause: new Error("NOSCRIPT") }, undefined)
+        assert.deepStrictEqual(sent, perLease ? ["EVALSHA", "EVALSHA"] : ["EVALSHA"])
+      })
+  )
 })
 
 it.effect("one call renews leases of different lengths", () =>

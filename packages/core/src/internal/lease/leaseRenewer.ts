@@ -291,7 +291,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     }
     const unset = timers.at(
       sent.monotonic + timeoutMillis,
-      () => timers.isClosed() ? timeOut() : fork(Effect.andThen(socketsRead, Effect.sync(timeOut)))
+      () => timers.isClosed() ? abandon() : fork(Effect.andThen(socketsRead, Effect.sync(timeOut)))
     )
     const onReply = (index: number, reply: A) => void (replies[index] = reply)
     abandon = reply<ReadonlyArray<A>, () => void>((done) => send(leases, done, onReply), end) ?? abandon

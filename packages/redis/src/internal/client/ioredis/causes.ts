@@ -109,9 +109,12 @@ export const ofSilence = (limit: string, target: Target): DriverError =>
 
 export const noPrimary: DriverError = outage("no primary of the Cluster is known to be available")
 
-/** The error for a client that the application has closed. A closed client never reconnects. */
+/** The error for a client that the application has closed, or whose `retryStrategy` has given up: it never reconnects. */
 export const closed = (address: string): DriverError =>
-  mistake(`the client of Redis at ${address} is closed: close it after the layers that use it`)
+  mistake(
+    `the client of Redis at ${address} is closed: close it after the layers that use it, and let its retryStrategy ` +
+      "retry forever"
+  )
 
 export const notConnected = (address: string): DriverError => outage(`not connected to Redis at ${address}`)
 
