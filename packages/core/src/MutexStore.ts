@@ -278,6 +278,9 @@ export class MutexStore extends Context.Service<MutexStore, {
    * servers passes each result to `onResult` as soon as it arrives. The returned function abandons the call: the store
    * does not send what it has not sent yet. Results that were passed to `onResult` before still count.
    *
+   * While the same leases are renewed together, each call gets the same list, which never changes, so that a store can
+   * keep what it derives from the list in a `WeakMap`.
+   *
    * @see {@link guard} for an Effect
    */
   readonly guard: (

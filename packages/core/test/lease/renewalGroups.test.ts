@@ -76,6 +76,36 @@ describe("leases that were renewed by the same request", () => {
       assert.strictEqual(groups(shared), 3)
     }).pipe(Effect.scoped, Effect.provide(MutexStore.layerMemory)))
 
+  it.effect("are in the same list in each request until one of them leaves or another joins them", () => {
+    const lists: Array<ReadonlyArray<MutexStore.GuardRequest>> = []
+    const layer = withResults((requests) => {
+      lists.push(requests)
+      return requests.map(() => renewed)
+    })
+    return Effect.gen(function*() {
+      const { ttl } = yield* MutexConfig.make()
+      const next = Effect.andThen(TestClock.adjust(ttl), Effect.sync(() => lists.splice(0).at(-1)!))
+      const mutexes = (list: ReadonlyArray<MutexStore.GuardRequest>) => list.map(({ mutex }) => mutex as string).sort()
+      const scope = yield* Scope.fork(yield* Effect.scope)
+      yield* Scope.provide(Mutex.acquire("m0"), scope)
+      for (const name of ["m1", "m2"]) yield* Mutex.acquire(name)
+      yield* next
+      const three = yield* next
+      const before = [...three]
+      assert.strictEqual(yield* next, three)
+      yield* Scope.close(scope, Exit.void)
+      const two = yield* next
+      assert.deepStrictEqual(mutexes(two), ["m1", "m2"])
+      assert.strictEqual(yield* next, two)
+      yield* Mutex.acquire("m3")
+      yield* next
+      const joined = yield* next
+      assert.deepStrictEqual(mutexes(joined), ["m1", "m2", "m3"])
+      assert.strictEqual(yield* next, joined)
+      assert.deepStrictEqual(three, before)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  })
+
   it.effect("are renewed in separate requests if they do not fit into one", () =>
     Effect.gen(function*() {
       const { calls } = yield* Faults

@@ -3,8 +3,9 @@ import { IoRedis } from "@effect-simba/redis"
 import { assert, it } from "@effect/vitest"
 import { Context, Duration, Effect, Fiber, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
-import { type Cluster, Redis as Client } from "ioredis"
+import { type Cluster, type Command, Redis as Client } from "ioredis"
 import { EventEmitter } from "node:events"
+import type { Args } from "../../src/internal/client/commandSink.ts"
 import * as commandTimeouts from "../../src/internal/client/ioredis/commandTimeouts.ts"
 import { quiet } from "../support/harness.ts"
 import { refusingServer } from "../support/refusingServer.ts"
@@ -101,4 +102,36 @@ it.live("the connection to a Cluster node is destroyed if nothing arrives, but n
     while (destroyed === 1) yield* timesOut
     // One timeout until the silence is noticed, and twice the timeout after that
     assert.isAtLeast(performance.now() - begun, 3 * limit - 1)
+  }))
+
+it.live("a command with repeated arguments is encoded only once, and like any other", () =>
+  Effect.gen(function*() {
+    const client = new Client({ lazyConnect: true })
+    const sent: Array<Command> = []
+    Object.assign(client, {
+      status: "ready",
+      stream: new EventEmitter(),
+      sendCommand: (command: Command) => sent.push(command)
+    })
+    const send = yield* commandTimeouts.withTimeouts(client, Duration.seconds(10))
+    const written = (args: Args) => {
+      send("EVALSHA", args, () => undefined)
+      return Buffer.from(sent.at(-1)!.toWritable(client.stream))
+    }
+    let calls = 0
+    for (const text of ["ascii", "größer", ""]) {
+      const list = ["sha", "1", text]
+      const repeated = () => {
+        calls++
+        return list
+      }
+      calls = 0
+      for (let i = 0; i < 3; i++) assert.deepStrictEqual(written(repeated), written(list))
+      assert.strictEqual(calls, 1)
+    }
+    client.emit("close")
+    // ioredis may resend them
+    for (const command of sent) {
+      assert.strictEqual(command.toWritable(client.stream).toString(), "*1\r\n$4\r\nping\r\n")
+    }
   }))

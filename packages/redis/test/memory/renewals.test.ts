@@ -1,6 +1,6 @@
 /** How lease renewals share calls to the server. */
 import { type Lease, Mutex, MutexName } from "@effect-simba/core"
-import { acquire, guard, MutexStore } from "@effect-simba/core/MutexStore"
+import { acquire, guard, type GuardRequest, MutexStore } from "@effect-simba/core/MutexStore"
 import { RedisMutex } from "@effect-simba/redis"
 import * as RedisTopology from "@effect-simba/redis/RedisTopology"
 import { TestRedis } from "@effect-simba/testkit"
@@ -8,7 +8,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { Redis } from "effect/persistence/Redis"
 import { TestClock } from "effect/testing"
-import { type CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
+import { type Args, type CommandSink, overRedis } from "../../src/internal/client/commandSink.ts"
 import * as RedisKeys from "../../src/internal/mutex/keys.ts"
 import * as renewals from "../../src/internal/mutex/renewalBatch.ts"
 import { freshId, requestOf } from "../support/harness.ts"
@@ -55,6 +55,42 @@ describe("renewals through Effect's Redis service", () => {
       })
   )
 })
+
+it.effect("a long list of leases has the same arguments each time, unless the script has to be sent with them", () =>
+  Effect.gen(function*() {
+    const sent: Array<readonly [command: string, args: Args]> = []
+    const replies: Array<Parameters<CommandSink["Service"]["send"]>[2]> = []
+    const sink: CommandSink["Service"] = {
+      isReady: () => true,
+      afterCurrentTask: (task) => task(),
+      send: (command, args, done) => {
+        sent.push([command, args])
+        replies.push(done)
+        return undefined
+      }
+    }
+    const renew = renewals.make(sink, { lua: "lua", sha: "sha" }, { perLease: false })
+    const lease = Duration.seconds(16)
+    const listOf = (length: number) => Array.from({ length }, (_, i) => ({ ...requestOf(`m${i}`), lease }))
+    const argsOf = (requests: ReadonlyArray<GuardRequest>) => [
+      String(requests.length),
+      ...requests.map(({ mutex }) => RedisKeys.owner(mutex)),
+      ...requests.map(({ id }) => id),
+      "16000"
+    ]
+    const next = (requests: ReadonlyArray<GuardRequest>) => {
+      renew(requests, () => {})
+      return sent.at(-1)![1]
+    }
+    const [first, second, short] = [listOf(100), listOf(100), listOf(99)] as const
+    const args = next(first) as () => ReadonlyArray<string>
+    assert.deepStrictEqual(args(), ["sha", ...argsOf(first)])
+    assert.strictEqual(next(first), args)
+    assert.deepStrictEqual((next(second) as typeof args)(), ["sha", ...argsOf(second)])
+    assert.deepStrictEqual(next(short), ["sha", ...argsOf(short)])
+    replies[0]!({ cause: new Error("NOSCRIPT") }, undefined)
+    assert.deepStrictEqual(sent.at(-1), ["EVAL", ["lua", ...argsOf(first)]])
+  }))
 
 it.effect("one call renews leases of different lengths", () =>
   Effect.gen(function*() {

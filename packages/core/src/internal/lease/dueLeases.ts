@@ -80,6 +80,11 @@ export class DueLeases<L extends AnyLease> {
   readonly leasesOf = (group: RenewalGroup): ReadonlyArray<L> =>
     group.leases as ReadonlyArray<TrackedLease<Periods>> as ReadonlyArray<L>
 
+  /** Returns the list of a group's leases in its last request, or `leases` if a lease has joined or left since then. */
+  sentOf(group: RenewalGroup, leases: ReadonlyArray<L>): ReadonlyArray<L> {
+    return (group.sent ??= leases) as ReadonlyArray<TrackedLease<Periods>> as ReadonlyArray<L>
+  }
+
   all(): Array<L> {
     return this.heap.all().flatMap((group) => this.leasesOf(group))
   }

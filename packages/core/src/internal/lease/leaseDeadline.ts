@@ -33,6 +33,8 @@ type Step = (now: number, renewal: Renewal) => Pull.Pull<[unknown, Duration.Dura
 export class RenewalGroup implements Item {
   /** If there are several, all are open. A single one may have ended. None if they have joined another group. */
   readonly leases: Array<TrackedLease<Periods>>
+  /** The list of these leases in the last request to renew no others. Undefined once a lease has joined or left. */
+  sent: ReadonlyArray<TrackedLease<Periods>> | undefined
   readonly options: Periods
   /**
    * Initially `since`, then the time just before the last successful renewal was sent. If another fiber handed the
@@ -174,6 +176,7 @@ export class RenewalGroup implements Item {
     const isEqual = this.options.isGroupable && isGroupable && this.options.renewAfter === renewAfter &&
       this.monotonicDeadline === other.monotonicDeadline && this.nextRenewal === other.nextRenewal
     if (!isEqual) return false
+    this.sent = undefined
     for (const lease of other.leases.splice(0)) {
       lease.group = this
       lease.index = this.leases.push(lease) - 1
@@ -183,6 +186,7 @@ export class RenewalGroup implements Item {
 
   /** Moves one of several leases into a group of its own, with the same deadline. */
   separate(lease: TrackedLease<Periods>): RenewalGroup {
+    this.sent = undefined
     const last = this.leases.pop()!
     last.index = lease.index
     if (last !== lease) this.leases[lease.index] = last

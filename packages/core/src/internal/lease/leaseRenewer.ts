@@ -27,8 +27,8 @@ import type { Slice } from "./workSlices.ts"
 
 /** The groups that one request renews, and the leases that were in them when it was sent. */
 interface Batch<L> {
-  readonly leases: Array<L>
-  readonly groups: Array<RenewalGroup>
+  readonly leases: ReadonlyArray<L>
+  readonly groups: ReadonlyArray<RenewalGroup>
 }
 
 /** The reply for one lease. */
@@ -63,7 +63,8 @@ interface Renewal<L extends AnyLease, A extends Reply> {
   }
   /**
    * Calls `done` once, with a reply for each lease. Replies passed to `onReply` count even if the request fails
-   * afterwards. Returns a function that abandons the request.
+   * afterwards. Returns a function that abandons the request. While the same leases are renewed together, `batch` is
+   * the same list.
    */
   readonly send: (
     batch: ReadonlyArray<L>,
@@ -269,8 +270,8 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
     : renewal.send
 
   /** Sends a batch without a fiber, unless it has a span. */
-  const renew = (batch: Batch<L>): void => {
-    const { leases, groups } = batch
+  const renew = ({ groups, leases: taken }: Batch<L>): void => {
+    const leases = groups.length === 1 ? deadlines.sentOf(groups[0]!, taken) : taken
     const sent = deadlines.now()
     const replies: Array<A | undefined> = []
     let isOver = false
@@ -280,7 +281,7 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
       isOver = true
       unset()
       try {
-        settle(batch, exit, replies, sent)
+        settle({ leases, groups }, exit, replies, sent)
       } catch (error) {
         fork(recover(groups, true, Cause.die(error)))
       }
@@ -308,8 +309,8 @@ export const start = Effect.fnUntraced(function*<L extends AnyLease, A extends R
    * batch or follow a full one. Returns whether the batch of healthy leases is full.
    */
   const renewSome = (from: number, slice: Slice, isFollowing: boolean): boolean => {
-    const healthy: Batch<L> = { leases: [], groups: [] }
-    const failing: Batch<L> = { leases: [], groups: [] }
+    const healthy = { leases: new Array<L>(), groups: new Array<RenewalGroup>() }
+    const failing = { leases: new Array<L>(), groups: new Array<RenewalGroup>() }
     const probes: Array<readonly [RenewalGroup, Effect.Effect<boolean>]> = []
     let isFull = false
     const fits = ({ isFailing, leases: { length } }: RenewalGroup) => {

@@ -16,6 +16,12 @@ export interface Failure {
   readonly cause: unknown
 }
 
+/**
+ * A command's arguments. A function belongs to one command and always returns the same ones, so that a sink needs to
+ * encode the command only once.
+ */
+export type Args = ReadonlyArray<string> | (() => ReadonlyArray<string>)
+
 /** Optional for `Redis` providers. */
 export class CommandSink extends Context.Service<CommandSink, {
   /**
@@ -30,7 +36,7 @@ export class CommandSink extends Context.Service<CommandSink, {
    */
   readonly send: (
     command: string,
-    args: ReadonlyArray<string>,
+    args: Args,
     done: (failure: Failure | undefined, reply: unknown) => void
   ) => (() => void) | undefined
 }>()("@effect-simba/redis/CommandSink") {}
@@ -46,7 +52,7 @@ export const sendOver = (
   run: (command: Effect.Effect<unknown, RedisError>) => Fiber.Fiber<unknown, RedisError>
 ): CommandSink["Service"]["send"] =>
 (command, args, done) => {
-  const fiber = run(redis.send(command, ...args))
+  const fiber = run(redis.send(command, ...(typeof args === "function" ? args() : args)))
   fiber.addObserver((exit) =>
     Exit.isSuccess(exit) ? done(undefined, exit.value) : done({ cause: causeOf(exit.cause) }, undefined)
   )

@@ -13,7 +13,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Schema from "effect/Schema"
-import { type CommandSink, type Failure, sendOver } from "./commandSink.ts"
+import { type Args, type CommandSink, type Failure, sendOver } from "./commandSink.ts"
 import { reader } from "./decode.ts"
 import { DriverError } from "./driverError.ts"
 import * as Redis from "./effectRedis.ts"
@@ -63,7 +63,7 @@ export const load = (
 export const send = (
   sink: Pick<CommandSink["Service"], "send">,
   { lua, sha }: Loaded,
-  write: (script: string, isRepeated: boolean) => ReadonlyArray<string> | undefined,
+  write: (script: string, isRepeated: boolean) => Args | undefined,
   done: (failure: Failure | undefined, reply: unknown) => void
 ): () => void => {
   let cancel: (() => void) | undefined

@@ -7,7 +7,7 @@ import type { ProtocolError, StoreError } from "@effect-simba/core/SimbaError"
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
-import type { CommandSink } from "../client/commandSink.ts"
+import type { Args, CommandSink } from "../client/commandSink.ts"
 import { reader } from "../client/decode.ts"
 import { backendError, fromReply } from "../client/errors.ts"
 import { type Loaded, send } from "../client/script.ts"
@@ -45,19 +45,34 @@ const resultsOf = (
 
 type Guard = MutexStore["Service"]["guard"]
 
-const renewTogether = (sink: CommandSink["Service"], script: Loaded): Guard => (requests, done) => {
-  let isAbandoned = false
-  const cancel = send(
-    sink,
-    script,
-    (script) => isAbandoned ? undefined : argsOf(script, requests),
-    (failure, reply) =>
-      done(failure === undefined ? resultsOf(requests, reply) : Exit.fail(backendError("guard", failure.cause)))
-  )
-  // Cancel the request. If it were sent late, it could extend a lease that its owner no longer uses
-  return () => {
-    isAbandoned = true
-    cancel()
+/** A shorter list is encoded again for each renewal, because that takes little time. */
+const leastKept = 100
+
+const renewTogether = (sink: CommandSink["Service"], script: Loaded): Guard => {
+  const kept = new WeakMap<ReadonlyArray<GuardRequest>, () => ReadonlyArray<string>>()
+
+  /** Encoding takes most of a renewal's time, and the same list is usually sent again. */
+  const keptArgsOf = (requests: ReadonlyArray<GuardRequest>): Args => {
+    if (requests.length < leastKept) return argsOf(script.sha, requests)
+    const args = kept.get(requests) ?? (() => argsOf(script.sha, requests))
+    kept.set(requests, args)
+    return args
+  }
+
+  return (requests, done) => {
+    let isAbandoned = false
+    const cancel = send(
+      sink,
+      script,
+      (script, isRepeated) => isAbandoned ? undefined : isRepeated ? argsOf(script, requests) : keptArgsOf(requests),
+      (failure, reply) =>
+        done(failure === undefined ? resultsOf(requests, reply) : Exit.fail(backendError("guard", failure.cause)))
+    )
+    // Cancel the request. If it were sent late, it could extend a lease that its owner no longer uses
+    return () => {
+      isAbandoned = true
+      cancel()
+    }
   }
 }
 

@@ -10,7 +10,7 @@ import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { type Cluster, Command, type Redis as Client } from "ioredis"
 import type { Socket } from "node:net"
-import type { CommandSink } from "../commandSink.ts"
+import type { Args, CommandSink } from "../commandSink.ts"
 import * as causes from "./causes.ts"
 import { addressOf, isCluster } from "./connection.ts"
 import { listen } from "./listeners.ts"
@@ -19,9 +19,12 @@ import { monotonicMillis } from "./wallClock.ts"
 const heads = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 const headOf = (text: string) => heads[text.length] ?? `\r\n$${text.length}\r\n`
 
+/** Commands with repeated arguments, by the function that returns those. */
+const encoded = new WeakMap<Args, Buffer>()
+
 /**
- * A command without ioredis's timers. It encodes ASCII arguments faster than ioredis does, because their byte length
- * equals their string length.
+ * A command without ioredis's timers. It encodes repeated arguments only once, and ASCII arguments faster than ioredis
+ * does, because their byte length equals their string length.
  */
 class UntimedCommand extends Command {
   /** When the command times out, in monotonic milliseconds like all instants in this file. */
@@ -30,18 +33,32 @@ class UntimedCommand extends Command {
   /** The next command that was sent. */
   next: UntimedCommand | undefined
 
-  constructor(name: string, args: ReadonlyArray<string>, limit: number) {
+  /** The function that returns repeated arguments, until the command has ended. */
+  repeated: Args | undefined
+
+  constructor(name: string, source: Args, limit: number) {
+    const isRepeated = typeof source === "function"
+    const args = !isRepeated ? source : encoded.has(source) ? [] : source()
     // A list of strings does not have to be copied. JavaScript callers may pass other values, which ioredis converts
     let isPlain = true
     for (const arg of args) isPlain &&= typeof arg === "string"
     super(name, isPlain ? [] : [...args], { replyEncoding: "utf8" })
     if (isPlain) this.args = args as Array<string>
     this.due = monotonicMillis() + limit
+    this.repeated = isRepeated ? source : undefined
   }
 
   override setTimeout(): void {}
 
   override toWritable(socket: object): string | Buffer {
+    const { repeated } = this
+    if (repeated === undefined) return this.encode(socket)
+    const known = encoded.get(repeated) ?? Buffer.from(this.encode(socket))
+    encoded.set(repeated, known)
+    return known
+  }
+
+  private encode(socket: object): string | Buffer {
     const { args, name } = this
     let text = `*${args.length + 1}${headOf(name)}${name}`
     for (const arg of args) {
@@ -138,6 +155,7 @@ export const withTimeouts = (
       // even resend it, so replace the name, because commands such as FLUSHALL need no arguments
       command.name = "ping"
       command.args = []
+      command.repeated = undefined
       while (oldest?.isDone === true) {
         const { next }: UntimedCommand = oldest
         // Unlink it: a finished command in the heap's old generation would keep all later commands alive
