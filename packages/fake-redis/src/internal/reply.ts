@@ -99,6 +99,14 @@ export type Value =
   | Confirmations
   | ReadonlyArray<Value>
 
+export type Typed = Double | Dictionary | Members | Verbatim | BigNumber
+
+/** The form that a type of RESP3 has in RESP2. */
+export const inResp2 = (value: Typed): Value => {
+  if (value instanceof BigNumber) return value.digits
+  return value instanceof Double || value instanceof Verbatim ? value.text : value.items
+}
+
 export const isList = (value: Value): value is ReadonlyArray<Value> => Array.isArray(value)
 
 export const OK = new Status("OK")
@@ -172,12 +180,10 @@ export const toReply = (value: Value): Reply => {
   if (value instanceof Status) return fromBytes(value.ok)
   if (value instanceof Fail) return new ReplyError(fromBytes(value.message))
   if (isList(value)) return value.map(toReply)
-  if (typeof value === "boolean") return value ? 1 : null
-  if (value instanceof Double || value instanceof Verbatim) return fromBytes(value.text)
-  if (value instanceof BigNumber) return value.digits
+  if (typeof value === "boolean") return value ? 1 : 0
   if (value instanceof Confirmations) return value.items[value.items.length - 1]![2]
   if (value instanceof Interleaved) return toReply(value.value)
-  return value instanceof NullList ? null : value.items.map(toReply)
+  return value instanceof NullList ? null : toReply(inResp2(value))
 }
 
 /** Converts a push for an in-process session, which receives only published messages. */

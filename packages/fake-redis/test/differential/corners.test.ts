@@ -3,6 +3,7 @@
  */
 import { createFakeRedis } from "@effect-simba/fake-redis"
 import { assert, it } from "@effect/vitest"
+import { openRaw } from "../rawSocket.ts"
 import { bothServers } from "./alike.ts"
 import { toPlain } from "./comparison.ts"
 import { open } from "./resp.ts"
@@ -48,6 +49,44 @@ alike(
   `,
   (reply) => String(reply).replace(/table: 0x[0-9a-f]+/, "table")
 )
+alike(
+  "scripts see the types of RESP2 unless they choose RESP3",
+  `
+  GEOADD g 13.361389 38.115556 a
+  EVAL "return redis.call('GEOPOS', KEYS[1], 'a')" 1 g
+  EVAL "return type(redis.call('GEOPOS', KEYS[1], 'a')[1][1])" 1 g
+  EVAL "return redis.call('GEOSEARCH', KEYS[1], 'FROMMEMBER', 'a', 'BYRADIUS', 1, 'km', 'WITHCOORD')" 1 g
+  EVAL "redis.setresp(3) return redis.call('GEOPOS', KEYS[1], 'a')" 1 g
+  EVAL "redis.setresp(3) return {true, false}" 0
+  EVAL "redis.setresp(3) return false" 0
+  `
+)
+
+it("replies have the same bytes as in Redis", async () => {
+  const commands = `
+    FLUSHALL
+    EVAL "return {2^62, -2^63, 2^53, 7}" 0
+    GEOPOS none a
+    XADD x 1-1 f v
+    XRANGE x - + COUNT 0
+    XGROUP CREATE x g 0
+    XREADGROUP GROUP g c STREAMS x >
+    XDEL x 1-1
+    XREADGROUP GROUP g c STREAMS x 0
+    HELLO 3
+    EVAL "return {verbatim_string = {string = 'a', format = 'x'}}" 0
+    ECHO end
+  `
+  const replies = async (server: Parameters<typeof openRaw>[0]) => {
+    const client = await openRaw(server)
+    client.write(commands.trimStart().replaceAll("\n", "\r\n"))
+    const text = await client.until((text) => text.endsWith("end\r\n"))
+    client.socket.destroy()
+    return text.replace(/(\r\nid\r\n:)[0-9]+/, "$1")
+  }
+  assert.strictEqual(await replies(where().fake), await replies(where().real))
+})
+
 alike(
   "OBJECT, DUMP and RESTORE reply as Redis does",
   `

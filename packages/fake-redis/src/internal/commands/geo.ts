@@ -6,7 +6,7 @@ import type { Position } from "../data/geohash.ts"
 import { distance, isPosition, positionOf, printGeohash, scoreOf } from "../data/geohash.ts"
 import { double, integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
-import { Double, fail, syntaxError } from "../reply.ts"
+import { Double, fail, NullList, syntaxError } from "../reply.ts"
 import { readSorted, storeSorted, zadd } from "./sortedSets.ts"
 
 const units: Readonly<Record<string, number>> = { m: 1, km: 1000, ft: 0.3048, mi: 1609.34 }
@@ -57,7 +57,7 @@ const scoresOf = (context: Context, args: ReadonlyArray<string>): ReadonlyArray<
 }
 
 const geopos: Handler = (context, args) =>
-  scoresOf(context, args).map((score) => score === undefined ? null : coordinates(score))
+  scoresOf(context, args).map((score) => score === undefined ? new NullList() : coordinates(score))
 
 const geohash: Handler = (context, args) =>
   scoresOf(context, args).map((score) => score === undefined ? null : printGeohash(score))

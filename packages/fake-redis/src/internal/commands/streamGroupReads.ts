@@ -18,7 +18,7 @@ import {
   removePending
 } from "../data/stream.ts"
 import type { Value } from "../reply.ts"
-import { Fail, fail } from "../reply.ts"
+import { Fail, fail, NullList } from "../reply.ts"
 import { consumerOf } from "./streamGroups.ts"
 import { blockOnStreams, readArguments } from "./streamReads.ts"
 import { entryReply } from "./streams.ts"
@@ -62,7 +62,7 @@ const history = (
     const item = group.pending[i]!
     if (item.consumer !== consumer) continue
     const entry = findById(stream.entries, item.id)
-    if (entry === undefined) found.push([printId(item.id), null])
+    if (entry === undefined) found.push([printId(item.id), new NullList()])
     else {
       found.push(entryReply(entry))
       item.deliveredAt = context.now

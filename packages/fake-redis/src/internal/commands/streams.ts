@@ -23,7 +23,7 @@ import {
 import { appendToNodes } from "../data/streamNodes.ts"
 import { integer } from "../numbers.ts"
 import type { Value } from "../reply.ts"
-import { fail, OK, syntaxError } from "../reply.ts"
+import { fail, NullList, OK, syntaxError } from "../reply.ts"
 import { checkTrimming, NODE_ENTRIES, trimOptions, trimStream } from "./streamTrim.ts"
 
 export const readStream = (context: Context, key: string): Stream | undefined => context.db.readAs(key, "stream")?.value
@@ -104,7 +104,7 @@ const xrange = (reverse: boolean) => (context: Context, args: ReadonlyArray<stri
   }
   const stream = readStream(context, args[1]!)
   if (stream === undefined) return []
-  if (count === 0) return null
+  if (count === 0) return new NullList()
   const limit = count < 0 ? Infinity : count
   const entries = reverse ? between(stream, from, to).reverse().slice(0, limit) : between(stream, from, to, limit)
   return entries.map(entryReply)

@@ -3,12 +3,14 @@
  * field, a list ends at its first nil, and numbers lose their fractions.
  */
 import { formatDouble, parseDouble } from "../numbers.ts"
-import type { Confirmations, Value } from "../reply.ts"
+import type { Typed, Value } from "../reply.ts"
 import {
   BigNumber,
+  Confirmations,
   Dictionary,
   Double,
   Fail,
+  inResp2,
   Interleaved,
   isList,
   Members,
@@ -19,15 +21,15 @@ import {
 import type { LuaStack } from "./stack.ts"
 import { T } from "./wasmModule.ts"
 
-/** Pushes a reply. `nil` selects how null is represented: as nil in RESP3, and as `false` in RESP2. */
-export const pushValue = (stack: LuaStack, L: number, value: Value, nil: boolean): void => {
+/** Pushes a reply. `resp3` keeps RESP3's types, and represents null as nil instead of `false`. */
+export const pushValue = (stack: LuaStack, L: number, value: Value, resp3: boolean): void => {
   const { m } = stack
   if (typeof value === "string") stack.push(L, value)
   else if (typeof value === "number") m._lua_pushnumber(L, value)
   else if (typeof value === "bigint") m._lua_pushnumber(L, Number(value))
   else if (typeof value === "boolean") m._lua_pushboolean(L, value ? 1 : 0)
   else if (value === null || value instanceof NullList) {
-    if (nil) m._lua_pushnil(L)
+    if (resp3) m._lua_pushnil(L)
     else m._lua_pushboolean(L, 0)
   } else if (value instanceof Status || value instanceof Fail) {
     m._lua_createtable(L, 0, 1)
@@ -43,16 +45,17 @@ export const pushValue = (stack: LuaStack, L: number, value: Value, nil: boolean
     m._lua_checkstack(L, 8)
     m._lua_createtable(L, value.length, 0)
     value.forEach((item, index) => {
-      pushValue(stack, L, item, nil)
+      pushValue(stack, L, item, resp3)
       m._lua_rawseti(L, -2, index + 1)
     })
-  } else if (!(value instanceof Interleaved)) pushTyped(stack, L, value, nil)
+  } else if (!(value instanceof Interleaved || value instanceof Confirmations)) {
+    if (resp3) pushTyped(stack, L, value)
+    else pushValue(stack, L, inResp2(value), false)
+  }
 }
 
-type Typed = Double | Dictionary | Members | Verbatim | BigNumber | Confirmations
-
 /** Pushes a table with one field, which is named after the type. */
-const pushTyped = (stack: LuaStack, L: number, value: Typed, nil: boolean): void => {
+const pushTyped = (stack: LuaStack, L: number, value: Typed): void => {
   const { m } = stack
   m._lua_checkstack(L, 12)
   m._lua_createtable(L, 0, 1)
@@ -75,8 +78,8 @@ const pushTyped = (stack: LuaStack, L: number, value: Typed, nil: boolean): void
   m._lua_createtable(L, 0, value.items.length)
   const step = value instanceof Dictionary ? 2 : 1
   for (let at = 0; at < value.items.length; at += step) {
-    pushValue(stack, L, value.items[at]!, nil)
-    if (step === 2) pushValue(stack, L, value.items[at + 1]!, nil)
+    pushValue(stack, L, value.items[at]!, true)
+    if (step === 2) pushValue(stack, L, value.items[at + 1]!, true)
     else m._lua_pushboolean(L, 1)
     m._lua_rawset(L, -3)
   }
@@ -144,7 +147,7 @@ const typedReply = (stack: LuaStack, L: number, at: number, depth: number, resp:
     const text = stack.field(L, table, "string")
     const format = stack.field(L, table, "format")
     if (text !== undefined && format !== undefined) {
-      return done(new Verbatim(text, format.slice(0, 3).replace(/[\r\n]/g, " ")))
+      return done(new Verbatim(text, format.slice(0, 3).padEnd(3).replace(/[\r\n]/g, " ")))
     }
   }
   return done(undefined)

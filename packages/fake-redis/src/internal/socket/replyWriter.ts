@@ -6,6 +6,7 @@ import {
   Dictionary,
   Double,
   Fail,
+  inResp2,
   Interleaved,
   isList,
   Members,
@@ -42,17 +43,14 @@ export const writeReply = (value: Value, protocol: Protocol): string => {
   if (isList(value)) return counted("*", value, protocol)
   if (typeof value === "boolean") {
     if (protocol === 3) return value ? "#t\r\n" : "#f\r\n"
-    return value ? ":1\r\n" : "$-1\r\n"
+    return value ? ":1\r\n" : ":0\r\n"
   }
   if (value instanceof NullList) return protocol === 3 ? "_\r\n" : "*-1\r\n"
   if (value instanceof Interleaved) {
     return value.pushes.map((push) => writePush(push, protocol)).join("") + writeReply(value.value, protocol)
   }
   if (value instanceof Confirmations) return value.items.map((item) => pushed(item, protocol)).join("")
-  if (protocol === 2) {
-    if (value instanceof Double || value instanceof Verbatim) return bulk(value.text)
-    return value instanceof BigNumber ? bulk(value.digits) : counted("*", value.items, protocol)
-  }
+  if (protocol === 2) return writeReply(inResp2(value), protocol)
   if (value instanceof Double) return `,${value.text}\r\n`
   if (value instanceof Verbatim) return `=${value.text.length + 4}\r\n${value.format}:${value.text}\r\n`
   if (value instanceof BigNumber) return `(${value.digits}\r\n`
@@ -60,9 +58,9 @@ export const writeReply = (value: Value, protocol: Protocol): string => {
   return value instanceof Dictionary ? `%${value.items.length / 2}\r\n${list(value.items, protocol)}` : ""
 }
 
-/** Prints a whole number in full, without an exponent. */
+/** Prints all digits of a whole number. Beyond 2^53, `String` rounds them or prints an exponent. */
 const integer = (value: number | bigint): string =>
-  typeof value === "number" && Math.abs(value) >= 1e21 ? BigInt(value).toString() : String(value)
+  typeof value === "number" && Math.abs(value) > 2 ** 53 ? BigInt(value).toString() : String(value)
 
 export const writePush = (push: BinaryPush, protocol: Protocol): string => {
   switch (push._tag) {
