@@ -91,7 +91,7 @@ export const formatG = (value: number, digits: number): string => {
   if (value === 0) return Object.is(value, -0) ? "-0" : "0"
   if (Number.isNaN(value)) return "nan"
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf"
-  if (Number.isInteger(value) && Math.abs(value) < 1e14) return String(value)
+  if (Number.isInteger(value) && Math.abs(value) < 10 ** Math.min(digits, 14)) return String(value)
   const scientific = value.toExponential(digits - 1)
   const at = scientific.indexOf("e")
   const exponent = Number(scientific.slice(at + 1))

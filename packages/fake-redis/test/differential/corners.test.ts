@@ -24,9 +24,25 @@ alike(
   EVAL "return cjson.encode_max_depth(0)" 0
   EVAL "cjson.decode_max_depth(2) return cjson.decode('[[[1]]]')[1][1][1]" 0
   EVAL "cjson.decode_max_depth(1000) return cjson.decode('[[[1]]]')[1][1][1]" 0
-  EVAL "cjson.encode_number_precision(3) return cjson.encode({3.14159})" 0
+  EVAL "cjson.encode_number_precision(3) return cjson.encode({3.14159, 12345})" 0
   EVAL "cjson.encode_number_precision(14) return cjson.encode({3.14159})" 0
   EVAL "cjson.encode_number_precision(99)" 0
+  EVAL "return cjson.encode({176367809612345, 176367809612355, -1763678096123450, 999999999999995, 0.1})" 0
+  EVAL "return tostring(tonumber('ffffffffff', 16)) .. tostring(tonumber(' -0xFf ', 16))" 0
+  EVAL "return tostring(tonumber('10000000000000000', 16)) .. tostring(tonumber('zzzzzzzzzzzz', 36))" 0
+  EVAL "return {tostring(tonumber('0x', 16)), tostring(tonumber('', 2)), tostring(tonumber('12', 2))}" 0
+  EVAL "return tostring(tonumber(string.rep('9', 1000000), 16))" 0
+  EVAL "return tonumber('1', 37)" 0
+  EVAL "return tonumber('1', 0/0)" 0
+  EVAL "return tonumber(nil, 16)" 0
+  EVAL "return tonumber()" 0
+  EVAL "return string.format('%d', 0/0)" 0
+  EVAL "return string.format({}, 2^40)" 0
+  EVAL "local h = 5381 for i = 1, 20 do h = bit.bxor(h * 16777619, i) end return h" 0
+  EVAL "return {bit.tobit(2.5), bit.tobit(3.5), bit.tobit(-206598143.326), bit.tobit(2^56 + 80), bit.tohex(255, 2.5)}" 0
+  EVAL "return math.random(1, 2^40)" 0
+  EVAL "return redis.log('2', 'a')" 0
+  EVAL "error('a' .. string.char(10))" 0
   EVAL "cjson.encode_sparse_array(true) return cjson.encode({[20] = 1})" 0
   EVAL "cjson.encode_sparse_array(false) return cjson.encode({[20] = 1})" 0
   EVAL "return cjson.decode('[nan]')" 0

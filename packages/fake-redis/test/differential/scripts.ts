@@ -73,6 +73,7 @@ export const scripts: ReadonlyArray<string> = [
   "return redis.call('xadd', KEYS[1], '0-1', 'a', ARGV[1])",
   "return redis.call('xlen', KEYS[1])",
   "return redis.call('geopos', 'g1', ARGV[1], 'a')",
+  "return tostring(tonumber(redis.sha1hex(ARGV[1]):sub(1, 12), 16))",
   "return {redis.call('hgetall', KEYS[1])[1] ~= nil, redis.call('llen', 'l1')}",
   "return {1, {2, {3, {}}}, redis.call('ping')}",
   "return {double = 3.25}",

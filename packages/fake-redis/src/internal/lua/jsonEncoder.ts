@@ -28,21 +28,28 @@ const quote = (text: string): string =>
     )
   }"`
 
-const number = (value: number, { encodesInvalid, precision }: JsonSettings): string => {
-  if (Number.isFinite(value)) return formatG(value, precision)
-  if (encodesInvalid === "off") return refuse("Cannot serialise number: must not be NaN or Inf")
-  return encodesInvalid === "null" ? "null" : formatG(value, precision)
-}
-
 /** Encodes a C function's only argument. */
 export const encodeJson = (stack: LuaStack, L: number, settings: JsonSettings): string => {
   const { m } = stack
+  const { encodesInvalid, precision } = settings
+  const number = (value: number): string => {
+    if (!Number.isFinite(value)) {
+      if (encodesInvalid === "off") return refuse("Cannot serialise number: must not be NaN or Inf")
+      if (encodesInvalid === "null") return "null"
+    }
+    if (precision !== 14) return formatG(value, precision)
+    // Lua also prints 14 digits. Unlike JavaScript, it rounds a tie to the even digit
+    m._lua_pushnumber(L, value)
+    const text = stack.read(L, -1)
+    m._lua_settop(L, -2)
+    return text
+  }
   const encode = (index: number, depth: number): string => {
     switch (m._lua_type(L, index)) {
       case T.string:
         return quote(stack.read(L, index))
       case T.number:
-        return number(m._lua_tonumber(L, index), settings)
+        return number(m._lua_tonumber(L, index))
       case T.boolean:
         return m._lua_toboolean(L, index) !== 0 ? "true" : "false"
       case T.nil:
@@ -77,7 +84,7 @@ export const encodeJson = (stack: LuaStack, L: number, settings: JsonSettings): 
       const key = value - 1
       const type = m._lua_type(L, key)
       if (text !== "") text += ","
-      if (type === T.number) text += `"${number(m._lua_tonumber(L, key), settings)}":`
+      if (type === T.number) text += `"${number(m._lua_tonumber(L, key))}":`
       else if (type === T.string) text += `${quote(stack.read(L, key))}:`
       else return refuse(`Cannot serialise ${TYPE_NAMES[type]!}: table key must be a number or string`)
       text += encode(value, depth)

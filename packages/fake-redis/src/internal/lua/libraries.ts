@@ -35,13 +35,29 @@ export const formatInteger = (spec: string, kind: string, value: number): string
   return (prefix + digits).padStart(width, " ")
 }
 
-const toBit = (value: number): number => Number(BigInt.asIntN(32, wide(roundEven(value))))
+const MAX_UINT64 = 2n ** 64n - 1n
 
-const roundEven = (value: number): number => {
-  const floor = Math.floor(value)
-  const rest = value - floor
-  if (rest !== 0.5) return Math.round(value)
-  return floor % 2 === 0 ? floor : floor + 1
+/** Parses a whole string like C's `strtoul` with 64 bits: a larger number becomes the largest one. */
+export const parseDigits = (text: string, base: number): number | undefined => {
+  const prefix = base === 16 ? "(?:0x(?=[0-9a-f]))?" : ""
+  const match = new RegExp(`^[ \\t-\\r]*([+-]?)${prefix}([0-9a-z]+)[ \\t-\\r]*(?:\\0|$)`, "i").exec(text)
+  if (match === null) return undefined
+  let value = 0n
+  for (const char of match[2]!) {
+    const digit = parseInt(char, base)
+    if (Number.isNaN(digit)) return undefined
+    if (value <= MAX_UINT64) value = value * BigInt(base) + BigInt(digit)
+  }
+  if (value > MAX_UINT64) return Number(MAX_UINT64)
+  return Number(match[1] === "-" ? BigInt.asUintN(64, -value) : value)
+}
+
+const double = new DataView(new ArrayBuffer(8))
+
+/** Converts a number as the C library does. Beyond 2^51, the lowest bits of the sum are not those of the number. */
+const toBit = (value: number): number => {
+  double.setFloat64(0, value + (2 ** 52 + 2 ** 51))
+  return double.getInt32(4)
 }
 
 export const bitwise = (name: string, a: number, b: number): number => {
@@ -75,7 +91,7 @@ export const bitwise = (name: string, a: number, b: number): number => {
 }
 
 export const toHex = (value: number, digits: number): string => {
-  const count = Math.min(8, Math.abs(digits))
+  const count = Math.min(8, Math.abs(toBit(digits)))
   const text = (toBit(value) >>> 0).toString(16).padStart(8, "0").slice(8 - count)
   return digits < 0 ? text.toUpperCase() : text
 }

@@ -4,11 +4,11 @@
  */
 import { Fail } from "../reply.ts"
 import { sha1 } from "../sha1.ts"
-import { bitwise, formatInteger, Lrand48, toHex } from "./libraries.ts"
+import { bitwise, formatInteger, Lrand48, parseDigits, toHex } from "./libraries.ts"
 import type { Run } from "./script.ts"
 import type { LuaStack } from "./stack.ts"
 import { pushValue } from "./values.ts"
-import { REGISTRY, T } from "./wasmModule.ts"
+import { REGISTRY } from "./wasmModule.ts"
 
 type LibraryFunction = (stack: LuaStack, L: number, run: Run) => number
 
@@ -50,17 +50,36 @@ const random: LibraryFunction = (stack, L, run) => {
   if (count > 2) return stack.fail(L, "wrong number of arguments")
   if (count === 0) m._lua_pushnumber(L, drawn)
   else {
-    const low = count === 1 ? 1 : Math.trunc(m._luaL_checknumber(L, 1))
-    const high = Math.trunc(m._luaL_checknumber(L, count))
+    const low = count === 1 ? 1 : m._luaL_checknumber(L, 1) | 0
+    const high = m._luaL_checknumber(L, count) | 0
     if (low > high) return stack.fail(L, `bad argument #${count} to 'random' (interval is empty)`)
     m._lua_pushnumber(L, Math.floor(drawn * (high - low + 1)) + low)
   }
   return 1
 }
 
+/** `tonumber`, because WebAssembly's 32-bit `long` is too small for long numbers in other bases. */
+const tonumber: LibraryFunction = (stack, L) => {
+  const { m } = stack
+  const base = m._luaL_optinteger(L, 2, 10)
+  let value: number | undefined
+  if (base === 10) {
+    m._luaL_checkany(L, 1)
+    if (m._lua_isnumber(L, 1) !== 0) value = m._lua_tonumber(L, 1)
+  } else {
+    m._luaL_checklstring(L, 1, 0)
+    if (base < 2 || base > 36) return stack.fail(L, "bad argument #2 to 'tonumber' (base out of range)")
+    value = parseDigits(stack.read(L, 1), base)
+  }
+  if (value === undefined) m._lua_pushnil(L)
+  else m._lua_pushnumber(L, value)
+  return 1
+}
+
 /** Formats the integers in `string.format` that do not fit in WebAssembly's 32-bit `long`. */
 const formatWide = (stack: LuaStack, L: number, count: number): void => {
   const { m } = stack
+  m._luaL_checklstring(L, 1, 0)
   let at = 1
   const format = stack.read(L, 1).replace(
     /%([-+ #0]*[0-9]{0,2}(?:\.[0-9]{0,2})?)([A-Za-z%])/g,
@@ -83,7 +102,7 @@ const format = (ref: number): LibraryFunction => (stack, L) => {
   const count = m._lua_gettop(L)
   for (let at = 2; at <= count; at++) {
     const value = m._lua_tonumber(L, at)
-    if (value < 0 || value >= 2147483648) {
+    if (!(value >= 0 && value < 2147483648)) {
       formatWide(stack, L, count)
       break
     }
@@ -95,6 +114,7 @@ const format = (ref: number): LibraryFunction => (stack, L) => {
 
 /** The functions in the table that the prelude receives. `ref` refers to the VM's `string.format`. */
 export const libraryFunctions = (ref: number): Readonly<Record<string, LibraryFunction>> => ({
+  tonumber,
   random,
   randomseed: ({ m }, L, run) => {
     run.lrand = new Lrand48(m._luaL_checknumber(L, 1))
@@ -109,7 +129,7 @@ export const libraryFunctions = (ref: number): Readonly<Record<string, LibraryFu
   log: (stack, L) => {
     const { m } = stack
     if (m._lua_gettop(L) < 2) return raise(stack, L, "redis.log() requires two arguments or more.")
-    if (m._lua_type(L, 1) !== T.number) return raise(stack, L, "First argument must be a number (log level).")
+    if (m._lua_isnumber(L, 1) === 0) return raise(stack, L, "First argument must be a number (log level).")
     const level = m._lua_tonumber(L, 1)
     return level < 0 || level > 3 ? raise(stack, L, "Invalid debug level.") : 0
   },

@@ -31,6 +31,7 @@ end
 
 string.format = host.format
 math.random, math.randomseed = host.random, host.randomseed
+G.tonumber = host.tonumber
 G.bit = host.bit
 
 G.cjson = {

@@ -272,7 +272,7 @@ class Vm implements LuaVm {
     const source = stack.field(L, at, "source")
     const line = stack.field(L, at, "line")
     const suffix = source !== undefined && line !== undefined ? ` script: ${sha}, on ${source}:${line}.` : ""
-    return new Fail(text.replace(/[\r\n]+$/, "").replace(/[\r\n]/g, " ") + suffix)
+    return new Fail((text + suffix).replace(/[\r\n]+$/, "").replace(/[\r\n]/g, " "))
   }
 
   /** Implements `redis.call` or, if `raise` is false, `redis.pcall`. */

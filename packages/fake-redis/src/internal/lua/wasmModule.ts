@@ -5,11 +5,14 @@ export interface LuaModule {
   readonly addFunction: (run: (a: number, b: number) => number, signature: string) => number
   readonly _malloc: (size: number) => number
   readonly _free: (pointer: number) => void
+  readonly _luaL_checkany: (L: number, at: number) => void
+  readonly _luaL_checklstring: (L: number, at: number, length: number) => number
   readonly _luaL_checknumber: (L: number, at: number) => number
   readonly _luaL_newstate: () => number
   readonly _luaL_openlibs: (L: number) => void
   readonly _luaL_loadbuffer: (L: number, code: number, size: number, name: number) => number
   readonly _luaL_unref: (L: number, table: number, ref: number) => void
+  readonly _luaL_optinteger: (L: number, at: number, fallback: number) => number
   readonly _luaL_ref: (L: number, table: number) => number
   readonly _luaL_where: (L: number, level: number) => void
   readonly _lua_checkstack: (L: number, size: number) => number
