@@ -7,8 +7,9 @@ import type { Client } from "./client.ts"
 import type { Context } from "./context.ts"
 import type { TypeName } from "./data/values.ts"
 import type { Keyspace } from "./keyspace.ts"
+import { double } from "./numbers.ts"
 import type { Value } from "./reply.ts"
-import { Fail } from "./reply.ts"
+import { fail } from "./reply.ts"
 
 /** What a blocked command waits for, and how it replies. */
 export interface Wait {
@@ -126,10 +127,8 @@ export class BlockedClients {
 
 /** Converts the timeout argument of a blocking command from seconds to a deadline in microseconds. */
 export const blockUntil = (text: string, micros: number): number => {
-  // Infinity overflows to a negative number of milliseconds in Redis.
-  if (/^[+-]?inf(?:inity)?$/i.test(text)) throw new Fail("ERR timeout is negative")
-  const match = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/.test(text) ? Number(text) : undefined
-  if (match === undefined) throw new Fail("ERR timeout is not a float or out of range")
-  if (match < 0) throw new Fail("ERR timeout is negative")
-  return match === 0 ? Infinity : micros + Math.ceil(match * 1000) * 1000
+  const millis = Math.ceil(double(text, "ERR timeout is not a float or out of range") * 1000)
+  // In Redis, a large number of milliseconds overflows to a negative one
+  if (millis < 0 || millis >= 2 ** 63) return fail("ERR timeout is negative")
+  return millis === 0 ? Infinity : micros + millis * 1000
 }

@@ -50,7 +50,7 @@ export const smallInteger = (text: string, message?: string): number => {
 
 export const bigInteger = (text: string, message = NOT_INTEGER): bigint => parseBigInt(text) ?? fail(message)
 
-const DECIMAL = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
+const DECIMAL = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 const HEX = /^([+-]?)0[xX]([0-9a-fA-F]+)\.?([0-9a-fA-F]*)(?:[pP]([+-]?[0-9]+))?$/
 
 /**

@@ -104,6 +104,20 @@ it("replies have the same bytes as in Redis", async () => {
 })
 
 alike(
+  "blocking commands accept the same timeouts as in Redis",
+  `
+  RPUSH l 1 2 3 4 5
+  BLPOP l 9223372036854775807
+  BLPOP l inf
+  BLPOP l nan
+  BLPOP l -0.9
+  BLPOP l -0.0001
+  BLPOP l 0x10
+  BLPOP l 1e15
+  LLEN l
+  `
+)
+alike(
   "OBJECT, DUMP and RESTORE reply as Redis does",
   `
   SET k v
