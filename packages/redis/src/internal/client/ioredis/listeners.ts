@@ -6,14 +6,26 @@ import type { Cluster, Redis as Client } from "ioredis"
 /** Listeners by event. A Cluster passes the node to listeners for node events. */
 type Listeners = Readonly<Record<string, (node: Client) => void>>
 
+/**
+ * Node warns of a leak if a client has more than ten listeners for an event. An application's client has more with only
+ * three layers.
+ */
+const expect = (client: Client | Cluster, more: 1 | -1) => {
+  const most = client.getMaxListeners()
+  // Zero means that there is no limit
+  if (most > 0) client.setMaxListeners(most + more)
+}
+
 export const listen = (client: Client | Cluster, listeners: Listeners): Effect.Effect<void, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
+      expect(client, 1)
       for (const [event, listener] of Object.entries(listeners)) client.on(event, listener)
     }),
     () =>
       Effect.sync(() => {
         for (const [event, listener] of Object.entries(listeners)) client.off(event, listener)
+        expect(client, -1)
       })
   )
 
