@@ -623,7 +623,10 @@ describe("building the layer", () => {
     "redis://:100%sure@localhost",
     "redis://u%er@localhost",
     "redis://localhost/abc",
-    "redis://localhost?db=x"
+    "redis://localhost?db=x",
+    "redis://localhost?family=6",
+    "redis://user:1?sure@localhost",
+    "redis://user:1#sure@localhost"
   ])(
     "refuses the malformed URL %j",
     (url) =>

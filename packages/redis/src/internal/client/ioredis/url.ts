@@ -25,6 +25,10 @@ export const read = Effect.fnUntraced(function*(text: string, option = "url"): E
   if (url?.protocol !== "redis:" && url?.protocol !== "rediss:") {
     return yield* refuse(`expected redis://host:port or rediss://host:port${encoded}`)
   }
+  // ioredis would take these for options. They may also be the rest of a password
+  if (url.hash !== "" || [...url.searchParams.keys()].some((key) => key !== "db")) {
+    return yield* refuse(`the only parameter is db: other options belong in client${encoded}`)
+  }
   const path = url.pathname.replace(/^\//, "")
   const db = path === "" ? url.searchParams.get("db") : path
   if (db !== null && !/^\d+$/.test(db)) {
