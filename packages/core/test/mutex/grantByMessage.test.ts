@@ -2,9 +2,9 @@
 import * as FencingToken from "@effect-simba/core/FencingToken"
 import * as Mutex from "@effect-simba/core/Mutex"
 import * as MutexMetrics from "@effect-simba/core/MutexMetrics"
-import type { Grant, Stamp, WakeUp } from "@effect-simba/core/MutexStore"
+import type { Grant, Stamp, Ticket, WakeUp } from "@effect-simba/core/MutexStore"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Latch, Layer, Metric, Schedule } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, Latch, Layer, Metric, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import { Backend, granting, GrantingLive, outage, refusal, suspending, turn } from "../support/grantingStore.ts"
 import { start, timeLeft } from "../support/setup.ts"
@@ -354,6 +354,27 @@ describe("a grant by message for a whole lease", () => {
         assert.isAtMost(yield* timeLeft(lease), Math.min(millis, whole) - 300)
       }).pipe(Effect.scoped, Effect.provide(GrantingLive))
   )
+
+  it.effect("needs no request if a release has queued the waiter", () =>
+    Effect.gen(function*() {
+      const { calls, micros, requeue } = yield* Backend
+      const release = Latch.makeUnsafe(false)
+      const strict = { localTurn: 0 }
+      const fiber = yield* fresh(Mutex.withLock("m", strict)(release.await))
+      const behind = yield* start(Mutex.withLock("m", strict)((lease) => Effect.succeed(lease.token)))
+      requeue({
+        ownership: { _tag: "Held", owner: "1-bbbbbbbbbbbb:them", timeLeft: Duration.seconds(16) },
+        ticket: "1700000000.400001" as Ticket,
+        position: 0,
+        token: undefined,
+        stamp: { micros: micros(400), token: token(600) }
+      })
+      yield* release.open
+      yield* Fiber.join(fiber)
+      yield* notifyAfter(100, turn({ token: token(700), micros: micros(500) }, whole))
+      assert.deepStrictEqual(calls, ["try", "wait", "release", "release"])
+      assert.strictEqual(yield* Fiber.join(behind), 700)
+    }).pipe(Effect.provide(GrantingLive)))
 
   it.effect("may be handed on to the next fiber in the process, with its token's stride", () =>
     Effect.gen(function*() {

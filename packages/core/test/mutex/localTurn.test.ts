@@ -2,7 +2,7 @@
 import { type Lease, Mutex, MutexMetrics } from "@effect-simba/core"
 import * as MutexConfig from "@effect-simba/core/MutexConfig"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Clock, Effect, Exit, Fiber, Layer, Metric } from "effect"
+import { Cause, Clock, Effect, Exit, Fiber, Layer, Metric, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Faults } from "../support/faultyStore.ts"
 import { another, start, TestLive, timeLeft } from "../support/setup.ts"
@@ -104,6 +104,8 @@ describe("localTurn", () => {
       faults.calls.length = 0
       yield* line.letGo("a")
       assert.notInclude(faults.calls, "release")
+      // So that the next grant has a stride
+      yield* TestClock.adjust(1)
       // Both the holder and the next waiter must allow the hand-off
       yield* line.letGo("b")
       assert.strictEqual(faults.calls.filter((call) => call === "release").length, 1)
@@ -201,6 +203,7 @@ describe("localTurn", () => {
   const through = [
     ["that is due for renewal", { guard: "fail" }, {}, "12 seconds"],
     ["whose next holder has a different ttl", {}, { ttl: "11 seconds" }, 0],
+    ["whose next holder has a different ttl and an equal lease", {}, { ttl: "11 seconds", transition: "5 seconds" }, 0],
     ["whose next holder has a different transition", {}, { transition: "7 seconds" }, 0]
   ] as const
 
@@ -275,6 +278,26 @@ describe("localTurn", () => {
       const exit = yield* Fiber.await(gone)
       assert.isTrue(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause))
       yield* line.letGo("next")
+      assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
+    }).pipe(Effect.provide(TestLive)))
+
+  it.effect("a waiter that is served as its layer closes loses the lease, and leaves nothing behind", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const us = yield* Layer.buildWithScope(Layer.fresh(Mutex.layer(long)), scope)
+      const line = makeLine()
+      const served = yield* Effect.gen(function*() {
+        const holder = yield* hold()
+        // As above: the waiter behind them is served in a later event loop turn
+        for (let i = 0; i < 32; i++) yield* start(Mutex.withLock("m")(Effect.void))
+        for (const name of ["served", "next"]) yield* line.wait(name)
+        yield* holder.letGo
+        return line.served.length
+      }).pipe(Effect.provide(us))
+      yield* Scope.close(scope, Exit.void)
+      yield* settle
+      assert.deepStrictEqual([served, line.served], [0, []])
+      assert.deepStrictEqual(line.failed, [["served", "LeaseLost"], ["next", "BackendError"]])
       assert.deepStrictEqual([yield* ownerId, yield* queue], [undefined, 0])
     }).pipe(Effect.provide(TestLive)))
 

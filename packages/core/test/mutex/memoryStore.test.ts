@@ -26,6 +26,14 @@ it("a mutex that is released in the same millisecond as its grant is idle, and t
   assert.deepStrictEqual([used(1), used(2), used(3)], [1_000_100, 1_000_201, 1_000_202])
 })
 
+it("the whole stride of an idle mutex counts as used", () => {
+  const one = new MemoryMutex({ token: 0, ticket: 0 })
+  one.advance({ monotonic: 1000, wall: 1000 })
+  one.acquire({ mutex, id: id(1), mode: "try", ...times })
+  const tokens = [0, 1_000_150, 1_000_250].map((token) => one.lastOf({ token, ticket: 0 }).token)
+  assert.deepStrictEqual(tokens, [1_000_199, 1_000_199, 1_000_250])
+})
+
 const collect = (() => {
   setFlagsFromString("--expose-gc")
   return runInNewContext("gc") as () => void

@@ -6,6 +6,7 @@ import { TestClock } from "effect/testing"
 import { pollDelay } from "../../src/internal/mutex/pollDelay.ts"
 import * as FaultyStore from "../support/faultyStore.ts"
 import { Faults } from "../support/faultyStore.ts"
+import { hold } from "../support/waiters.ts"
 
 /** The delays that a schedule produces for a sequence of inputs. */
 const delays = <I>(schedule: Schedule.Schedule<unknown, I>, inputs: ReadonlyArray<I>) =>
@@ -73,6 +74,19 @@ describe("a user's guard", { tags: ["L5"] }, () => {
       yield* TestClock.adjust("4 seconds")
       assert.strictEqual(yield* renewals, 3)
     }).pipe(Effect.scoped, Effect.provide(guarded(Schedule.spaced("2 seconds")))))
+
+  it.effect("also applies to a lease that another fiber has handed on", () =>
+    Effect.gen(function*() {
+      const holder = yield* hold({ localTurn: "1 minute" })
+      const next = yield* hold({ localTurn: "1 minute" })
+      yield* TestClock.adjust("1 second")
+      yield* holder.letGo
+      const lease = yield* next.lease
+      assert.strictEqual(lease.id, (yield* holder.lease).id)
+      yield* TestClock.adjust("5100 millis")
+      assert.strictEqual(yield* renewals, 3)
+      yield* next.letGo
+    }).pipe(Effect.provide(guarded(Schedule.spaced("2 seconds")))))
 
   it.effect("determines the time before the next attempt after a failure", () =>
     Effect.gen(function*() {

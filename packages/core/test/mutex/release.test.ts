@@ -166,6 +166,15 @@ describe("releasing", () => {
       assert.isDefined(closing.pollUnsafe())
     }).pipe(Effect.provide(TestLive)))
 
+  it.effect("a release grants the next owner the layer's lease, regardless of the length of the lease that it ends", () =>
+    Effect.gen(function*() {
+      const { mutex, sent } = yield* sending
+      yield* Effect.scoped(mutex.acquire("a", { ttl: "1 minute" }))
+      const { done, request } = sent[0]!
+      assert.deepStrictEqual([request.lease, request.confirm].map(Duration.toMillis), [16_000, 1500])
+      done(Exit.succeed({ ownership: { _tag: "Free" }, requeued: undefined }))
+    }).pipe(Effect.provide(TestLive)))
+
   it.effect("a failed release is retried until it succeeds", () =>
     Effect.gen(function*() {
       const { mutex, sent, state, store } = yield* sending

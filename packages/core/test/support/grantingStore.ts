@@ -8,6 +8,7 @@ import {
   type ConfirmRequest,
   type Grant,
   MutexStore,
+  type Released,
   type ReleaseRequest,
   type Stamp,
   type WakeUp
@@ -37,6 +38,8 @@ export class Backend extends Context.Service<Backend, {
     readonly done: (exit: Exit.Exit<AcquireResult, StoreError>) => void
   }>
   readonly releases: Array<ReleaseRequest>
+  /** Sets what the reply to a release says about the place that it queued. */
+  readonly requeue: (requeued: Released["requeued"]) => void
   /** The waiters' listeners. */
   readonly listeners: ReadonlySet<(wakeUp: WakeUp) => void>
   readonly notify: (wakeUp: WakeUp) => void
@@ -55,6 +58,7 @@ const store = Layer.effectContext(Effect.gen(function*() {
   const waiting: Array<(exit: Exit.Exit<AcquireResult, StoreError>) => void> = []
   const confirmations: Array<Backend["Service"]["confirmations"][number]> = []
   const releases: Array<ReleaseRequest> = []
+  let requeued: Released["requeued"]
   const listeners = new Set<(wakeUp: WakeUp) => void>()
   // Far from the test's clock, to reveal comparisons between times on different clocks
   const micros = (millis: number) => 1_700_000_000_000_000 + millis * 1000
@@ -79,7 +83,7 @@ const store = Layer.effectContext(Effect.gen(function*() {
       release: (request, done) => {
         calls.push("release")
         releases.push(request)
-        done(Exit.succeed({ ownership: { _tag: "Free" }, requeued: undefined }))
+        done(Exit.succeed({ requeued }))
       },
       isReady: () => true,
       owner: () => Effect.succeed({ _tag: "Free" } as const),
@@ -107,6 +111,7 @@ const store = Layer.effectContext(Effect.gen(function*() {
     reply: (exit) => Effect.sync(() => waiting.pop()!(exit)),
     confirmations,
     releases,
+    requeue: (place) => requeued = place,
     listeners,
     notify: (wakeUp) => listeners.forEach((listener) => listener(wakeUp)),
     micros

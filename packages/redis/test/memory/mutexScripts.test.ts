@@ -128,6 +128,20 @@ describe("a waiter", () => {
     }).pipe(Effect.provide(server)))
 })
 
+describe("a free mutex", () => {
+  it.effect.each([[1, id(2)], [-1, id(3)]] as const)(
+    "behind a dead waiter goes to the caller or to the first live waiter, whichever has the earlier ticket (%s s apart)",
+    ([apart, expected]) =>
+      Effect.scoped(Effect.gen(function*() {
+        yield* (yield* Subscriber).subscribe("simba:inbox:aaaaaaaaaaaa")
+        const ticket = 1_749_999_000.500001
+        yield* send("ZADD", queue, "1749999000.000001", id(1, "dddddddddddd"), String(ticket + apart), id(3))
+        yield* wait(id(2), 1000, ticket.toFixed(6))
+        assert.strictEqual(yield* send("GET", owner), expected)
+      })).pipe(Effect.provide(server))
+  )
+})
+
 describe("a reservation", () => {
   it.effect("keeps other contenders off the mutex until its last millisecond", () =>
     Effect.scoped(Effect.gen(function*() {
@@ -324,7 +338,8 @@ describe("a waiter's grant", () => {
       const period = yield* send("PTTL", owner)
       yield* TestClock.adjust(1)
       const [message] = yield* Queue.clear(inbox)
-      const [, , token, ahead] = message?._tag === "Message" ? message.text.split("@@").map(Number) : []
+      const [, , token, ahead, millis] = message?._tag === "Message" ? message.text.split("@@").map(Number) : []
+      assert.strictEqual(millis, period, "the message contains the grant's period")
       return { period, micros: token! - ahead! - Math.round(at * 1e6) }
     })).pipe(Effect.provide(Layer.fresh(server)))
 
@@ -446,6 +461,23 @@ describe("a release", () => {
       assert.strictEqual(yield* send("GET", owner), id(2, layers[0]))
       assert.strictEqual(yield* send("EXISTS", queue), 0)
     })).pipe(Effect.provide(server)))
+
+  it.effect.each(["1", "own"])(
+    "skips a dead effect-simba waiter if it can be counted (%s)",
+    (skipDead) =>
+      Effect.scoped(Effect.gen(function*() {
+        yield* Effect.asVoid(stage([id(2, layers[0]), id(3, layers[1])], [inboxes[1]!]))
+        yield* operateWith(skipDead, "r", id(1))
+        assert.strictEqual(yield* send("GET", owner), id(3, layers[1]))
+      })).pipe(Effect.provide(server))
+  )
+
+  it.effect("grants the id that it queues its own lease if nobody is waiting", () =>
+    Effect.gen(function*() {
+      yield* tryIt(id(1))
+      yield* operate("d", id(1), "1500", "9000", id(2), "5000")
+      assert.deepStrictEqual([yield* send("GET", owner), yield* send("PTTL", owner)], [id(2), 5000])
+    }).pipe(Effect.provide(server)))
 
   it.effect("does not skip a Simba waiter if only effect-simba waiters can be counted", () =>
     Effect.scoped(Effect.gen(function*() {
