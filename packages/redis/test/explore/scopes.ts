@@ -134,6 +134,22 @@ export const scopes: Readonly<Record<string, Scope>> = {
       { vary: { cuts: false } }
     )
   },
+  shared: {
+    what: "two fibers of one process share a turn while another process waits",
+    plan: plan(
+      2,
+      ["a"],
+      process((client) =>
+        client.index === 0
+          // Shorter than `localTurn`, so the first fiber hands its lease on to the second
+          ? Effect.all([client.interruptible("work", Effect.ignore(hold("a", 4))), hold("a", 4)], {
+            concurrency: "unbounded"
+          })
+          : hold("a", 4)
+      ),
+      { vary: { cuts: false } }
+    )
+  },
   both: {
     what: "two processes acquire two mutexes together, in opposite orders",
     plan: plan(
