@@ -1,4 +1,14 @@
 import { defineConfig } from "vitest/config"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
+
+/** Starts the files that take minutes first. Otherwise one of them would run alone at the end. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {
+    const isLong = ({ moduleId }: TestSpecification) => /[eE]xploration\.test\.ts$/.test(moduleId)
+    const sorted = await super.sort(files)
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+  }
+}
 
 /** The tests that start servers. They mostly wait, so many of them can run concurrently. */
 const server = [
@@ -23,6 +33,7 @@ export default defineConfig({
       timeout: 600_000
     }],
     pool: "forks",
+    sequence: { sequencer: LongestFirst },
     isolate: false,
     // Some mistakes only make a test hang. It then fails after this time
     testTimeout: 180_000,

@@ -191,8 +191,8 @@ it("every instant around and between a sample of a century's clock changes in te
   tags: ["long"]
 }, () => {
   assert.isAbove(changes.length, 800)
-  // Only a sample, because testing all changes takes more than a minute. All of them have passed.
-  changes.filter((_, index) => index % 5 === 0)
+  // Only a sample, because testing all changes takes minutes. All of them have passed.
+  changes.filter((_, index) => index % 23 === 0)
     .forEach(([zone, at], index) => holdsAround(expressionAt(index), zone, at))
   const minutes = Date.UTC(2070, 0, 1) / minute
   for (let index = 0; index < 40; index++) {
