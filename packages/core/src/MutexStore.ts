@@ -278,8 +278,8 @@ export class MutexStore extends Context.Service<MutexStore, {
    * servers passes each result to `onResult` as soon as it arrives. The returned function abandons the call: the store
    * does not send what it has not sent yet. Results that were passed to `onResult` before still count.
    *
-   * While the same leases are renewed together, each call gets the same list, which never changes, so that a store can
-   * keep what it derives from the list in a `WeakMap`.
+   * A list of requests never changes. A group of leases that stays the same is usually passed in the same list again, so
+   * a store can keep what it derives from the list in a `WeakMap`.
    *
    * @see {@link guard} for an Effect
    */

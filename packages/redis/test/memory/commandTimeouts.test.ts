@@ -118,14 +118,13 @@ it.live("a command with repeated arguments is encoded only once, and like any ot
       send("EVALSHA", args, () => undefined)
       return Buffer.from(sent.at(-1)!.toWritable(client.stream))
     }
-    let calls = 0
     for (const text of ["ascii", "größer", ""]) {
+      let calls = 0
       const list = ["sha", "1", text]
       const repeated = () => {
         calls++
         return list
       }
-      calls = 0
       for (let i = 0; i < 3; i++) assert.deepStrictEqual(written(repeated), written(list))
       assert.strictEqual(calls, 1)
     }

@@ -80,7 +80,7 @@ export class DueLeases<L extends AnyLease> {
   readonly leasesOf = (group: RenewalGroup): ReadonlyArray<L> =>
     group.leases as ReadonlyArray<TrackedLease<Periods>> as ReadonlyArray<L>
 
-  /** Returns the list of a group's leases in its last request, or `leases` if a lease has joined or left since then. */
+  /** Returns the list from the group's last request. If a lease has joined or left since then, keeps `leases` instead. */
   sentOf(group: RenewalGroup, leases: ReadonlyArray<L>): ReadonlyArray<L> {
     return (group.sent ??= leases) as ReadonlyArray<TrackedLease<Periods>> as ReadonlyArray<L>
   }

@@ -63,8 +63,8 @@ interface Renewal<L extends AnyLease, A extends Reply> {
   }
   /**
    * Calls `done` once, with a reply for each lease. Replies passed to `onReply` count even if the request fails
-   * afterwards. Returns a function that abandons the request. While the same leases are renewed together, `batch` is
-   * the same list.
+   * afterwards. Returns a function that abandons the request. `batch` never changes, and is the same list again if it
+   * contains a single group that has stayed the same.
    */
   readonly send: (
     batch: ReadonlyArray<L>,

@@ -1,6 +1,6 @@
 /**
- * Sends commands without starting a fiber for each. Effect's `Redis` service cannot do this. Used for acquires and
- * releases.
+ * Sends commands without starting a fiber for each. Effect's `Redis` service cannot do this. Used for acquires,
+ * releases and renewals.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"

@@ -7,26 +7,20 @@ import type { Cluster, Redis as Client } from "ioredis"
 type Listeners = Readonly<Record<string, (node: Client) => void>>
 
 /**
- * Node warns of a leak if a client has more than ten listeners for an event. An application's client has more with only
- * three layers.
+ * Adds or removes listeners. Also changes the number of listeners from which on Node warns of a leak, ten by default. An
+ * application's client exceeds it with only three layers.
  */
-const expect = (client: Client | Cluster, more: 1 | -1) => {
-  const most = client.getMaxListeners()
+const change = (client: Client | Cluster, method: "on" | "off", listeners: Listeners) => {
+  const limit = client.getMaxListeners()
   // Zero means that there is no limit
-  if (most > 0) client.setMaxListeners(most + more)
+  if (limit > 0) client.setMaxListeners(limit + (method === "on" ? 1 : -1))
+  for (const [event, listener] of Object.entries(listeners)) client[method](event, listener)
 }
 
 export const listen = (client: Client | Cluster, listeners: Listeners): Effect.Effect<void, never, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.sync(() => {
-      expect(client, 1)
-      for (const [event, listener] of Object.entries(listeners)) client.on(event, listener)
-    }),
-    () =>
-      Effect.sync(() => {
-        for (const [event, listener] of Object.entries(listeners)) client.off(event, listener)
-        expect(client, -1)
-      })
+    Effect.sync(() => change(client, "on", listeners)),
+    () => Effect.sync(() => change(client, "off", listeners))
   )
 
 /** Listens to each Cluster node, including nodes that join later. */
@@ -37,20 +31,21 @@ export const listenToNodes = (
   Effect.asVoid(Effect.acquireRelease(
     Effect.sync(() => {
       const added = new Map<Client, Listeners>()
-      const add = (node: Client) => {
+      const join = (node: Client) => {
         const listeners = listenersOf(node)
         added.set(node, listeners)
-        for (const [event, listener] of Object.entries(listeners)) node.on(event, listener)
+        change(node, "on", listeners)
       }
-      const remove = (node: Client) => {
-        for (const [event, listener] of Object.entries(added.get(node) ?? {})) node.off(event, listener)
-        added.delete(node)
+      const leave = (node: Client) => {
+        const listeners = added.get(node)
+        if (added.delete(node)) change(node, "off", listeners!)
       }
-      cluster.nodes("all").forEach(add)
-      cluster.on("+node", add).on("-node", remove)
+      const members = { "+node": join, "-node": leave }
+      cluster.nodes("all").forEach(join)
+      change(cluster, "on", members)
       return () => {
-        cluster.off("+node", add).off("-node", remove)
-        for (const node of added.keys()) remove(node)
+        change(cluster, "off", members)
+        for (const node of added.keys()) leave(node)
       }
     }),
     (stop) => Effect.sync(stop)
